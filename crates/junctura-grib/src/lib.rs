@@ -1,0 +1,1 @@
+//! GRIB message boundaries and header keys, without decoding values.

@@ -1,0 +1,1 @@
+//! Shared memory: sealed segments, maps, size classes and who holds which slot.

@@ -1,0 +1,1 @@
+//! The pool: one state machine that decides, and the server around it.

@@ -1,0 +1,1 @@
+//! Carries frames and descriptors between processes.

@@ -1,0 +1,1 @@
+//! Hand scientific data over by meaning: the client library.
