@@ -1,1 +1,23 @@
-//! The messages between clients and a pool server, as bytes.
+//! What clients and a pool server say to each other, as bytes.
+//!
+//! A stream of **frames** goes each way; a frame is a 16-byte header and a body ([`frame`]). What an object's way needs
+//! thousands of times a second (offer, delivery, release, their answers) has bodies of fixed little-endian layout
+//! ([`fixed`]); everything else is CBOR with numbered fields, which may grow without breaking older readers ([`body`]).
+//! [`Request`] is what a client says, [`Reply`] what a server answers; both borrow from the buffer they were read from.
+//!
+//! Promises: the format does not depend on what carries it; decoding never panics, never allocates more than the frame
+//! holds, and an unknown kind of frame is told apart from a broken one. `docs/formats/wire.md` is the format's page, with
+//! golden bytes that the tests of this crate reproduce.
+
+pub mod body;
+pub mod fixed;
+pub mod frame;
+mod reply;
+mod request;
+
+pub use frame::{Frame, Header, Kind};
+pub use reply::{Listed, Reply};
+pub use request::Request;
+
+/// The version of the wire format that this crate speaks. A server refuses another one by name.
+pub const VERSION: u16 = 1;

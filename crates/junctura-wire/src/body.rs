@@ -1,0 +1,312 @@
+//! Bodies in CBOR (RFC 8949): maps of numbered fields, so that a newer peer may add fields and an older one skips them.
+
+use std::borrow::Cow;
+
+use minicbor::{Decode, Encode};
+
+/// Who a client is and what it expects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Hello<'a> {
+    /// [`crate::VERSION`] of the client.
+    #[n(0)]
+    pub version: u16,
+    /// What the client calls itself; shown to others.
+    #[n(1)]
+    pub name: Cow<'a, str>,
+    /// The machine it runs on.
+    #[n(2)]
+    pub host: Cow<'a, str>,
+    /// Its process.
+    #[n(3)]
+    pub pid: u32,
+    /// The schemas that it was written for, as YAML; the server compares them with its own.
+    #[n(4)]
+    pub schemas: Vec<String>,
+    /// How long an offer of this client may wait for memory before it fails with `PoolFull`; `None`: for ever.
+    #[n(5)]
+    pub offer_timeout_ms: Option<u64>,
+}
+
+/// What a client needs to know of its server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Welcome<'a> {
+    /// [`crate::VERSION`] of the server.
+    #[n(0)]
+    pub version: u16,
+    /// The server's incarnation: the first half of every version that it gives.
+    #[n(1)]
+    pub incarnation: u64,
+    /// The number that the server gave this client.
+    #[n(2)]
+    pub client: u32,
+    /// The pool's schemas as YAML, in the order of their numbers; the first is the default.
+    #[n(3)]
+    pub schemas: Vec<String>,
+    /// Payloads of at most this many bytes travel inside the message.
+    #[n(4)]
+    pub inline_bytes_max: u64,
+    /// The largest payload that the pool takes.
+    #[n(5)]
+    pub payload_bytes_max: u64,
+    /// Whether payloads carry checksums (mode `checked`).
+    #[n(6)]
+    pub checked: bool,
+    /// The server's process.
+    #[n(7)]
+    pub pid: u32,
+    /// The machine it runs on.
+    #[n(8)]
+    pub host: Cow<'a, str>,
+}
+
+/// An error, as it travels.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Failure<'a> {
+    /// The number of the error's code.
+    #[n(0)]
+    pub code: u16,
+    /// What it is about.
+    #[n(1)]
+    pub subject: Cow<'a, str>,
+    /// Why.
+    #[n(2)]
+    pub cause: Cow<'a, str>,
+    /// The byte of the input at fault.
+    #[n(3)]
+    pub position: Option<u64>,
+}
+
+/// Asks for memory: a segment whose slots hold payloads of this size.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Lease {
+    /// Bytes of the payload that is to be placed.
+    #[n(0)]
+    pub payload_bytes: u64,
+    /// How long the client is ready to wait for memory; `None`: for ever.
+    #[n(1)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// One object by its key, or whatever matches a selector.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Target<'a> {
+    /// Exactly this key: the record of the key's attributes.
+    #[n(0)]
+    Key {
+        /// The schema's number.
+        #[n(0)]
+        schema: u16,
+        /// The record (`docs/formats/key.md`).
+        #[cbor(n(1), with = "minicbor::bytes")]
+        record: Cow<'a, [u8]>,
+    },
+    /// What this selector matches.
+    #[n(1)]
+    Selector(
+        /// Its text.
+        #[n(0)]
+        Cow<'a, str>,
+    ),
+}
+
+/// Asks for one object.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Demand<'a> {
+    /// Which one.
+    #[n(0)]
+    pub target: Target<'a>,
+    /// How long to wait for it; 0: not at all; `None`: for ever.
+    #[n(1)]
+    pub timeout_ms: Option<u64>,
+    /// The requirement through which it is received.
+    #[n(2)]
+    pub requirement: Option<u64>,
+}
+
+/// In which order a list, or a follow's first phase, gives what is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub enum Order<'a> {
+    /// By canonical key.
+    #[default]
+    #[n(0)]
+    Key,
+    /// By the value of this attribute, then by key; objects without it come last.
+    #[n(1)]
+    Attribute(
+        /// Its name.
+        #[n(0)]
+        Cow<'a, str>,
+    ),
+}
+
+/// Asks which objects match, without payloads.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct List<'a> {
+    /// The selector's text.
+    #[n(0)]
+    pub selector: Cow<'a, str>,
+    /// The order of the answer.
+    #[n(1)]
+    pub order: Order<'a>,
+}
+
+/// Asks for everything that matches.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Follow<'a> {
+    /// The selector's text.
+    #[n(0)]
+    pub selector: Cow<'a, str>,
+    /// The order of the first phase.
+    #[n(1)]
+    pub order: Order<'a>,
+    /// Deliveries that may be unreleased at once.
+    #[n(2)]
+    pub window: u32,
+    /// Where an earlier follow of the same selector and order had come to.
+    #[n(3)]
+    pub cursor: Option<Cow<'a, str>>,
+    /// Skip the first phase: only what comes.
+    #[n(4)]
+    pub only_new: bool,
+    /// The requirement through which objects are received.
+    #[n(5)]
+    pub requirement: Option<u64>,
+    /// End after the first phase.
+    #[n(6)]
+    pub until_live: bool,
+}
+
+/// Says early what will be wanted: what matches stays until it was received through the requirement and released.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Require<'a> {
+    /// The selector's text.
+    #[n(0)]
+    pub selector: Cow<'a, str>,
+    /// Only the newest version of each key is kept.
+    #[n(1)]
+    pub newest_only: bool,
+    /// Its name, for one that outlives its client.
+    #[n(2)]
+    pub name: Option<Cow<'a, str>>,
+}
+
+/// Takes one object out of the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Withdraw<'a> {
+    /// Its key.
+    #[n(0)]
+    pub target: Target<'a>,
+    /// How long to wait for requirements that are owed it; `None`: for ever.
+    #[n(1)]
+    pub timeout_ms: Option<u64>,
+    /// Do not wait: who is owed it gets a gap.
+    #[n(2)]
+    pub force: bool,
+}
+
+/// Which events a subscription asks for; a bit set.
+pub mod events {
+    /// An object became visible.
+    pub const OFFERED: u32 = 1;
+    /// An object was withdrawn.
+    pub const WITHDRAWN: u32 = 2;
+    /// An object's retention ended.
+    pub const EXPIRED: u32 = 4;
+    /// A client joined.
+    pub const JOINED: u32 = 8;
+    /// A client left.
+    pub const LEFT: u32 = 16;
+    /// A version was superseded by a newer one.
+    pub const SUPERSEDED: u32 = 32;
+    /// All of them.
+    pub const ALL: u32 = 63;
+    /// Their names, in the order of their bits.
+    pub const NAMES: [&str; 6] = ["offered", "withdrawn", "expired", "joined", "left", "superseded"];
+}
+
+/// Asks for events.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Subscribe<'a> {
+    /// Which objects' events; clients' events come whatever it says.
+    #[n(0)]
+    pub selector: Cow<'a, str>,
+    /// Bits of [`events`].
+    #[n(1)]
+    pub events: u32,
+}
+
+/// Something happened in the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Happened<'a> {
+    /// One bit of [`events`].
+    #[n(0)]
+    pub event: u32,
+    /// The object it happened to.
+    #[n(1)]
+    pub object: Option<ObjectName<'a>>,
+    /// Bytes of its payload.
+    #[n(2)]
+    pub length: u64,
+    /// The client that joined or left, or that offered the object.
+    #[n(3)]
+    pub client: Option<Peer<'a>>,
+    /// Why.
+    #[n(4)]
+    pub reason: Cow<'a, str>,
+}
+
+/// A client, as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Peer<'a> {
+    /// The number that the server gave it.
+    #[n(0)]
+    pub client: u32,
+    /// What it calls itself.
+    #[n(1)]
+    pub name: Cow<'a, str>,
+    /// The machine it runs on.
+    #[n(2)]
+    pub host: Cow<'a, str>,
+    /// Its process.
+    #[n(3)]
+    pub pid: u32,
+}
+
+/// One version of one object.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct ObjectName<'a> {
+    /// The schema's number.
+    #[n(0)]
+    pub schema: u16,
+    /// Its sequence number.
+    #[n(1)]
+    pub sequence: u64,
+    /// The record of all its attributes.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub record: Cow<'a, [u8]>,
+}
+
+/// Objects that a reader will not get.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Gap<'a> {
+    /// Which.
+    #[n(0)]
+    pub items: Vec<ObjectName<'a>>,
+    /// Why: `withdrawn`, `expired`, ….
+    #[n(1)]
+    pub reason: Cow<'a, str>,
+}

@@ -1,0 +1,121 @@
+//! Bodies of fixed layout: what every object passes through. Little-endian, no padding, any alignment.
+
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The payload follows the record in the body; otherwise it lies in a slot of a segment.
+pub const INLINE: u16 = 1;
+/// `checksum` holds the payload's CRC-32C.
+pub const CHECKSUM: u16 = 2;
+/// `releases` is to be taken from the schema's default retention.
+pub const DEFAULT_RETENTION: u16 = 4;
+/// The object was there when the follow began (its first phase).
+pub const FIRST_PHASE: u16 = 8;
+
+/// ```text
+///  0        2       4          8            12         16        20     24       32
+///  | schema | flags | releases | record len | checksum | segment | slot | length | record … | payload if INLINE …
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct OfferHead {
+    /// The schema's place in the list that `Welcome` gave.
+    pub schema: U16,
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`].
+    pub flags: U16,
+    /// Consumers that must release it before it goes; 0: it stays until withdrawn.
+    pub releases: U32,
+    /// Bytes of the record that follows.
+    pub record_length: U32,
+    /// CRC-32C of the payload, with [`CHECKSUM`].
+    pub checksum: U32,
+    /// Where the payload lies, unless [`INLINE`].
+    pub segment: U32,
+    /// The slot within the segment.
+    pub slot: U32,
+    /// Bytes of the payload.
+    pub length: U64,
+}
+
+/// ```text
+///  0          8        10      12           16         20         24        28     32       40        44      48
+///  | sequence | schema | flags | record len | checksum | producer | segment | slot | length | holding | zero  | record … | payload if INLINE …
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DeliveredHead {
+    /// The object's sequence number.
+    pub sequence: U64,
+    /// The schema's place in the list that `Welcome` gave.
+    pub schema: U16,
+    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`].
+    pub flags: U16,
+    /// Bytes of the record that follows.
+    pub record_length: U32,
+    /// CRC-32C of the payload, with [`CHECKSUM`].
+    pub checksum: U32,
+    /// The client that offered it.
+    pub producer: U32,
+    /// Where the payload lies, unless [`INLINE`].
+    pub segment: U32,
+    /// The slot within the segment.
+    pub slot: U32,
+    /// Bytes of the payload.
+    pub length: U64,
+    /// What the client says when it releases the object.
+    pub holding: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// One object given back; a `Release` frame holds any number of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Holding {
+    /// As the delivery said.
+    pub holding: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// The object's sequence number, as the delivery said.
+    pub sequence: U64,
+}
+
+/// A slot of a segment; a `Freed` frame holds any number of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Slot {
+    /// The segment.
+    pub segment: U32,
+    /// The slot within it.
+    pub slot: U32,
+}
+
+/// A segment that the client may map; its descriptor comes with the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct SegmentHead {
+    /// Its number.
+    pub segment: U32,
+    /// 1: leased to this client, to be mapped writable; 0: to be mapped read-only.
+    pub writable: U32,
+    /// Bytes of the whole segment.
+    pub bytes: U64,
+    /// Bytes of each slot: slot `i` lies at `i * slot_bytes`.
+    pub slot_bytes: U64,
+}
+
+/// One object of a page of a list; its record follows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ListedHead {
+    /// The object's sequence number.
+    pub sequence: U64,
+    /// The schema's place in the list that `Welcome` gave.
+    pub schema: U16,
+    /// Zero.
+    pub reserved: U16,
+    /// Bytes of the record that follows.
+    pub record_length: U32,
+    /// Bytes of the payload.
+    pub length: U64,
+}

@@ -1,0 +1,186 @@
+//! Frames: a header of 16 bytes, then the body.
+//!
+//! ```text
+//!  0        4      5      6        8                16
+//!  +--------+------+------+--------+----------------+------------- - -
+//!  | length | kind | fds  |   0    |    request     |  body (length bytes)
+//!  +--------+------+------+--------+----------------+------------- - -
+//! ```
+//! All numbers are little-endian. `fds` counts the descriptors that travel with the frame (0 or 1), attached to its first
+//! byte. `request` is chosen by the client; answers carry the number of what they answer.
+
+use junctura_model::{Code, Error, Result};
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a frame's header.
+pub const HEADER_BYTES: usize = 16;
+
+/// A body may not be longer than this, whoever sends it.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// The header as it lies in the stream.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Header {
+    /// Bytes of the body.
+    pub length: U32,
+    /// One of [`Kind`], or something newer.
+    pub kind: u8,
+    /// Descriptors that come with this frame.
+    pub descriptors: u8,
+    reserved: U16,
+    /// The client's number for what is asked.
+    pub request: U64,
+}
+
+impl Header {
+    /// A header without descriptors.
+    #[must_use]
+    pub fn new(kind: Kind, request: u64, length: usize) -> Self {
+        Self {
+            length: U32::new(length as u32),
+            kind: kind as u8,
+            descriptors: kind.descriptors(),
+            reserved: U16::ZERO,
+            request: U64::new(request),
+        }
+    }
+}
+
+/// One whole frame, borrowed from a receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The raw kind: a newer peer may send one that [`Kind`] does not name.
+    pub kind: u8,
+    /// Descriptors that come with this frame.
+    pub descriptors: u8,
+    /// The client's number for what is asked or answered.
+    pub request: u64,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the first frame of `bytes`: `None` while it is not whole yet; otherwise the frame and its length in bytes.
+    ///
+    /// # Errors
+    /// `Protocol` when the header cannot belong to a frame of ours: nothing after it can be understood either.
+    pub fn split(bytes: &'a [u8]) -> Result<Option<(Self, usize)>> {
+        let Ok((header, rest)) = Header::read_from_prefix(bytes) else {
+            return Ok(None);
+        };
+        let length = header.length.get() as usize;
+        if length > BODY_BYTES_MAX || header.reserved.get() != 0 || header.descriptors > 1 {
+            return Err(Error::new(
+                Code::Protocol,
+                "frame header",
+                format!("kind {}, {length} bytes, {} descriptors", header.kind, header.descriptors),
+            ));
+        }
+        let Some(body) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let frame =
+            Self { kind: header.kind, descriptors: header.descriptors, request: header.request.get(), body };
+        Ok(Some((frame, HEADER_BYTES + length)))
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
+        /// What a frame is about. Below 64: from client to server; from 64 on: from server to client.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$doc])* $name = $number,)* }
+
+        impl Kind {
+            /// Every kind, in the order of their numbers.
+            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
+
+            /// The kind of this number, unless it is newer than this crate.
+            #[must_use]
+            pub fn from_number(number: u8) -> Option<Self> {
+                match number { $($number => Some(Kind::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Who is there; the first frame of a client.
+    Hello = 1,
+    /// An object: attributes and payload, or where the payload lies.
+    Offer = 2,
+    /// Asks for a segment to allocate payloads in.
+    Lease = 3,
+    /// Gives a leased segment back.
+    Return = 4,
+    /// Asks for one object, waiting for it if need be.
+    Demand = 5,
+    /// Gives up a request that still waits.
+    Cancel = 6,
+    /// Asks which objects match.
+    List = 7,
+    /// Asks for everything that matches: what is there, then what comes.
+    Follow = 8,
+    /// Asks for the next page of a list.
+    More = 9,
+    /// Gives delivered objects back.
+    Release = 10,
+    /// Says early what will be wanted.
+    Require = 11,
+    /// Takes one object out of the pool.
+    Withdraw = 12,
+    /// Takes all objects that match out of the pool.
+    Retire = 13,
+    /// Asks for events.
+    Subscribe = 14,
+    /// Ends a follow, a list, a subscription or a requirement.
+    Stop = 15,
+    /// Asks for the server's counters.
+    Stat = 16,
+    /// Says that the client leaves in good order.
+    Goodbye = 17,
+
+    /// The answer to `Hello`.
+    Welcome = 64,
+    /// The request failed.
+    Failed = 65,
+    /// The object is visible.
+    Offered = 66,
+    /// A segment, with its descriptor.
+    Segment = 67,
+    /// Slots of the client's leased segments that are free again.
+    Freed = 68,
+    /// An object.
+    Delivered = 69,
+    /// A follow has given what was there; from here on it is live.
+    Live = 70,
+    /// Objects that a follow or a requirement will not get, and why.
+    Gap = 71,
+    /// A page of a list.
+    Listed = 72,
+    /// Something happened in the pool.
+    Event = 73,
+    /// The request is done.
+    Done = 74,
+    /// The server's counters.
+    Stats = 75,
+    /// The server wants this leased segment back if nothing lies in it.
+    Recall = 76,
+    /// This segment is gone: the client unmaps it.
+    Dropped = 77,
+    /// A follow, list, subscription or requirement began.
+    Began = 78,
+    /// A follow or a subscription was ended by the server.
+    Ended = 79,
+}
+
+impl Kind {
+    /// How many descriptors come with a frame of this kind.
+    #[must_use]
+    pub fn descriptors(self) -> u8 {
+        u8::from(self == Kind::Segment)
+    }
+}

@@ -1,0 +1,210 @@
+//! What a server answers.
+
+use junctura_model::{Code, Error, Result};
+use zerocopy::byteorder::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::body::{Failure, Gap, Happened, Welcome};
+use crate::fixed::{self, DeliveredHead, ListedHead, SegmentHead, Slot};
+use crate::frame::{Frame, Kind};
+use crate::request::{broken, cbor, frame, number, put, read};
+
+/// A server's reply, borrowed from the frame it came in (or from the server that is about to send it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// The answer to `Hello`.
+    Welcome(Welcome<'a>),
+    /// The request failed.
+    Failed(Failure<'a>),
+    /// The object is visible under this sequence number.
+    Offered(u64),
+    /// A segment; its descriptor comes with the frame.
+    Segment(SegmentHead),
+    /// Slots of the client's segments that are free again.
+    Freed(&'a [Slot]),
+    /// An object; `request` names the demand or the follow.
+    Delivered {
+        /// Where and how.
+        head: DeliveredHead,
+        /// Its attributes (`docs/formats/key.md`).
+        record: &'a [u8],
+        /// Its payload, when it travels inside the message.
+        inline: &'a [u8],
+    },
+    /// A follow has given what was there; from here on it is live.
+    Live,
+    /// Objects that a follow or a requirement will not get.
+    Gap(Gap<'a>),
+    /// A page of a list.
+    Listed(Listed<'a>),
+    /// Something happened in the pool.
+    Event(Happened<'a>),
+    /// The request is done; the number says how many objects it concerned.
+    Done(u64),
+    /// The server's counters, as JSON.
+    Stats(&'a str),
+    /// The server wants this leased segment back if nothing lies in it.
+    Recall(u32),
+    /// This segment is gone: the client unmaps it.
+    Dropped(u32),
+    /// A follow, list, subscription or requirement began when the server's newest sequence number was this.
+    Began(u64),
+    /// A follow or a subscription was ended by the server.
+    Ended(Failure<'a>),
+}
+
+/// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// This is the last page.
+    pub last: bool,
+    /// The objects.
+    pub entries: &'a [u8],
+}
+
+impl<'a> Listed<'a> {
+    /// The objects of the page, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<(ListedHead, &'a [u8])>> + use<'a> {
+        let mut rest = self.entries;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let entry = ListedHead::read_from_prefix(rest).ok().and_then(|(head, tail)| {
+                let (record, tail) = tail.split_at_checked(head.record_length.get() as usize)?;
+                Some((head, record, tail))
+            });
+            let Some((head, record, tail)) = entry else {
+                rest = &[];
+                return Some(Err(broken(Kind::Listed, "torn entry")));
+            };
+            rest = tail;
+            Some(Ok((head, record)))
+        })
+    }
+}
+
+impl<'a> Reply<'a> {
+    /// Reads a reply from a frame.
+    ///
+    /// # Errors
+    /// `Unsupported` for a kind that this version does not know; `Protocol` for a body that does not hold what its kind
+    /// needs.
+    pub fn decode(frame: &Frame<'a>) -> Result<Self> {
+        let kind = Kind::from_number(frame.kind).ok_or_else(|| {
+            Error::new(Code::Unsupported, format!("frame kind {}", frame.kind), "this client does not know it")
+        })?;
+        let body = frame.body;
+        Ok(match kind {
+            Kind::Welcome => Self::Welcome(cbor(kind, body)?),
+            Kind::Failed => Self::Failed(cbor(kind, body)?),
+            Kind::Offered => Self::Offered(number(kind, body)?),
+            Kind::Segment => Self::Segment(read(kind, body)?),
+            Kind::Freed => Self::Freed(<[Slot]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?),
+            Kind::Delivered => Self::delivered(body)?,
+            Kind::Live => Self::Live,
+            Kind::Gap => Self::Gap(cbor(kind, body)?),
+            Kind::Listed => Self::listed(body)?,
+            Kind::Event => Self::Event(cbor(kind, body)?),
+            Kind::Done => Self::Done(number(kind, body)?),
+            Kind::Stats => Self::Stats(std::str::from_utf8(body).map_err(|_| broken(kind, "not UTF-8"))?),
+            Kind::Recall => Self::Recall(read::<U32>(kind, body)?.get()),
+            Kind::Dropped => Self::Dropped(read::<U32>(kind, body)?.get()),
+            Kind::Began => Self::Began(number(kind, body)?),
+            Kind::Ended => Self::Ended(cbor(kind, body)?),
+            _ => return Err(broken(kind, "not a reply")),
+        })
+    }
+
+    fn delivered(body: &'a [u8]) -> Result<Self> {
+        let kind = Kind::Delivered;
+        let (head, rest) = DeliveredHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
+        let (record, inline) = rest
+            .split_at_checked(head.record_length.get() as usize)
+            .ok_or_else(|| broken(kind, "record longer than the body"))?;
+        let inline_length = if head.flags.get() & fixed::INLINE == 0 { 0 } else { head.length.get() };
+        if inline.len() as u64 != inline_length {
+            return Err(broken(kind, "payload and its length differ"));
+        }
+        Ok(Self::Delivered { head, record, inline })
+    }
+
+    fn listed(body: &'a [u8]) -> Result<Self> {
+        match body.split_first() {
+            Some((&last @ (0 | 1), entries)) => Ok(Self::Listed(Listed { last: last == 1, entries })),
+            _ => Err(broken(Kind::Listed, "no flag")),
+        }
+    }
+
+    /// The kind of frame it travels in.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Welcome(_) => Kind::Welcome,
+            Self::Failed(_) => Kind::Failed,
+            Self::Offered(_) => Kind::Offered,
+            Self::Segment(_) => Kind::Segment,
+            Self::Freed(_) => Kind::Freed,
+            Self::Delivered { .. } => Kind::Delivered,
+            Self::Live => Kind::Live,
+            Self::Gap(_) => Kind::Gap,
+            Self::Listed(_) => Kind::Listed,
+            Self::Event(_) => Kind::Event,
+            Self::Done(_) => Kind::Done,
+            Self::Stats(_) => Kind::Stats,
+            Self::Recall(_) => Kind::Recall,
+            Self::Dropped(_) => Kind::Dropped,
+            Self::Began(_) => Kind::Began,
+            Self::Ended(_) => Kind::Ended,
+        }
+    }
+
+    /// Appends the reply as a frame.
+    pub fn encode(&self, request: u64, out: &mut Vec<u8>) {
+        frame(self.kind(), request, out, |out| match self {
+            Self::Welcome(body) => put(body, out),
+            Self::Failed(body) | Self::Ended(body) => put(body, out),
+            Self::Offered(number) | Self::Done(number) | Self::Began(number) => {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::Segment(head) => out.extend_from_slice(head.as_bytes()),
+            Self::Freed(slots) => out.extend_from_slice(slots.as_bytes()),
+            Self::Delivered { head, record, inline } => {
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(record);
+                out.extend_from_slice(inline);
+            }
+            Self::Live => {}
+            Self::Gap(body) => put(body, out),
+            Self::Listed(page) => {
+                out.push(u8::from(page.last));
+                out.extend_from_slice(page.entries);
+            }
+            Self::Event(body) => put(body, out),
+            Self::Stats(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Recall(segment) | Self::Dropped(segment) => out.extend_from_slice(&segment.to_le_bytes()),
+        });
+    }
+}
+
+impl<'a> From<&'a Error> for Failure<'a> {
+    fn from(error: &'a Error) -> Self {
+        Self {
+            code: error.code().number(),
+            subject: error.subject().into(),
+            cause: error.cause().into(),
+            position: error.position().map(|at| at as u64),
+        }
+    }
+}
+
+impl From<Failure<'_>> for Error {
+    fn from(failure: Failure<'_>) -> Self {
+        let code = Code::from_number(failure.code).unwrap_or(Code::Io);
+        let error = Error::new(code, failure.subject.into_owned(), failure.cause.into_owned());
+        match failure.position {
+            Some(at) => error.at(at as usize),
+            None => error,
+        }
+    }
+}
