@@ -1,1 +1,18 @@
 //! What objects mean: attributes, schemas, keys, selectors, versions, errors, and the indexes over them.
+//!
+//! Everything here is pure: no clock, no files, no threads, no sockets. A function gives the same answer on the server, in
+//! every client and in every language, and what comes from outside is refused with a reason, never with a panic.
+
+pub mod error;
+pub mod key;
+pub mod record;
+pub mod schema;
+pub mod text;
+pub mod value;
+pub mod version;
+
+pub use error::{Advice, Code, Error, Result};
+pub use key::KeyHash;
+pub use record::{Record, RecordRef, list_items};
+pub use schema::{AttrId, Attribute, Fingerprint, Retention, SameKey, Schema};
+pub use value::{Given, Kind, Type};
