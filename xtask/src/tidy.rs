@@ -1,0 +1,54 @@
+//! The rules, and the report over them.
+
+use std::process::ExitCode;
+
+use crate::tree::Tree;
+
+mod crates;
+mod docs;
+mod licences;
+mod text;
+
+/// A rule answers with what is wrong, a line each.
+type Rule = fn(&Tree) -> Vec<String>;
+
+const RULES: [(&str, Rule); 9] = [
+    ("arrows between crates point down", crates::arrows_point_down),
+    (
+        "pure crates have no I/O, clock or threads",
+        crates::pure_crates_are_pure,
+    ),
+    ("crates keep the house's lints", crates::lints_are_kept),
+    ("every module says why it exists", text::modules_have_docs),
+    ("no source file is longer than 800 lines", text::files_are_short),
+    ("no file names a path of somebody's machine", text::no_private_paths),
+    ("every decision is listed", docs::decisions_are_listed),
+    ("links between pages lead somewhere", docs::links_lead_somewhere),
+    ("licences are allowed by deny.toml", licences::are_allowed),
+];
+
+/// Checks every rule, prints what is wrong and how many rules hold.
+pub(crate) fn run() -> ExitCode {
+    let tree = match Tree::read() {
+        Ok(tree) => tree,
+        Err(error) => {
+            eprintln!("tidy: cannot read the tree: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut failed = 0;
+    for (promise, rule) in RULES {
+        let wrong = rule(&tree);
+        println!("tidy: {} {promise}", if wrong.is_empty() { "ok    " } else { "BROKEN" });
+        for line in &wrong {
+            println!("    {line}");
+        }
+        failed += usize::from(!wrong.is_empty());
+    }
+    println!("tidy: {} passed, {failed} failed", RULES.len() - failed);
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
