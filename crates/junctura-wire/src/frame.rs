@@ -75,14 +75,21 @@ impl<'a> Frame<'a> {
             return Err(Error::new(
                 Code::Protocol,
                 "frame header",
-                format!("kind {}, {length} bytes, {} descriptors", header.kind, header.descriptors),
+                format!(
+                    "kind {}, {length} bytes, {} descriptors",
+                    header.kind, header.descriptors
+                ),
             ));
         }
         let Some(body) = rest.get(..length) else {
             return Ok(None);
         };
-        let frame =
-            Self { kind: header.kind, descriptors: header.descriptors, request: header.request.get(), body };
+        let frame = Self {
+            kind: header.kind,
+            descriptors: header.descriptors,
+            request: header.request.get(),
+            body,
+        };
         Ok(Some((frame, HEADER_BYTES + length)))
     }
 }

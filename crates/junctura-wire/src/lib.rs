@@ -5,15 +5,16 @@
 //! ([`fixed`]); everything else is CBOR with numbered fields, which may grow without breaking older readers ([`body`]).
 //! [`Request`] is what a client says, [`Reply`] what a server answers; both borrow from the buffer they were read from.
 //!
-//! Promises: the format does not depend on what carries it; decoding never panics, never allocates more than the frame
-//! holds, and an unknown kind of frame is told apart from a broken one. `docs/formats/wire.md` is the format's page, with
-//! golden bytes that the tests of this crate reproduce.
+//! Promises: the format does not depend on what carries it; decoding never panics, allocates in proportion to what the
+//! frame holds and not to what it claims ([`shape`]), and an unknown kind of frame is told apart from a broken one.
+//! `docs/formats/wire.md` is the format's page, with golden bytes that the tests of this crate reproduce.
 
 pub mod body;
 pub mod fixed;
 pub mod frame;
 mod reply;
 mod request;
+pub mod shape;
 
 pub use frame::{Frame, Header, Kind};
 pub use reply::{Listed, Reply};

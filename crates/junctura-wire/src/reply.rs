@@ -92,7 +92,11 @@ impl<'a> Reply<'a> {
     /// needs.
     pub fn decode(frame: &Frame<'a>) -> Result<Self> {
         let kind = Kind::from_number(frame.kind).ok_or_else(|| {
-            Error::new(Code::Unsupported, format!("frame kind {}", frame.kind), "this client does not know it")
+            Error::new(
+                Code::Unsupported,
+                format!("frame kind {}", frame.kind),
+                "this client does not know it",
+            )
         })?;
         let body = frame.body;
         Ok(match kind {
@@ -122,7 +126,11 @@ impl<'a> Reply<'a> {
         let (record, inline) = rest
             .split_at_checked(head.record_length.get() as usize)
             .ok_or_else(|| broken(kind, "record longer than the body"))?;
-        let inline_length = if head.flags.get() & fixed::INLINE == 0 { 0 } else { head.length.get() };
+        let inline_length = if head.flags.get() & fixed::INLINE == 0 {
+            0
+        } else {
+            head.length.get()
+        };
         if inline.len() as u64 != inline_length {
             return Err(broken(kind, "payload and its length differ"));
         }
@@ -131,7 +139,10 @@ impl<'a> Reply<'a> {
 
     fn listed(body: &'a [u8]) -> Result<Self> {
         match body.split_first() {
-            Some((&last @ (0 | 1), entries)) => Ok(Self::Listed(Listed { last: last == 1, entries })),
+            Some((&last @ (0 | 1), entries)) => Ok(Self::Listed(Listed {
+                last: last == 1,
+                entries,
+            })),
             _ => Err(broken(Kind::Listed, "no flag")),
         }
     }

@@ -8,6 +8,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::body::{Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
+use crate::shape;
 
 /// A client's request, borrowed from the frame it came in (or from the caller who is about to send it).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,11 @@ impl<'a> Request<'a> {
     /// `Protocol` for a body that does not hold what its kind needs.
     pub fn decode(frame: &Frame<'a>) -> Result<Self> {
         let kind = Kind::from_number(frame.kind).ok_or_else(|| {
-            Error::new(Code::Unsupported, format!("frame kind {}", frame.kind), "this server does not know it")
+            Error::new(
+                Code::Unsupported,
+                format!("frame kind {}", frame.kind),
+                "this server does not know it",
+            )
         })?;
         let body = frame.body;
         Ok(match kind {
@@ -93,7 +98,11 @@ impl<'a> Request<'a> {
         let (record, inline) = rest
             .split_at_checked(head.record_length.get() as usize)
             .ok_or_else(|| broken(Kind::Offer, "record longer than the body"))?;
-        let inline_length = if head.flags.get() & fixed::INLINE == 0 { 0 } else { head.length.get() };
+        let inline_length = if head.flags.get() & fixed::INLINE == 0 {
+            0
+        } else {
+            head.length.get()
+        };
         if inline.len() as u64 != inline_length {
             return Err(broken(Kind::Offer, "payload and its length differ"));
         }
@@ -154,7 +163,10 @@ impl<'a> Target<'a> {
     /// The object with exactly this key.
     #[must_use]
     pub fn key(schema: u16, record: &'a [u8]) -> Self {
-        Self::Key { schema, record: Cow::Borrowed(record) }
+        Self::Key {
+            schema,
+            record: Cow::Borrowed(record),
+        }
     }
 
     /// What this selector matches.
@@ -179,6 +191,7 @@ pub(crate) fn put(body: &impl minicbor::Encode<()>, out: &mut Vec<u8>) {
 }
 
 pub(crate) fn cbor<'a, T: minicbor::Decode<'a, ()>>(kind: Kind, body: &'a [u8]) -> Result<T> {
+    shape::check(body).map_err(|cause| broken(kind, cause))?;
     minicbor::decode(body).map_err(|error| broken(kind, &error.to_string()))
 }
 

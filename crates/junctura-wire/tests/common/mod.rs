@@ -1,0 +1,367 @@
+//! One example of every request and reply, built from a handful of words: fixed ones for the golden bytes, arbitrary ones
+//! for the properties.
+
+use std::borrow::Cow;
+
+use junctura_wire::body::{
+    Demand, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, Subscribe, Target,
+    Welcome, Withdraw,
+};
+use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, SegmentHead, Slot};
+use junctura_wire::{Listed, Reply, Request};
+use zerocopy::IntoBytes;
+
+/// What examples are built from.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// Names, hosts, selectors, causes.
+    pub texts: [String; 4],
+    /// Texts of schemas.
+    pub schemas: Vec<String>,
+    /// Sequence numbers, lengths, request numbers.
+    pub longs: [u64; 4],
+    /// Processes, clients, segments, slots, holdings.
+    pub ints: [u32; 6],
+    /// Schemas, codes.
+    pub shorts: [u16; 2],
+    /// What may be there or not.
+    pub maybe: Option<u64>,
+    /// Switches.
+    pub flags: [bool; 2],
+    /// A record.
+    pub record: Vec<u8>,
+    /// A payload.
+    pub payload: Vec<u8>,
+    /// Objects released, freed, listed.
+    pub holdings: Vec<Holding>,
+    /// Slots.
+    pub slots: Vec<Slot>,
+    /// A page of a list.
+    pub page: Vec<u8>,
+}
+
+impl Words {
+    /// The words of the golden bytes.
+    pub fn example() -> Self {
+        let record = b"\x00\x02\x00od\x01\x01\x00t".to_vec();
+        let mut page = Vec::new();
+        for sequence in [41, 42] {
+            let head = ListedHead {
+                sequence: sequence.into(),
+                schema: 1.into(),
+                record_length: (record.len() as u32).into(),
+                length: 823_296.into(),
+                ..ListedHead::default()
+            };
+            page.extend_from_slice(head.as_bytes());
+            page.extend_from_slice(&record);
+        }
+        Self {
+            texts: ["regrid", "node7", "class=od,param=t", "withdrawn"].map(str::to_owned),
+            schemas: vec!["name: mars\n".to_owned(), "name: free\n".to_owned()],
+            longs: [42, 823_296, 7, 1 << 40],
+            ints: [4_711, 3, 5, 9, 77, 64],
+            shorts: [1, 8],
+            maybe: Some(2_500),
+            flags: [true, false],
+            record,
+            payload: b"GRIB".to_vec(),
+            holdings: [(77, 42), (78, 43)]
+                .map(|(holding, sequence)| Holding {
+                    holding: u32::into(holding),
+                    sequence: u64::into(sequence),
+                    ..Holding::default()
+                })
+                .to_vec(),
+            slots: [(5, 9), (5, 10)]
+                .map(|(segment, slot)| Slot {
+                    segment: u32::into(segment),
+                    slot: u32::into(slot),
+                })
+                .to_vec(),
+            page,
+        }
+    }
+
+    fn text(&self, at: usize) -> Cow<'_, str> {
+        Cow::Borrowed(&self.texts[at])
+    }
+
+    fn key(&self) -> Target<'_> {
+        Target::key(self.shorts[0], &self.record)
+    }
+
+    fn object(&self) -> ObjectName<'_> {
+        ObjectName {
+            schema: self.shorts[0],
+            sequence: self.longs[0],
+            record: Cow::Borrowed(&self.record),
+        }
+    }
+
+    fn offer_head(&self, flags: u16, length: u64) -> OfferHead {
+        OfferHead {
+            schema: self.shorts[0].into(),
+            flags: flags.into(),
+            releases: self.ints[1].into(),
+            record_length: (self.record.len() as u32).into(),
+            checksum: self.ints[4].into(),
+            segment: self.ints[2].into(),
+            slot: self.ints[3].into(),
+            length: length.into(),
+        }
+    }
+
+    fn delivered_head(&self, flags: u16, length: u64) -> DeliveredHead {
+        DeliveredHead {
+            sequence: self.longs[0].into(),
+            schema: self.shorts[0].into(),
+            flags: flags.into(),
+            record_length: (self.record.len() as u32).into(),
+            checksum: self.ints[4].into(),
+            producer: self.ints[1].into(),
+            segment: self.ints[2].into(),
+            slot: self.ints[3].into(),
+            length: length.into(),
+            holding: self.ints[5].into(),
+            reserved: 0.into(),
+        }
+    }
+
+    fn failure(&self) -> Failure<'_> {
+        Failure {
+            code: self.shorts[1],
+            subject: self.text(2),
+            cause: self.text(3),
+            position: self.maybe,
+        }
+    }
+}
+
+/// Requests of every kind, each with a name for the golden file.
+pub fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
+    let [sequence, length, number, _] = words.longs;
+    let timeout_ms = words.maybe;
+    let withdraw = |target| Withdraw {
+        target,
+        timeout_ms,
+        force: words.flags[1],
+    };
+    vec![
+        (
+            "hello",
+            Request::Hello(Hello {
+                version: junctura_wire::VERSION,
+                name: words.text(0),
+                host: words.text(1),
+                pid: words.ints[0],
+                schemas: words.schemas.clone(),
+                offer_timeout_ms: timeout_ms,
+            }),
+        ),
+        (
+            "offer-slot",
+            Request::Offer {
+                head: words.offer_head(0, length),
+                record: &words.record,
+                inline: &[],
+            },
+        ),
+        (
+            "offer-inline",
+            Request::Offer {
+                head: words.offer_head(
+                    fixed::INLINE | fixed::CHECKSUM | fixed::DEFAULT_RETENTION,
+                    words.payload.len() as u64,
+                ),
+                record: &words.record,
+                inline: &words.payload,
+            },
+        ),
+        (
+            "lease",
+            Request::Lease(Lease {
+                payload_bytes: length,
+                timeout_ms,
+            }),
+        ),
+        ("return", Request::Return(words.ints[2])),
+        (
+            "demand-key",
+            Request::Demand(Demand {
+                target: words.key(),
+                timeout_ms,
+                requirement: None,
+            }),
+        ),
+        (
+            "demand-selector",
+            Request::Demand(Demand {
+                target: Target::selector(&words.texts[2]),
+                timeout_ms: None,
+                requirement: Some(number),
+            }),
+        ),
+        ("cancel", Request::Cancel(number)),
+        (
+            "list-by-key",
+            Request::List(List {
+                selector: words.text(2),
+                order: Order::Key,
+            }),
+        ),
+        (
+            "list-by-attribute",
+            Request::List(List {
+                selector: words.text(2),
+                order: Order::Attribute(words.text(0)),
+            }),
+        ),
+        (
+            "follow",
+            Request::Follow(Follow {
+                selector: words.text(2),
+                order: Order::Key,
+                window: words.ints[5],
+                cursor: Some(words.text(3)),
+                only_new: words.flags[0],
+                requirement: Some(number),
+                until_live: words.flags[1],
+            }),
+        ),
+        ("more", Request::More(number)),
+        ("release", Request::Release(&words.holdings)),
+        (
+            "require",
+            Request::Require(Require {
+                selector: words.text(2),
+                newest_only: words.flags[0],
+                name: None,
+            }),
+        ),
+        (
+            "require-named",
+            Request::Require(Require {
+                selector: words.text(2),
+                newest_only: words.flags[1],
+                name: Some(words.text(0)),
+            }),
+        ),
+        ("withdraw", Request::Withdraw(withdraw(words.key()))),
+        ("retire", Request::Retire(withdraw(Target::selector(&words.texts[2])))),
+        (
+            "subscribe",
+            Request::Subscribe(Subscribe {
+                selector: words.text(2),
+                events: words.ints[5],
+            }),
+        ),
+        ("stop", Request::Stop(sequence)),
+        ("stat", Request::Stat),
+        ("goodbye", Request::Goodbye),
+    ]
+}
+
+/// Replies of every kind, each with a name for the golden file.
+pub fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
+    let [sequence, length, number, incarnation] = words.longs;
+    let [pid, client, segment, ..] = words.ints;
+    let peer = Peer {
+        client,
+        name: words.text(0),
+        host: words.text(1),
+        pid,
+    };
+    vec![
+        (
+            "welcome",
+            Reply::Welcome(Welcome {
+                version: junctura_wire::VERSION,
+                incarnation,
+                client,
+                schemas: words.schemas.clone(),
+                inline_bytes_max: number,
+                payload_bytes_max: length,
+                checked: words.flags[0],
+                pid,
+                host: words.text(1),
+            }),
+        ),
+        ("failed", Reply::Failed(words.failure())),
+        ("offered", Reply::Offered(sequence)),
+        (
+            "segment",
+            Reply::Segment(SegmentHead {
+                segment: segment.into(),
+                writable: 1.into(),
+                bytes: incarnation.into(),
+                slot_bytes: length.into(),
+            }),
+        ),
+        ("freed", Reply::Freed(&words.slots)),
+        (
+            "delivered-slot",
+            Reply::Delivered {
+                head: words.delivered_head(0, length),
+                record: &words.record,
+                inline: &[],
+            },
+        ),
+        (
+            "delivered-inline",
+            Reply::Delivered {
+                head: words.delivered_head(fixed::INLINE | fixed::FIRST_PHASE, words.payload.len() as u64),
+                record: &words.record,
+                inline: &words.payload,
+            },
+        ),
+        ("live", Reply::Live),
+        (
+            "gap",
+            Reply::Gap(Gap {
+                items: vec![words.object(), words.object()],
+                reason: words.text(3),
+            }),
+        ),
+        (
+            "listed",
+            Reply::Listed(Listed {
+                last: false,
+                entries: &words.page,
+            }),
+        ),
+        (
+            "listed-last",
+            Reply::Listed(Listed {
+                last: true,
+                entries: &[],
+            }),
+        ),
+        (
+            "event-offered",
+            Reply::Event(Happened {
+                event: junctura_wire::body::events::OFFERED,
+                object: Some(words.object()),
+                length,
+                client: Some(peer.clone()),
+                reason: "".into(),
+            }),
+        ),
+        (
+            "event-left",
+            Reply::Event(Happened {
+                event: junctura_wire::body::events::LEFT,
+                object: None,
+                length: 0,
+                client: Some(peer),
+                reason: words.text(3),
+            }),
+        ),
+        ("done", Reply::Done(sequence)),
+        ("stats", Reply::Stats("{\"objects\":42}")),
+        ("recall", Reply::Recall(segment)),
+        ("dropped", Reply::Dropped(segment)),
+        ("began", Reply::Began(sequence)),
+        ("ended", Reply::Ended(words.failure())),
+    ]
+}
