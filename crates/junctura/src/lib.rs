@@ -1,1 +1,61 @@
-//! Hand scientific data over by meaning: the client library.
+//! Hand scientific data over by meaning: the client library, and the only crate that users name.
+//!
+//! A [`Pool`] is the shared space in which producers and consumers meet. A producer **offers** an object (attributes and a
+//! payload) and goes on computing; everyone who said what they want **gets it by meaning**, early or late, through memory
+//! that both map.
+//!
+//! ```
+//! use junctura::Pool;
+//!
+//! # fn main() -> junctura::Result<()> {
+//! let pool = Pool::builder().schema("record").open()?; // private to this process and its children
+//! pool.offer([("dataset", "demo"), ("name", "hello")], b"a payload")?;
+//!
+//! let object = pool.demand("name=hello", None)?;
+//! assert_eq!(&object[..], b"a payload");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same program runs on a pool that other processes share when the pool is opened with [`Pool::connect`]
+//! (`"unix:NAME"`). Everything here may be used from any number of threads; no function keeps a thread of its own: the
+//! thread that waits reads the connection and hands on to the others what is theirs. There is no global state.
+//!
+//! What it promises: an object is whole or not there; nobody changes it after its offer; its memory stays readable for as
+//! long as the [`Object`] lives, whatever becomes of the pool. What it refuses: every error says its [`Code`], what it is
+//! about, and why. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the parent.
+
+mod allocation;
+mod builder;
+mod connection;
+mod demand;
+mod described;
+mod follow;
+mod given;
+mod list;
+mod object;
+mod offer;
+mod pipeline;
+mod pool;
+mod require;
+mod start;
+mod subscribe;
+mod target;
+mod withdraw;
+
+pub use allocation::Allocation;
+pub use builder::PoolBuilder;
+pub use described::Described;
+pub use follow::{Follow, FollowOptions, Gap, GapItem, Item};
+pub use given::IntoGiven;
+pub use junctura_model::version::{Cursor, Version};
+pub use junctura_model::{Advice, Code, Error, Given, Result, Retention, Schema};
+pub use list::{Entry, Pages};
+pub use object::{Object, Transport};
+pub use offer::OfferOptions;
+pub use pipeline::{Ack, Pipeline};
+pub use pool::Pool;
+pub use require::{Requirement, RequireOptions};
+pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
+pub use target::Target;
+pub use withdraw::WithdrawOptions;

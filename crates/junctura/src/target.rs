@@ -1,0 +1,116 @@
+//! Which object a demand or a withdrawal means: one key, or whatever a selector matches.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Given, Result, Schema};
+use junctura_wire::body;
+
+use crate::given::IntoGiven;
+
+/// One object by its key, or what a selector matches.
+///
+/// A text that begins with `{` is a key as [`crate::Object::key`] prints it; any other text is a selector.
+///
+/// ```
+/// use junctura::Target;
+///
+/// let by_key = Target::key([("dataset", "demo"), ("name", "hello")]);
+/// let by_selector = Target::from("dataset=demo,name=hello/bye");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Target<'a> {
+    what: What<'a>,
+    schema: Option<Cow<'a, str>>,
+}
+
+#[derive(Clone, Debug)]
+enum What<'a> {
+    Attributes(Vec<(&'a str, Given<'a>)>),
+    Key(Cow<'a, str>),
+    Selector(Cow<'a, str>),
+}
+
+impl<'a> Target<'a> {
+    /// The object whose key has these attributes.
+    pub fn key<V: IntoGiven<'a>>(attributes: impl IntoIterator<Item = (&'a str, V)>) -> Self {
+        let attributes = attributes.into_iter().map(|(name, value)| (name, value.into_given())).collect();
+        Self { what: What::Attributes(attributes), schema: None }
+    }
+
+    /// What this selector matches; the empty one matches everything.
+    pub fn selector(text: impl Into<Cow<'a, str>>) -> Self {
+        Self { what: What::Selector(text.into()), schema: None }
+    }
+
+    /// The object with this key, written as [`crate::Object::key`] prints it.
+    pub fn key_text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self { what: What::Key(text.into()), schema: None }
+    }
+
+    /// Of this schema, where it is not the pool's default.
+    #[must_use]
+    pub fn in_schema(mut self, name: impl Into<Cow<'a, str>>) -> Self {
+        self.schema = Some(name.into());
+        self
+    }
+
+    /// As the server is asked.
+    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>]) -> Result<body::Target<'_>> {
+        match &self.what {
+            What::Selector(text) => Ok(body::Target::selector(text)),
+            What::Attributes(attributes) => {
+                let schema = find_schema(schemas, self.schema.as_deref())?;
+                let mut record = Vec::new();
+                schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record)?;
+                Ok(key_target(schema, &schemas[usize::from(schema)], record))
+            }
+            What::Key(text) => self.resolve_text(text, schemas),
+        }
+    }
+
+    /// A key's text does not say its schema: the first one that can read it is meant.
+    fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::Target<'static>> {
+        if let Some(name) = self.schema.as_deref() {
+            let number = find_schema(schemas, Some(name))?;
+            let schema = &schemas[usize::from(number)];
+            return Ok(key_target(number, schema, schema.parse_key(text)?.into_bytes()));
+        }
+        let mut first_error = None;
+        for (number, schema) in schemas.iter().enumerate() {
+            match schema.parse_key(text) {
+                Ok(record) => return Ok(key_target(number as u16, schema, record.into_bytes())),
+                Err(error) => _ = first_error.get_or_insert(error),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| Error::new(Code::NotFound, text, "the pool has no schema")))
+    }
+}
+
+fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target<'static> {
+    let key = junctura_model::RecordRef::trusted(&record).key_bytes(schema.key_len()).len();
+    record.truncate(key);
+    body::Target::Key { schema: number, record: Cow::Owned(record) }
+}
+
+/// The number of the schema of this name; without a name, the pool's default.
+pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: Option<&str>) -> Result<u16> {
+    let Some(name) = name else { return Ok(0) };
+    let found = schemas.iter().position(|schema| schema.name() == name);
+    found.map(|number| number as u16).ok_or_else(|| {
+        let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
+        Error::new(Code::NotFound, format!("schema {name}"), format!("this pool has {}", names.join(", ")))
+    })
+}
+
+impl<'a> From<&'a str> for Target<'a> {
+    fn from(text: &'a str) -> Self {
+        if text.starts_with('{') { Self::key_text(text) } else { Self::selector(text) }
+    }
+}
+
+impl<'a> From<&'a String> for Target<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::from(text.as_str())
+    }
+}
