@@ -1,0 +1,106 @@
+# What one does with this repository. `make` alone lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := $(CURDIR)/.venv
+PY := $(VENV)/bin/python
+export VIRTUAL_ENV := $(VENV)
+export PYO3_PYTHON := $(PY)
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
+
+# Parts of the house; what is not built yet is left out.
+CLI := $(wildcard crates/junctura-cli/Cargo.toml)
+PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
+BENCHES := $(wildcard benches/*/run.py)
+SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
+# Each folder is type-checked by itself, since scripts of different folders may share names.
+TYPED := $(wildcard python/junctura) $(sort $(dir $(wildcard tests/*.py tests/*/*.py examples/*/*.py benches/*/*.py)))
+TYPED := $(patsubst %/,%/*.py,$(TYPED))
+# The Python extension is tested from Python; it does not link into a test program of Rust's.
+TESTED := --workspace $(if $(PYTHON_CRATE),--exclude junctura-python)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+.PHONY: setup
+setup: ## install what is missing: system packages, .venv, crates
+	@tools/setup.sh
+
+.PHONY: build
+build: setup ## the command `junctura`, and the Python package into .venv
+ifneq ($(CLI),)
+	@echo "build: junctura (release)"
+	@cargo build --release -p junctura-cli
+endif
+ifneq ($(PYTHON_CRATE),)
+	@echo "build: Python package into .venv (release)"
+	@maturin develop --release --quiet
+endif
+
+.PHONY: check
+check: setup ## what one runs every few minutes: format, clippy, unit tests
+	@echo "check: format"
+	@cargo fmt --all --check
+	@echo "check: clippy"
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@echo "check: unit tests"
+	@cargo test --quiet $(TESTED) --lib --bins
+
+.PHONY: lint
+lint: setup ## formatters, clippy, types, shell scripts, architecture
+	@echo "lint: cargo fmt"
+	@cargo fmt --all --check
+	@cargo fmt --manifest-path fuzz/Cargo.toml --check
+	@echo "lint: cargo clippy"
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@echo "lint: ruff"
+	@ruff check --quiet .
+	@ruff format --quiet --check .
+	@echo "lint: mypy"
+	@for part in $(TYPED); do MYPYPATH=python mypy $$part; done
+	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
+	else echo "lint: shellcheck is not here, shell scripts left out"; fi
+	@cargo xtask tidy
+
+.PHONY: test
+test: setup ## everything that can fail: lint, all suites, the README; a table at the end
+	@$(PY) tests/run.py
+
+.PHONY: demo
+demo: build ## an ensemble of GRIB fields from producers to consumers; pictures in demo-out
+ifneq ($(wildcard examples/01_ensemble/demo.py),)
+	@$(PY) examples/01_ensemble/demo.py --out demo-out
+else
+	@echo "demo: not built yet"; exit 1
+endif
+
+.PHONY: bench
+bench: build ## every benchmark, beside its rivals; figures in bench-out
+	@$(if $(BENCHES),,echo "bench: no benchmark is built yet"; exit 1)
+	@mkdir -p bench-out
+	@for bench in $(BENCHES); do echo "bench: $$bench"; $(PY) "$$bench" --out bench-out; done
+
+.PHONY: soak
+soak: setup ## the long runs: ignored tests named soak_*, five minutes of fuzzing a target
+	@echo "soak: tests named soak_*"
+	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
+	@fuzz/run.sh 300
+
+.PHONY: fuzz
+fuzz: setup ## fuzz each target for SECONDS (default 60)
+	@fuzz/run.sh $(or $(SECONDS),60)
+
+.PHONY: docs
+docs: setup ## the Rust reference, with broken links as errors
+	@echo "docs: cargo doc"
+	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps $(TESTED)
+	@echo "docs: $(CARGO_TARGET_DIR)/doc/junctura/index.html"
+
+.PHONY: clean
+clean: ## remove what was built (not .venv, not .tools)
+	@echo "clean: target demo-out bench-out"
+	@rm -rf target demo-out bench-out

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# fuzz/run.sh SECONDS [TARGET...]: fuzzes each target for that long, with libFuzzer and AddressSanitizer.
+# cargo-fuzz would take minutes to install; these are the flags that it gives. Stable Rust has all that is needed.
+# Seeds are fuzz/corpus and the wire's golden frames, and are not written to. What is found grows in
+# target/fuzz/corpus, failures in target/fuzz/failures (repeat one: target/fuzz/*/release/TARGET FILE).
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET...]}
+shift
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    for file in fuzz/targets/*.rs; do
+        targets+=("$(basename "$file" .rs)")
+    done
+fi
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+out="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares"
+coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+echo "fuzz: building ${targets[*]}"
+RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$out" \
+    RUSTFLAGS="$coverage --cfg fuzzing -Cdebug-assertions -Coverflow-checks -Zsanitizer=address" \
+    cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}" || exit 1
+
+seeds_of_wire() {
+    python3 - docs/formats/wire-golden.txt "$1" <<'PYTHON'
+import pathlib, sys
+for line in pathlib.Path(sys.argv[1]).read_text().splitlines():
+    if line and not line.startswith("#"):
+        name, frame = line.split()
+        pathlib.Path(sys.argv[2], name).write_bytes(bytes.fromhex(frame))
+PYTHON
+}
+
+passed=0
+failed=0
+for target in "${targets[@]}"; do
+    mkdir -p "$out/corpus/$target" "$out/failures/$target" "$out/logs"
+    seeds="fuzz/corpus/$target"
+    if [ "$target" = wire ]; then
+        seeds="$out/seeds"
+        mkdir -p "$seeds"
+        seeds_of_wire "$seeds" || exit 1
+    fi
+    log="$out/logs/$target"
+    options=("-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=16384
+        "-artifact_prefix=$out/failures/$target/" -print_final_stats=1)
+    if [ -e "fuzz/dict/$target" ]; then
+        options+=("-dict=fuzz/dict/$target")
+    fi
+    if "$out/$host/release/$target" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+        printf 'fuzz: %-12s no failure in %s runs, %s s\n' "$target" "$runs" "$seconds"
+    else
+        failed=$((failed + 1))
+        printf 'fuzz: %-12s FAILED\n' "$target"
+        tail -n 60 "$log"
+    fi
+done
+echo "fuzz: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,39 @@
+//! Frames as a hostile peer might send them: reading never panics, and what was read is written so that it reads the
+//! same again.
+
+#![no_main]
+
+use junctura_wire::{Frame, Reply, Request};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut rest = bytes;
+    while let Ok(Some((frame, length))) = Frame::split(rest) {
+        read(&frame);
+        rest = &rest[length..];
+    }
+});
+
+fn read(frame: &Frame<'_>) {
+    if let Ok(request) = Request::decode(frame) {
+        let mut written = Vec::new();
+        request.encode(frame.request, &mut written);
+        let again = again(&written);
+        assert_eq!(Request::decode(&again).as_ref(), Ok(&request));
+    }
+    if let Ok(reply) = Reply::decode(frame) {
+        if let Reply::Listed(page) = &reply {
+            page.iter().for_each(|entry| drop(entry));
+        }
+        let mut written = Vec::new();
+        reply.encode(frame.request, &mut written);
+        let again = again(&written);
+        assert_eq!(Reply::decode(&again).as_ref(), Ok(&reply));
+    }
+}
+
+fn again(written: &[u8]) -> Frame<'_> {
+    let (frame, length) = Frame::split(written).expect("our own frame").expect("whole");
+    assert_eq!(length, written.len());
+    frame
+}

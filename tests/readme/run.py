@@ -1,0 +1,87 @@
+"""Executes the README: each ``sh`` and ``python`` block in its order, in a scratch folder.
+
+The shell blocks are one session of bash, so that a variable or a background server of one is there for the next; what
+still runs at the end is ended. A Python block is a program of its own, as a reader would paste it. A block behind the
+comment ``<!-- not run: why -->`` is left out. The first block that fails ends the run and is named with its line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of the README that a reader would run."""
+
+    line: int
+    language: str
+    code: str
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks to run, in their order."""
+    found = []
+    for match in BLOCK.finditer(text):
+        if match["language"] in ("sh", "python") and not match["skip"]:
+            line = text.count("\n", 0, match.start("code")) + 1
+            found.append(Block(line, match["language"], match["code"]))
+    return found
+
+
+def script(found: list[Block], scratch: Path, page: str) -> str:
+    """One bash program of all blocks."""
+    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null || true' EXIT"]
+    for number, block in enumerate(found, start=1):
+        lines.append(f"echo '--- {page}:{block.line}'")
+        if block.language == "python":
+            program = scratch / f"block_{number}.py"
+            program.write_text(block.code)
+            lines.append(f"python {program}")
+        else:
+            lines.append(block.code)
+        lines.append(f"echo {number} > {scratch}/done")
+    return "\n".join(lines) + "\n"
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """The built command and the Python of the house first; sockets of this run apart from those of the user."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    path = f"{ROOT / '.venv/bin'}:{target / 'release'}:{os.environ.get('PATH', '')}"
+    runtime = scratch / "run"
+    runtime.mkdir(mode=0o700)
+    return {**os.environ, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
+
+
+def main() -> int:
+    page = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "README.md"
+    found = blocks(page.read_text())
+    with tempfile.TemporaryDirectory(prefix="tour-") as folder:
+        scratch = Path(folder)
+        here = scratch / "here"
+        here.mkdir()
+        tour = scratch / "tour.sh"
+        tour.write_text(script(found, scratch, page.name))
+        tour_run = subprocess.run(["bash", str(tour)], cwd=here, env=environment(scratch), stdin=subprocess.DEVNULL)
+        done = scratch / "done"
+        passed = int(done.read_text()) if done.exists() else 0
+    code = tour_run.returncode
+    if code != 0 and passed < len(found):
+        block = found[passed]
+        print(f"{page.name}:{block.line}: this {block.language} block failed (exit status {code}):\n{block.code}")
+    failed = 0 if code == 0 else 1
+    print(f"readme: {passed} passed, {failed} failed")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""Runs the suites, times each, and says at the end what passed.
+
+``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown while it comes.
+A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed;
+one that counts nothing counts as one. A suite whose folder is not there yet is left out; one that needs another that
+failed is counted as failed without being run. A suite that hangs is ended after its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PYTHON = str(ROOT / ".venv/bin/python")
+PYTEST = [PYTHON, "-m", "pytest", "-q"]
+# The Python extension is tested from Python; it does not link into a test program of Rust's.
+TESTED = ["--workspace"] + (["--exclude", "junctura-python"] if (ROOT / "crates/junctura-python").is_dir() else [])
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A command, the files without which it makes no sense, and the suites that must have passed before."""
+
+    name: str
+    command: list[str]
+    there: list[str] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+    limit_s: int = 900
+
+    def exists(self) -> bool:
+        return all(any(ROOT.glob(pattern)) for pattern in self.there)
+
+
+CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
+SUITES = [
+    Suite("lint", ["make", "lint"]),
+    Suite("unit", [*CARGO_TEST, *TESTED, "--lib", "--bins"]),
+    Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
+    Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
+    Suite("asan", ["tools/asan.sh"]),
+    Suite("simulation", [*CARGO_TEST, "--release", "-p", "junctura-sim"], there=["crates/junctura-sim/Cargo.toml"]),
+    Suite("fuzz", ["fuzz/run.sh", "10"]),
+    Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"]),
+    Suite("python", [*PYTEST, "--doctest-modules", "python/junctura"], there=["python/junctura"], needs=["build"]),
+    Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
+    Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
+    Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
+    Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
+    Suite("examples", [*PYTEST, "tests/examples"], there=["tests/examples"], needs=["build"]),
+    Suite("install", [PYTHON, "tests/install/run.py"], there=["tests/install", "crates/junctura-python/Cargo.toml"]),
+    Suite("readme", [PYTHON, "tests/readme/run.py"], there=["tests/readme/run.py"]),
+]
+
+
+@dataclass
+class Outcome:
+    """What became of a suite."""
+
+    suite: Suite
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    remark: str = ""
+
+
+COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|ignored)\b")
+PYTEST_END = re.compile(r"^=* ?\d+ (passed|failed|errors?|skipped)\b.* in [\d.]+s")
+OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
+
+
+def count(line: str, outcome: Outcome) -> None:
+    """Adds what a runner's closing line says."""
+    line = line.strip()
+    if not (line.startswith("test result: ") or PYTEST_END.match(line) or OWN_END.match(line)):
+        return
+    for number, what in COUNT.findall(line):
+        if what == "passed":
+            outcome.passed += int(number)
+        elif what in ("skipped", "ignored"):
+            outcome.skipped += int(number)
+        else:
+            outcome.failed += int(number)
+
+
+def run(suite: Suite, environment: dict[str, str]) -> Outcome:
+    """Runs one suite, showing its output while it comes."""
+    outcome = Outcome(suite)
+    print(f"\n━━━ {suite.name}: {' '.join(suite.command)}", flush=True)
+    start = time.monotonic()
+    process = subprocess.Popen(
+        suite.command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+    def end(remark: str) -> None:
+        outcome.remark = remark
+        os.killpg(process.pid, signal.SIGKILL)
+
+    guard = threading.Timer(suite.limit_s, end, [f"ended after {suite.limit_s} s"])
+    guard.start()
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            count(line, outcome)
+        code = process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    finally:
+        guard.cancel()
+    outcome.seconds = time.monotonic() - start
+    if code != 0 and outcome.failed == 0:
+        outcome.failed = 1
+        outcome.remark = outcome.remark or f"exit status {code}"
+    if outcome.passed + outcome.failed == 0:
+        outcome.passed = 1
+    return outcome
+
+
+def environment() -> dict[str, str]:
+    """The suites find the built command and the Python of the house first."""
+    path = f"{ROOT / '.venv/bin'}:{TARGET / 'release'}:{os.environ.get('PATH', '')}"
+    here = {"PATH": path, "VIRTUAL_ENV": str(ROOT / ".venv"), "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": PYTHON}
+    return {**os.environ, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}
+
+
+def report(outcomes: list[Outcome]) -> bool:
+    """Prints the table and the sum; true when nothing failed."""
+    print(f"\n{'suite':<14}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}")
+    for outcome in outcomes:
+        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
+        print(f"{outcome.suite.name:<14}{numbers}  {outcome.remark}".rstrip())
+    print(f"{'all':<14}{sum(outcome.seconds for outcome in outcomes):>9.1f}")
+    failed = sum(outcome.failed for outcome in outcomes)
+    print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
+    return failed == 0
+
+
+def main() -> int:
+    suites = [suite for suite in SUITES if suite.exists()]
+    names = [suite.name for suite in suites]
+    parser = argparse.ArgumentParser(description="Run the suites.")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(names)}; all without")
+    parser.add_argument("--list", action="store_true", help="name the suites and their commands")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.suites if name not in names]:
+        parser.error(f"no such suite: {', '.join(unknown)} (there are {', '.join(names)})")
+    if arguments.list:
+        for suite in suites:
+            print(f"{suite.name:<14}{' '.join(suite.command)}")
+        return 0
+    outcomes: list[Outcome] = []
+    bad: set[str] = set()
+    for suite in suites:
+        if arguments.suites and suite.name not in arguments.suites:
+            continue
+        if missing := bad.intersection(suite.needs):
+            outcome = Outcome(suite, failed=1, remark=f"not run: needs {', '.join(missing)}")
+        else:
+            outcome = run(suite, environment())
+        if outcome.failed:
+            bad.add(suite.name)
+        outcomes.append(outcome)
+    return 0 if report(outcomes) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
