@@ -40,7 +40,7 @@ def blocks(text: str) -> list[Block]:
 
 def script(found: list[Block], scratch: Path, page: str) -> str:
     """One bash program of all blocks."""
-    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null || true' EXIT"]
+    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true' EXIT"]
     for number, block in enumerate(found, start=1):
         lines.append(f"echo '--- {page}:{block.line}'")
         if block.language == "python":
