@@ -1,10 +1,23 @@
-//! Skeleton; being filled in.
+//! The identity of an object as one text, `{class=od,…}{type=pf,…}{step=6,…}`, and the hash that indexes use in its place.
+//!
+//! Equal attributes of the key give one text, in every language; `docs/formats/key.md` says how, with golden vectors. Who
+//! writes a key by hand may write it more freely: [`Schema::parse_key`] takes aliases, any order within a level, blanks around
+//! names and values, and any spelling of a value, and gives what the canonical text would give.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::error::{Code, Error, Result};
+use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX};
 use crate::record::{Record, RecordRef};
-use crate::schema::Schema;
+use crate::schema::{LEVELS, Schema};
+use crate::text::{is_bare_byte, quote_into, unquote};
+use crate::value::{Given, Sink};
+
+/// What the hash is called; part of what is hashed.
+pub const HASH_NAME: &str = "xxh3-128/1";
 
 /// What indexes use in place of a key's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,23 +32,158 @@ impl fmt::Display for KeyHash {
 impl Schema {
     /// Appends the canonical text of the key.
     pub fn key_of(&self, record: RecordRef<'_>, out: &mut String) {
-        let _ = (record, out);
+        self.write_key(record, 3, out);
     }
 
     /// Appends the canonical text of the key's first level.
     pub fn dataset_of(&self, record: RecordRef<'_>, out: &mut String) {
-        let _ = (record, out);
+        self.write_key(record, 1, out);
     }
 
-    /// The hash of a key's canonical text.
+    pub(crate) fn write_key(&self, record: RecordRef<'_>, levels: usize, out: &mut impl Sink) {
+        let ends = self.level_ends();
+        let mut entries = record.iter().peekable();
+        for &end in &ends[..levels] {
+            let mut before = b'{';
+            while let Some((id, _, text)) = entries.next_if(|(id, ..)| id.index() < end) {
+                out.put_ascii(before);
+                out.put(&self.attribute(id).name);
+                out.put_ascii(b'=');
+                quote_into(text, out);
+                before = b',';
+            }
+            out.put(if before == b'{' { "{}" } else { "}" });
+        }
+    }
+
+    /// The hash of a key's canonical text: xxh3-128, seed 0, over the name of the hash, the name of the schema and the
+    /// generation of its key, each ended by a zero byte, and the text.
     #[must_use]
     pub fn key_hash(&self, key_text: &str) -> KeyHash {
-        let _ = key_text;
-        KeyHash(0)
+        let prefix = self.hash_prefix();
+        let mut short = [0; 512];
+        let len = prefix.len() + key_text.len();
+        match short.get_mut(..len) {
+            Some(room) => {
+                room[..prefix.len()].copy_from_slice(prefix);
+                room[prefix.len()..].copy_from_slice(key_text.as_bytes());
+                KeyHash(xxh3_128(room))
+            }
+            None => KeyHash(xxh3_128(&[prefix, key_text.as_bytes()].concat())),
+        }
     }
 
-    /// Reads the text of a key.
+    /// Reads the text of a key, canonical or written by hand, into a record of the key's attributes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` points at what is no key; otherwise as [`Schema::record`].
     pub fn parse_key(&self, text: &str) -> Result<Record> {
-        Err(Error::new(Code::Unsupported, text, ""))
+        // By hand it may be longer, but not without limit.
+        if text.len() > 8 * KEY_BYTES_MAX {
+            return Err(Error::new(Code::TooLarge, "key", format!("more than {KEY_BYTES_MAX} bytes")));
+        }
+        let mut reader = Reader { text, at: 0 };
+        let mut given: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        for (level, level_name) in LEVELS.into_iter().enumerate() {
+            reader.level(|at, name, value| {
+                let attribute = self.find(name).map(|id| self.attribute(id));
+                if attribute.is_some_and(|attribute| attribute.level != Some(level)) {
+                    return Err(Error::new(Code::SchemaMismatch, name, format!("does not belong to {level_name}")).at(at));
+                }
+                if attribute.is_none() && self.is_open() {
+                    return Err(Error::new(Code::SchemaMismatch, name, "is no attribute of the key").at(at));
+                }
+                given.push((name, value));
+                Ok(())
+            })?;
+        }
+        reader.end()?;
+        let mut bytes = Vec::new();
+        self.record(given.iter().map(|(name, value)| (*name, Given::Text(value))), &mut bytes)?;
+        Ok(Record::trusted(bytes))
     }
 }
+
+/// Reads `{name=value,…}` from left to right.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn level(&mut self, mut take: impl FnMut(usize, &'a str, Cow<'a, str>) -> Result<()>) -> Result<()> {
+        self.expect(b'{')?;
+        if self.follows(b'}') {
+            return Ok(());
+        }
+        for _ in 0..=ATTRIBUTES_MAX {
+            let (at, name) = self.word("the name of an attribute")?;
+            self.expect(b'=')?;
+            let value = self.value()?;
+            take(at, name, value)?;
+            if !self.follows(b',') {
+                return self.expect(b'}');
+            }
+        }
+        Err(Error::new(Code::LimitExceeded, "key", format!("more than {ATTRIBUTES_MAX} attributes")))
+    }
+
+    fn value(&mut self) -> Result<Cow<'a, str>> {
+        self.blanks();
+        if !self.text[self.at..].starts_with('"') {
+            return self.word("a value").map(|(_, word)| Cow::Borrowed(word));
+        }
+        match unquote(&self.text[self.at..]) {
+            Ok((value, len)) => {
+                self.at += len;
+                Ok(value)
+            }
+            Err(trouble) => Err(Error::new(Code::InvalidArgument, "key", trouble.why).at(self.at + trouble.at)),
+        }
+    }
+
+    fn word(&mut self, what: &str) -> Result<(usize, &'a str)> {
+        self.blanks();
+        let rest = &self.text[self.at..];
+        let len = rest.bytes().take_while(|&byte| is_bare_byte(byte)).count();
+        if len == 0 {
+            return Err(self.unexpected(what));
+        }
+        let at = self.at;
+        self.at += len;
+        Ok((at, &rest[..len]))
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.follows(byte) { Ok(()) } else { Err(self.unexpected(&format!("{:?}", char::from(byte)))) }
+    }
+
+    fn follows(&mut self, byte: u8) -> bool {
+        self.blanks();
+        let follows = self.text.as_bytes().get(self.at) == Some(&byte);
+        self.at += usize::from(follows);
+        follows
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.blanks();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end of the key")) }
+    }
+
+    fn blanks(&mut self) {
+        let bytes = &self.text.as_bytes()[self.at..];
+        self.at += bytes.iter().take_while(|&&byte| byte == b' ').count();
+    }
+
+    #[cold]
+    fn unexpected(&self, expected: &str) -> Error {
+        let found = match self.text[self.at..].chars().next() {
+            Some(c) => format!("{c:?}"),
+            None => "the end".to_owned(),
+        };
+        Error::new(Code::InvalidArgument, "key", format!("expected {expected}, found {found}")).at(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,13 @@
 //! every client and in every language, and what comes from outside is refused with a reason, never with a panic.
 
 pub mod error;
+pub mod index;
 pub mod key;
+pub mod limits;
+pub mod mars;
 pub mod record;
 pub mod schema;
+pub mod selector;
 pub mod text;
 pub mod value;
 pub mod version;
@@ -14,5 +18,7 @@ pub mod version;
 pub use error::{Advice, Code, Error, Result};
 pub use key::KeyHash;
 pub use record::{Record, RecordRef, list_items};
-pub use schema::{AttrId, Attribute, Fingerprint, Retention, SameKey, Schema};
+pub use schema::{AttrId, Attribute, Durability, Fingerprint, Retention, SameKey, Schema};
+pub use selector::{Selector, SelectorSet};
 pub use value::{Given, Kind, Type};
+pub use version::{Cursor, Phase, Version};

@@ -20,7 +20,9 @@ pub fn is_bare_byte(byte: u8) -> bool {
 /// Is this word one of [`RESERVED`], in any case?
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
-    (2..=6).contains(&word.len()) && RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+    // Nearly every word is told apart by its first letter.
+    let first = word.bytes().next().unwrap_or(b' ').to_ascii_lowercase();
+    matches!(first, b't' | b'b' | b'a' | b'o' | b'n' | b'e') && RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
 /// Must this value be quoted?

@@ -3,6 +3,20 @@
 //! Equality, hashing and identity are decided on canonical texts, so a value has exactly one: `500`, `500.0` and `"+500"`
 //! given for a decimal are all `500`. The type of the attribute decides how something is read, never the look of the
 //! value: `0001` stays `0001` for a string and is `1` for an integer. What cannot be read is refused with the reason.
+//!
+//! Each type reads what was given into numbers, and writes numbers as text. A text is canonical when what is read from it is
+//! written as that text: that rule holds for every type, with short cuts for the common ones, since servers ask it for every
+//! attribute of every offer.
+
+mod calendar;
+mod number;
+mod span;
+
+use std::fmt;
+
+use calendar::{Date, Time, Timestamp};
+use number::{Decimal, Float, Integer};
+use span::{Duration, Step};
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +74,47 @@ pub(crate) trait Sink {
     fn put_ascii(&mut self, byte: u8);
 }
 
+/// A sink that stores nothing and compares: was exactly this text written?
+pub(crate) struct Expect<'a> {
+    rest: &'a [u8],
+    same: bool,
+}
+
+impl Sink for Expect<'_> {
+    fn put(&mut self, text: &str) {
+        match self.rest.strip_prefix(text.as_bytes()) {
+            Some(rest) => self.rest = rest,
+            None => self.same = false,
+        }
+    }
+    fn put_ascii(&mut self, byte: u8) {
+        match self.rest.split_first() {
+            Some((&first, rest)) if first == byte => self.rest = rest,
+            _ => self.same = false,
+        }
+    }
+}
+
+/// Does `write` write exactly `text`?
+pub(crate) fn writes(text: &str, write: impl FnOnce(&mut Expect<'_>)) -> bool {
+    let mut expect = Expect { rest: text.as_bytes(), same: true };
+    write(&mut expect);
+    expect.same && expect.rest.is_empty()
+}
+
+/// A sink that only counts bytes.
+#[derive(Default)]
+pub(crate) struct Count(pub(crate) usize);
+
+impl Sink for Count {
+    fn put(&mut self, text: &str) {
+        self.0 += text.len();
+    }
+    fn put_ascii(&mut self, _: u8) {
+        self.0 += 1;
+    }
+}
+
 impl Sink for String {
     fn put(&mut self, text: &str) {
         self.push_str(text);
@@ -78,30 +133,118 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// One scalar type: how it is read, written and ordered.
+trait Scalar: Sized {
+    /// What is expected, for messages.
+    const EXPECTED: &'static str;
+    fn read(given: Given<'_>) -> Option<Self>;
+    fn write(&self, out: &mut (impl Sink + ?Sized));
+    fn order(&self) -> Option<i128>;
+
+    fn expected() -> &'static str {
+        Self::EXPECTED
+    }
+
+    fn canonical(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+        Self::read(given)?.write(out);
+        Some(())
+    }
+
+    fn is_canonical(text: &str) -> bool {
+        Self::read(Given::Text(text)).is_some_and(|value| writes(text, |out| value.write(out)))
+    }
+
+    fn order_of(text: &str) -> Option<i128> {
+        Self::read(Given::Text(text))?.order()
+    }
+}
+
+/// Calls the same function of whichever scalar the type is; strings and bools are dealt with by the caller.
+macro_rules! scalar {
+    ($type:expr, $function:ident($($argument:expr),*), $string:expr, $bool:expr) => {
+        match $type {
+            Type::String => $string,
+            Type::Bool => $bool,
+            Type::Integer => Integer::$function($($argument),*),
+            Type::Decimal => Decimal::$function($($argument),*),
+            Type::Date => Date::$function($($argument),*),
+            Type::Time => Time::$function($($argument),*),
+            Type::Step => Step::$function($($argument),*),
+            Type::Timestamp => Timestamp::$function($($argument),*),
+            Type::Duration => Duration::$function($($argument),*),
+            Type::Float => Float::$function($($argument),*),
+        }
+    };
+}
+
 impl Type {
-    /// Appends the canonical text of what was given.
+    /// Every scalar type.
+    pub const ALL: [Type; 10] = [
+        Type::String,
+        Type::Integer,
+        Type::Decimal,
+        Type::Bool,
+        Type::Date,
+        Type::Time,
+        Type::Step,
+        Type::Timestamp,
+        Type::Duration,
+        Type::Float,
+    ];
+
+    /// The name that schemas use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::String => "string",
+            Type::Integer => "integer",
+            Type::Decimal => "decimal",
+            Type::Bool => "bool",
+            Type::Date => "date",
+            Type::Time => "time",
+            Type::Step => "step",
+            Type::Timestamp => "timestamp",
+            Type::Duration => "duration",
+            Type::Float => "float",
+        }
+    }
+
+    /// The type of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Type> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Appends the canonical text of what was given. How long a string may be is the record's business.
     ///
     /// # Errors
     /// It cannot be read as this type; the text says why. Nothing was appended then.
     pub fn canonical(self, given: Given<'_>, out: &mut String) -> Result<(), String> {
-        let _ = (given, out);
-        Err(String::new())
+        self.canonical_into(given, out)
+    }
+
+    pub(crate) fn canonical_into(self, given: Given<'_>, out: &mut impl Sink) -> Result<(), String> {
+        let done = scalar!(self, canonical(given, out), put_string(given, out), put_bool(given, out));
+        done.ok_or_else(|| self.why_not(given))
+    }
+
+    fn why_not(self, given: Given<'_>) -> String {
+        let expected = scalar!(self, expected(), "a text", "true or false");
+        format!("{} is no {self} (expected {expected})", Shown(given))
     }
 
     /// Is this text canonical for this type? No allocation.
     #[must_use]
     pub fn is_canonical(self, text: &str) -> bool {
-        let _ = text;
-        false
+        scalar!(self, is_canonical(text), true, matches!(text, "true" | "false"))
     }
 
     /// A number that orders canonical texts as their values are ordered: decimal and integer times 10^18, date in days,
     /// time in minutes, step in seconds, timestamp and duration in nanoseconds, float by its bits. None where `<` makes no
-    /// sense: strings, bools, ranges of steps, and texts that are not canonical.
+    /// sense: strings, bools, ranges of steps, and texts that are not of this type.
     #[must_use]
     pub fn order(self, canonical: &str) -> Option<i128> {
-        let _ = canonical;
-        None
+        scalar!(self, order_of(canonical), None, None)
     }
 
     /// Does `<` make sense for values of this type?
@@ -110,3 +253,110 @@ impl Type {
         !matches!(self, Type::String | Type::Bool)
     }
 }
+
+fn put_string(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+    let Given::Text(text) = given else { return None };
+    out.put(text);
+    Some(())
+}
+
+fn put_bool(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+    out.put(match given {
+        Given::Bool(true) | Given::Text("true") => "true",
+        Given::Bool(false) | Given::Text("false") => "false",
+        _ => return None,
+    });
+    Some(())
+}
+
+/// Appends a whole number in decimal digits.
+fn put_digits(mut number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
+    let mut digits = [b'0'; 39];
+    let mut first = digits.len();
+    while number > 0 || digits.len() - first < width.max(1) {
+        first -= 1;
+        // Most numbers are small, and dividing 128 bits is slow.
+        digits[first] += match u64::try_from(number) {
+            Ok(small) => {
+                number = u128::from(small / 10);
+                (small % 10) as u8
+            }
+            Err(_) => {
+                let digit = (number % 10) as u8;
+                number /= 10;
+                digit
+            }
+        };
+    }
+    for &digit in &digits[first..] {
+        out.put_ascii(digit);
+    }
+}
+
+/// The number that a text of ASCII digits, and nothing else, stands for.
+fn read_digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Kind {
+    /// A scalar of that type.
+    #[must_use]
+    pub fn one(scalar: Type) -> Kind {
+        Kind { scalar, list: false }
+    }
+
+    /// A list of that type.
+    #[must_use]
+    pub fn list_of(scalar: Type) -> Kind {
+        Kind { scalar, list: true }
+    }
+
+    /// The kind that a schema writes like this, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Kind> {
+        match name.strip_prefix("list of ") {
+            Some(item) => Type::from_name(item).map(Kind::list_of),
+            None => Type::from_name(name).map(Kind::one),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.list { "list of " } else { "" }, self.scalar)
+    }
+}
+
+/// What was given, short enough for a message.
+pub(crate) struct Shown<'a>(pub(crate) Given<'a>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_MAX: usize = 60;
+        match self.0 {
+            Given::Text(text) => match text.char_indices().nth(SHOWN_MAX) {
+                None => write!(f, "{text:?}"),
+                Some((end, _)) => write!(f, "{:?}… ({} bytes)", &text[..end], text.len()),
+            },
+            Given::Integer(number) => write!(f, "{number}"),
+            Given::Float(number) => write!(f, "{number:?}"),
+            Given::Bool(truth) => write!(f, "{truth}"),
+            Given::List(items) => write!(f, "a list of {}", items.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

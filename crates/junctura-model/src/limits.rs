@@ -1,0 +1,22 @@
+//! The limits of the model, in one place: what comes from outside has a size, a count and a depth.
+
+/// Attributes that a schema, or an object of an open schema, may have.
+pub const ATTRIBUTES_MAX: usize = 64;
+/// Bytes of one canonical value, or of one item of a list.
+pub const VALUE_BYTES_MAX: usize = 1024;
+/// Bytes of the canonical text of a whole list.
+pub const LIST_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the canonical text of a key.
+pub const KEY_BYTES_MAX: usize = 4096;
+/// Bytes of a record.
+pub const RECORD_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the name of an attribute or a schema.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Bytes of a schema file.
+pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
+/// Values that an attribute of a schema may list.
+pub const ALLOWED_VALUES_MAX: usize = 4096;
+/// Aliases of one attribute.
+pub const ALIASES_MAX: usize = 16;
+/// Bytes of the printed form of a cursor.
+pub const CURSOR_BYTES_MAX: usize = 16 * 1024;

@@ -1,0 +1,27 @@
+//! The schemas that come with Junctura, from the files in `schemas/`.
+
+use std::sync::{Arc, OnceLock};
+
+use super::Schema;
+
+const FILES: [(&str, &str); 4] = [
+    ("mars", include_str!("../../schemas/mars.yaml")),
+    ("record", include_str!("../../schemas/record.yaml")),
+    ("rowcol", include_str!("../../schemas/rowcol.yaml")),
+    ("free", include_str!("../../schemas/free.yaml")),
+];
+
+static PARSED: [OnceLock<Option<Arc<Schema>>>; 4] = [const { OnceLock::new() }; 4];
+
+impl Schema {
+    /// The schemas that come with Junctura: meteorological fields, records of many producers, cells of a table, and
+    /// objects with a name and any attributes.
+    pub const BUILTIN_NAMES: [&'static str; 4] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0];
+
+    /// A schema that comes with Junctura, by name.
+    #[must_use]
+    pub fn builtin(name: &str) -> Option<Arc<Schema>> {
+        let at = Self::BUILTIN_NAMES.iter().position(|&known| known == name)?;
+        PARSED[at].get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new)).clone()
+    }
+}

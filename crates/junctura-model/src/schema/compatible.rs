@@ -1,0 +1,64 @@
+//! When do two schemas agree about identity? Their fingerprints say whether, [`Schema::first_difference`] says where not.
+
+use std::fmt::Write as _;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Attribute, Fingerprint, LEVELS, Schema};
+use crate::key::HASH_NAME;
+
+impl Schema {
+    /// Fills in what is computed from the rest.
+    pub(super) fn with_digests(mut self) -> Schema {
+        self.hash_prefix = format!("{HASH_NAME}\0{}\0{}\0", self.name, self.generation).into_bytes();
+        self.fingerprint = Fingerprint(xxh3_128(self.essence().as_bytes()));
+        self
+    }
+
+    /// All that the fingerprint covers, as a text.
+    fn essence(&self) -> String {
+        let mut text = format!("junctura schema/1\nname {}\ngeneration {}\nopen {}\n", self.name, self.generation, self.open);
+        for attribute in &self.attributes[..self.key_len()] {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{}", Essence(attribute));
+        }
+        text
+    }
+
+    /// The first thing of those that the fingerprint covers in which two schemas differ, in words that name this schema's
+    /// side first; None where the fingerprints are equal.
+    #[must_use]
+    pub fn first_difference(&self, other: &Schema) -> Option<String> {
+        let differ = |what: &str, here: &dyn ToString, there: &dyn ToString| {
+            let (here, there) = (here.to_string(), there.to_string());
+            (here != there).then(|| format!("{what}: {here} here, {there} there"))
+        };
+        differ("name", &self.name, &other.name)
+            .or_else(|| differ("key generation", &self.generation, &other.generation))
+            .or_else(|| differ("open", &self.open, &other.open))
+            .or_else(|| {
+                let (ours, theirs) = (&self.attributes[..self.key_len()], &other.attributes[..other.key_len()]);
+                (0..ours.len().max(theirs.len())).find_map(|at| match (ours.get(at), theirs.get(at)) {
+                    (Some(a), Some(b)) => differ("key attribute", &Essence(a), &Essence(b)),
+                    (Some(a), None) => Some(format!("key attribute {}: here, but not there", a.name)),
+                    (None, Some(b)) => Some(format!("key attribute {}: there, but not here", b.name)),
+                    (None, None) => None,
+                })
+            })
+    }
+}
+
+/// What identity depends on in one attribute of the key.
+struct Essence<'a>(&'a Attribute);
+
+impl std::fmt::Display for Essence<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Attribute { name, kind, level, optional, default, .. } = self.0;
+        let level = level.map_or("", |level| LEVELS[level]);
+        write!(f, "{name}{} ({kind}, in {level}", if *optional { "?" } else { "" })?;
+        if let Some(default) = default {
+            write!(f, ", default {default:?}")?;
+        }
+        f.write_str(")")
+    }
+}

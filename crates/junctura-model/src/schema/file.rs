@@ -1,0 +1,280 @@
+//! From a schema file to a schema. Every refusal names the line and what stands there.
+
+use std::str::FromStr;
+
+use super::names::Names;
+use super::yaml::{self, Entry, Node, Trouble};
+use super::{AttrId, Attribute, Durability, Fingerprint, LEVELS, Retention, SameKey, Schema, is_name};
+use crate::error::{Code, Error, Result};
+use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::value::{Given, Kind, Type};
+
+type Read<T> = std::result::Result<T, Trouble>;
+
+impl Schema {
+    /// Reads a schema file, as `docs/formats/key.md` describes it.
+    ///
+    /// # Errors
+    /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with the line as the subject.
+    pub fn parse_yaml(text: &str) -> Result<Schema> {
+        if text.len() > SCHEMA_BYTES_MAX {
+            return Err(Error::new(Code::TooLarge, "schema", format!("more than {SCHEMA_BYTES_MAX} bytes")));
+        }
+        let trouble = |t: Trouble| Error::new(Code::InvalidArgument, format!("schema line {}", t.line), t.why);
+        yaml::parse(text).and_then(|root| schema(&root)).map_err(trouble)
+    }
+}
+
+const FIELDS: [&str; 9] =
+    ["name", "generation", "doc", "open", "same_key", "retention", "durability", "key", "attributes"];
+const ATTRIBUTE_FIELDS: [&str; 7] = ["type", "unit", "values", "range", "aliases", "default", "doc"];
+
+fn schema(root: &Node) -> Read<Schema> {
+    let fields = Fields::new(root, "a schema", &FIELDS)?;
+    let name = fields.need("name")?;
+    let keyed = keyed_names(fields.need("key")?)?;
+    let (attributes, level_ends) = attributes(fields.need("attributes")?, &keyed)?;
+    let schema = Schema {
+        name: name_of(name.text("name")?, name.line)?,
+        generation: fields.read("generation", "a number from 1", |text| text.parse().ok().filter(|&n| n > 0))?.unwrap_or(1),
+        doc: fields.text("doc")?,
+        open: fields.read("open", "true or false", |text| bool::from_str(text).ok())?.unwrap_or(false),
+        same_key: fields.read("same_key", "reject or supersede", same_key)?.unwrap_or(SameKey::Reject),
+        durability: fields.read("durability", "memory, replicated or durable", durability)?.unwrap_or(Durability::Memory),
+        retention: retention(&fields)?,
+        names: names(&attributes, root.line)?,
+        required: bits(&attributes, |a| a.level.is_some() && (!a.optional || a.default.is_some())),
+        defaulted: bits(&attributes, |a| a.default.is_some()),
+        key_frame_len: 6 + attributes.iter().filter(|a| a.level.is_some()).map(|a| a.name.len() + 2).sum::<usize>(),
+        hash_prefix: Vec::new(),
+        fingerprint: Fingerprint(0),
+        attributes,
+        level_ends,
+    };
+    Ok(schema.with_digests())
+}
+
+fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
+    attributes.iter().enumerate().filter(|(_, a)| which(a)).fold(0, |bits, (at, _)| bits | 1 << at)
+}
+
+/// The entries of a map in which only certain names may stand.
+struct Fields<'a> {
+    entries: &'a [Entry],
+    line: usize,
+    what: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
+        let entries = node.map(what)?;
+        match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
+            None => Ok(Fields { entries, line: node.line, what }),
+            Some(Entry { name, line, .. }) => {
+                Err(Trouble::new(*line, format!("{what} has no field {name} (it may have {})", known.join(", "))))
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.value)
+    }
+
+    fn need(&self, name: &str) -> Read<&'a Node> {
+        self.get(name).ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
+    }
+
+    /// A text; empty where there is none.
+    fn text(&self, name: &str) -> Read<String> {
+        self.get(name).map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
+    }
+
+    fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
+        let Some(node) = self.get(name) else { return Ok(None) };
+        let value = read(node.text(name)?);
+        value.map(Some).ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
+    }
+}
+
+fn name_of(text: &str, line: usize) -> Read<String> {
+    if is_name(text) {
+        return Ok(text.to_owned());
+    }
+    let rule = "up to 64 letters, digits and _.:-, the first a letter or _, and no word that selectors use";
+    Err(Trouble::new(line, format!("{text:?} is no name ({rule})")))
+}
+
+fn same_key(text: &str) -> Option<SameKey> {
+    match text {
+        "reject" => Some(SameKey::Reject),
+        "supersede" => Some(SameKey::Supersede),
+        _ => None,
+    }
+}
+
+fn durability(text: &str) -> Option<Durability> {
+    match text {
+        "memory" => Some(Durability::Memory),
+        "replicated" => Some(Durability::Replicated),
+        "durable" => Some(Durability::Durable),
+        _ => None,
+    }
+}
+
+fn retention(fields: &Fields<'_>) -> Read<Retention> {
+    let Some(node) = fields.get("retention") else { return Ok(Retention::UntilWithdrawn) };
+    if node.text("retention").is_ok_and(|text| text == "withdrawn") {
+        return Ok(Retention::UntilWithdrawn);
+    }
+    let expected = || Trouble::new(node.line, "retention must be withdrawn, or {released: N} with N from 1");
+    let released = Fields::new(node, "retention", &["released"]).map_err(|_| expected())?;
+    let count = released.read("released", "a number from 1", |text| text.parse().ok().filter(|&n| n > 0))?;
+    count.map(Retention::Released).ok_or_else(expected)
+}
+
+/// An attribute that the key names.
+struct Keyed<'a> {
+    name: &'a str,
+    line: usize,
+    level: usize,
+    optional: bool,
+}
+
+fn keyed_names(node: &Node) -> Read<Vec<Keyed<'_>>> {
+    let levels = Fields::new(node, "the key", &LEVELS)?;
+    let mut keyed: Vec<Keyed<'_>> = Vec::new();
+    for (level, level_name) in LEVELS.into_iter().enumerate() {
+        let Some(node) = levels.get(level_name) else { continue };
+        for item in node.list(level_name)? {
+            let text = item.text(level_name)?;
+            let name = text.strip_suffix('?').unwrap_or(text);
+            if keyed.iter().any(|other| other.name == name) {
+                return Err(Trouble::new(item.line, format!("{name} stands twice in the key")));
+            }
+            keyed.push(Keyed { name, line: item.line, level, optional: text.ends_with('?') });
+        }
+    }
+    if keyed.is_empty() {
+        return Err(Trouble::new(node.line, "the key needs at least one attribute"));
+    }
+    Ok(keyed)
+}
+
+/// All attributes by id, and where the levels of the key end.
+fn attributes(node: &Node, keyed: &[Keyed<'_>]) -> Read<(Vec<Attribute>, [usize; 3])> {
+    let entries = node.map("attributes")?;
+    if entries.len() > ATTRIBUTES_MAX {
+        return Err(Trouble::new(node.line, format!("more than {ATTRIBUTES_MAX} attributes")));
+    }
+    let mut all = Vec::with_capacity(entries.len());
+    for key in keyed {
+        let missing = || Trouble::new(key.line, format!("the key names {}, which is not among the attributes", key.name));
+        let entry = entries.iter().find(|entry| entry.name == key.name).ok_or_else(missing)?;
+        all.push(attribute(entry, Some(key))?);
+    }
+    for entry in entries.iter().filter(|entry| keyed.iter().all(|key| key.name != entry.name)) {
+        all.push(attribute(entry, None)?);
+    }
+    let end = |level| keyed.iter().filter(|key| key.level <= level).count();
+    Ok((all, [end(0), end(1), end(2)]))
+}
+
+fn attribute(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
+    let named = |trouble: Trouble| Trouble::new(trouble.line, format!("{}: {}", entry.name, trouble.why));
+    attribute_fields(entry, key).map_err(named)
+}
+
+fn attribute_fields(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
+    let name = name_of(&entry.name, entry.line)?;
+    let fields = Fields::new(&entry.value, "an attribute", &ATTRIBUTE_FIELDS)?;
+    let kind_node = fields.need("type")?;
+    let kind = kind_of(kind_node.text("type")?, kind_node.line)?;
+    if key.is_some() && (kind.list || kind.scalar == Type::Float) {
+        return Err(Trouble::new(kind_node.line, format!("a {kind} cannot be part of the key")));
+    }
+    let range = range(&fields, kind.scalar)?;
+    let mut attribute = Attribute {
+        name,
+        kind,
+        unit: fields.text("unit")?,
+        values: canonical_list(&fields, "values", kind.scalar, ALLOWED_VALUES_MAX)?,
+        bounds: range.as_ref().map(|range| range.1),
+        range: range.map(|range| range.0),
+        aliases: aliases(&fields)?,
+        default: None,
+        doc: fields.text("doc")?,
+        level: key.map(|key| key.level),
+        optional: key.is_none_or(|key| key.optional),
+    };
+    if let Some(node) = fields.get("default") {
+        attribute.default = Some(default(node, &attribute)?);
+    }
+    Ok(attribute)
+}
+
+fn kind_of(text: &str, line: usize) -> Read<Kind> {
+    let known = || Type::ALL.map(Type::name).join(", ");
+    Kind::from_name(text).ok_or_else(|| Trouble::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
+}
+
+fn canonical(node: &Node, what: &str, scalar: Type) -> Read<String> {
+    let text = node.text(what)?;
+    if text.len() > VALUE_BYTES_MAX {
+        return Err(Trouble::new(node.line, format!("{what}: more than {VALUE_BYTES_MAX} bytes")));
+    }
+    let mut out = String::new();
+    scalar.canonical(Given::Text(text), &mut out).map_err(|why| Trouble::new(node.line, format!("{what}: {why}")))?;
+    Ok(out)
+}
+
+fn canonical_list(fields: &Fields<'_>, what: &str, scalar: Type, most: usize) -> Read<Vec<String>> {
+    let Some(node) = fields.get(what) else { return Ok(Vec::new()) };
+    let items = node.list(what)?;
+    if items.is_empty() || items.len() > most {
+        return Err(Trouble::new(node.line, format!("{what} must have 1 to {most} items")));
+    }
+    items.iter().map(|item| canonical(item, what, scalar)).collect()
+}
+
+type Range = ((String, String), (i128, i128));
+
+fn range(fields: &Fields<'_>, scalar: Type) -> Read<Option<Range>> {
+    let Some(node) = fields.get("range") else { return Ok(None) };
+    let ends: [String; 2] = canonical_list(fields, "range", scalar, 2)?
+        .try_into()
+        .map_err(|_| Trouble::new(node.line, "range must be [smallest, largest]"))?;
+    let [smallest, largest] = ends;
+    match (scalar.order(&smallest), scalar.order(&largest)) {
+        (Some(low), Some(high)) if low <= high => Ok(Some(((smallest, largest), (low, high)))),
+        (Some(_), Some(_)) => Err(Trouble::new(node.line, "range: the largest is smaller than the smallest")),
+        _ => Err(Trouble::new(node.line, format!("range: {smallest:?} to {largest:?} of {scalar} has no order"))),
+    }
+}
+
+fn aliases(fields: &Fields<'_>) -> Read<Vec<String>> {
+    let Some(node) = fields.get("aliases") else { return Ok(Vec::new()) };
+    let items = node.list("aliases")?;
+    if items.len() > ALIASES_MAX {
+        return Err(Trouble::new(node.line, format!("more than {ALIASES_MAX} aliases")));
+    }
+    items.iter().map(|item| name_of(item.text("aliases")?, item.line)).collect()
+}
+
+fn default(node: &Node, attribute: &Attribute) -> Read<String> {
+    if attribute.level.is_none() {
+        return Err(Trouble::new(node.line, "only attributes of the key may have a default"));
+    }
+    let text = canonical(node, "default", attribute.kind.scalar)?;
+    let allowed = attribute.allows(&text);
+    allowed.then_some(text).ok_or_else(|| Trouble::new(node.line, "the default is not among the allowed values"))
+}
+
+fn names(attributes: &[Attribute], line: usize) -> Read<Names> {
+    let mut entries = Vec::new();
+    for (at, attribute) in attributes.iter().enumerate() {
+        let id = AttrId(at as u8);
+        entries.push((attribute.name.clone(), id));
+        entries.extend(attribute.aliases.iter().map(|alias| (alias.clone(), id)));
+    }
+    Names::new(entries).map_err(|name| Trouble::new(line, format!("{name} names two attributes")))
+}

@@ -1,0 +1,228 @@
+//! Integers, exact decimals and floating point numbers.
+
+use std::fmt::Write as _;
+
+use super::{Given, Scalar, Sink, put_digits, read_digits};
+
+/// What `order` multiplies integers and decimals with, so that both share one scale.
+const SCALE: i128 = 1_000_000_000_000_000_000;
+const DIGITS_MAX: usize = 18;
+
+pub(super) struct Integer(i64);
+
+impl Scalar for Integer {
+    const EXPECTED: &'static str = "a whole number of 64 bits, such as 12 or -3";
+
+    fn read(given: Given<'_>) -> Option<Self> {
+        match given {
+            Given::Integer(number) => Some(Integer(number)),
+            Given::Text(text) => text.parse().ok().map(Integer),
+            _ => None,
+        }
+    }
+
+    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+        put_sign(self.0 < 0, out);
+        put_digits(u128::from(self.0.unsigned_abs()), 1, out);
+    }
+
+    fn order(&self) -> Option<i128> {
+        Some(i128::from(self.0) * SCALE)
+    }
+
+    fn is_canonical(text: &str) -> bool {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        is_plain_whole(digits.as_bytes())
+            && text != "-0"
+            && (digits.len() <= DIGITS_MAX || text.parse::<i64>().is_ok())
+    }
+}
+
+fn put_sign(negative: bool, out: &mut (impl Sink + ?Sized)) {
+    if negative {
+        out.put_ascii(b'-');
+    }
+}
+
+/// Digits without a needless zero in front.
+fn is_plain_whole(digits: &[u8]) -> bool {
+    digits.iter().all(u8::is_ascii_digit) && (digits.first().is_some_and(|&first| first != b'0') || digits == b"0")
+}
+
+/// A decimal as its parts without needless zeros: the value is ± whole . fraction.
+pub(super) struct Decimal {
+    negative: bool,
+    whole: u64,
+    fraction: u64,
+    /// How many digits the fraction has: leading zeros count, trailing ones are gone.
+    places: usize,
+}
+
+impl Scalar for Decimal {
+    const EXPECTED: &'static str = "an exact number of up to 18 digits, such as 500 or 0.5";
+
+    fn read(given: Given<'_>) -> Option<Self> {
+        match given {
+            Given::Text(text) => Self::read_text(text),
+            Given::Integer(number) => {
+                let whole = number.unsigned_abs();
+                let fits = u128::from(whole) < SCALE as u128;
+                fits.then_some(Decimal { negative: number < 0, whole, fraction: 0, places: 0 })
+            }
+            Given::Float(number) => {
+                let text = repr(number)?;
+                Self::read_text(text.as_str())
+            }
+            _ => None,
+        }
+    }
+
+    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+        put_sign(self.negative, out);
+        put_digits(u128::from(self.whole), 1, out);
+        if self.places > 0 {
+            out.put_ascii(b'.');
+            put_digits(u128::from(self.fraction), self.places, out);
+        }
+    }
+
+    fn order(&self) -> Option<i128> {
+        let fraction = i128::from(self.fraction) * 10i128.pow((DIGITS_MAX - self.places) as u32);
+        let size = i128::from(self.whole) * SCALE + fraction;
+        Some(if self.negative { -size } else { size })
+    }
+
+    fn is_canonical(text: &str) -> bool {
+        let short_whole = text.len() <= DIGITS_MAX && is_plain_whole(text.as_bytes());
+        short_whole || Self::read_text(text).is_some_and(|value| super::writes(text, |out| value.write(out)))
+    }
+}
+
+impl Decimal {
+    fn read_text(text: &str) -> Option<Decimal> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let (whole, fraction) = match unsigned.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (unsigned, ""),
+        };
+        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+        let significant =
+            if whole.is_empty() { fraction.trim_start_matches('0').len() } else { whole.len() + fraction.len() };
+        if significant > DIGITS_MAX || fraction.len() > DIGITS_MAX {
+            return None;
+        }
+        Some(Decimal {
+            negative: text.starts_with('-') && significant > 0,
+            whole: read_digits(whole.as_bytes()).unwrap_or(0),
+            fraction: read_digits(fraction.as_bytes()).unwrap_or(0),
+            places: fraction.len(),
+        })
+    }
+}
+
+pub(super) struct Float(f64);
+
+impl Scalar for Float {
+    const EXPECTED: &'static str = "a finite number, such as 0.5 or 1e-05";
+
+    fn read(given: Given<'_>) -> Option<Self> {
+        let number = match given {
+            Given::Text(text) => read_float(text)?,
+            Given::Integer(number) => number as f64,
+            Given::Float(number) => number,
+            _ => return None,
+        };
+        // Adding a zero makes a negative zero a plain one.
+        number.is_finite().then_some(Float(number + 0.0))
+    }
+
+    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+        if let Some(text) = repr(self.0) {
+            out.put(text.as_str());
+        }
+    }
+
+    fn order(&self) -> Option<i128> {
+        let bits = self.0.to_bits() as i64;
+        // Below zero a larger pattern of bits is a smaller number.
+        Some(i128::from(if bits < 0 { bits ^ i64::MAX } else { bits }))
+    }
+}
+
+/// Reads what Python's `float()` reads, ASCII digits only: surrounding blanks and `_` between digits are allowed.
+fn read_float(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if !text.contains('_') {
+        return text.parse().ok();
+    }
+    let bytes = text.as_bytes();
+    let digit_at = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let between = |at: usize| at > 0 && digit_at(at - 1) && digit_at(at + 1);
+    let well_placed = bytes.iter().enumerate().all(|(at, &byte)| byte != b'_' || between(at));
+    well_placed.then(|| text.replace('_', "").parse().ok())?
+}
+
+/// A short text on the stack.
+struct Short {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl Short {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+
+    fn push(&mut self, text: &str) -> Option<()> {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Some(())
+    }
+}
+
+impl std::fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.push(text).ok_or(std::fmt::Error)
+    }
+}
+
+/// The shortest text that reads back as this finite number, laid out as Python's `repr` does: `0.5`, `7.0`, `1e-05`, `1e+16`.
+/// The longest is 24 bytes.
+fn repr(number: f64) -> Option<Short> {
+    const ZEROS: &str = "0000000000000000";
+    let mut scientific = Short { bytes: [0; 32], len: 0 };
+    write!(scientific, "{number:e}").ok()?;
+    let (mantissa, exponent) = scientific.as_str().split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (sign, mantissa) = if let Some(unsigned) = mantissa.strip_prefix('-') { ("-", unsigned) } else { ("", mantissa) };
+    let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+
+    let mut out = Short { bytes: [0; 32], len: 0 };
+    out.push(sign)?;
+    match exponent {
+        0..16 => {
+            let places = exponent as usize;
+            out.push(first)?;
+            out.push(&rest[..places.min(rest.len())])?;
+            out.push(&ZEROS[..places.saturating_sub(rest.len())])?;
+            out.push(".")?;
+            out.push(if places < rest.len() { &rest[places..] } else { "0" })?;
+        }
+        -4..0 => {
+            out.push("0.")?;
+            out.push(&ZEROS[..(-exponent - 1) as usize])?;
+            out.push(first)?;
+            out.push(rest)?;
+        }
+        _ => {
+            out.push(mantissa)?;
+            write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()).ok()?;
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,128 @@
+//! Lengths of time: forecast steps (single or a range) and durations.
+
+use super::{Given, Scalar, Sink, put_digits, read_digits};
+
+/// Seconds since the start of the forecast: of a moment, or from `first` to `last`.
+pub(super) struct Step {
+    first: u64,
+    last: Option<u64>,
+}
+
+const HOUR: u64 = 3600;
+
+impl Step {
+    fn read_text(text: &str) -> Option<Step> {
+        let (first, last) = match text.split_once('-') {
+            Some((first, last)) => (step_seconds(first)?, Some(step_seconds(last)?)),
+            None => (step_seconds(text)?, None),
+        };
+        last.is_none_or(|last| first <= last).then_some(Step { first, last })
+    }
+}
+
+/// Hours unless a unit is given.
+fn step_seconds(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.as_bytes() {
+        [digits @ .., b's'] => (digits, 1),
+        [digits @ .., b'm'] => (digits, 60),
+        [digits @ .., b'd'] => (digits, 24 * HOUR),
+        [digits @ .., b'h'] | digits => (digits, HOUR),
+    };
+    read_digits(digits)?.checked_mul(unit)
+}
+
+impl Scalar for Step {
+    const EXPECTED: &'static str = "a step or a range of steps, such as 6, 90m or 0-24";
+
+    fn read(given: Given<'_>) -> Option<Self> {
+        match given {
+            Given::Text(text) => Self::read_text(text),
+            Given::Integer(hours) => {
+                let first = u64::try_from(hours).ok()?.checked_mul(HOUR)?;
+                Some(Step { first, last: None })
+            }
+            _ => None,
+        }
+    }
+
+    /// In hours where both ends are whole hours, else in minutes, else in seconds.
+    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+        let whole = |unit: u64| self.first.is_multiple_of(unit) && self.last.unwrap_or(0).is_multiple_of(unit);
+        let (unit, suffix) = if whole(HOUR) {
+            (HOUR, "")
+        } else if whole(60) {
+            (60, "m")
+        } else {
+            (1, "s")
+        };
+        put_digits(u128::from(self.first / unit), 1, out);
+        out.put(suffix);
+        if let Some(last) = self.last {
+            out.put_ascii(b'-');
+            put_digits(u128::from(last / unit), 1, out);
+            out.put(suffix);
+        }
+    }
+
+    fn order(&self) -> Option<i128> {
+        self.last.is_none().then_some(i128::from(self.first))
+    }
+
+    fn is_canonical(text: &str) -> bool {
+        let bytes = text.as_bytes();
+        // Hours of a moment, by far the most common; few enough digits not to overflow.
+        let hours = (1..=12).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
+        if hours {
+            return bytes.len() == 1 || bytes[0] != b'0';
+        }
+        Self::read_text(text).is_some_and(|value| super::writes(text, |out| value.write(out)))
+    }
+}
+
+/// Nanoseconds.
+pub(super) struct Duration(i128);
+
+/// The units, largest first.
+const UNITS: [(&str, i128); 7] = [
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+impl Scalar for Duration {
+    const EXPECTED: &'static str = "a length of time such as 90m, 1h30m or 1500ms";
+
+    fn read(given: Given<'_>) -> Option<Self> {
+        let Given::Text(mut text) = given else { return None };
+        if text.is_empty() {
+            return None;
+        }
+        let mut total = 0i128;
+        while !text.is_empty() {
+            let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+            let letters = text.bytes().skip(digits).take_while(u8::is_ascii_lowercase).count();
+            let (amount, unit) = text[..digits + letters].split_at(digits);
+            let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
+            let part = i128::from(read_digits(amount.as_bytes())?) * nanos;
+            total = total.checked_add(part)?;
+            text = &text[digits + letters..];
+        }
+        Some(Duration(total))
+    }
+
+    /// In the largest unit that divides it.
+    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+        let divides = |&&(_, nanos): &&(&str, i128)| self.0 != 0 && self.0 % nanos == 0;
+        let (unit, nanos) = UNITS.iter().find(divides).unwrap_or(&UNITS[3]);
+        put_digits((self.0 / nanos) as u128, 1, out);
+        out.put(unit);
+    }
+
+    fn order(&self) -> Option<i128> {
+        Some(self.0)
+    }
+}
