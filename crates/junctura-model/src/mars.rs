@@ -1,0 +1,105 @@
+//! MARS requests read as selectors: `retrieve,class=od,param=t/u,step=0/to/24/by/6,date=-1`.
+//!
+//! A request is a verb (`retrieve`, `list` or `read`) and keywords, all of which must hold. Names, aliases and values are
+//! taken in any case: an unquoted value becomes the allowed value that it equals but for case, else lower case. `all` asks
+//! for presence, `off` for absence. Dates may be relative to today, which the caller hands in: this crate has no clock.
+//! What is no attribute (`target`, `grid`, `area`, …) is refused, since ignoring it would give something else than asked.
+
+use std::borrow::Cow;
+
+use crate::error::Result;
+use crate::schema::{Attribute, Schema};
+use crate::selector::lexer::{Token, invalid, lex};
+use crate::selector::parser::{Ask, Item, Parser, Syntax};
+use crate::selector::{Context, Selector};
+use crate::value::Type;
+
+/// The verbs that begin a request.
+pub const VERBS: [&str; 3] = ["retrieve", "list", "read"];
+
+/// Does this text begin with a verb and a comma?
+#[must_use]
+pub fn is_request(text: &str) -> bool {
+    let text = text.trim_start();
+    let word = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (verb, rest) = text.split_at(word);
+    rest.trim_start().starts_with(',') && VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb))
+}
+
+/// The canonical selector that asks the same as the request; `today` as the number `YYYYMMDD`, for relative dates.
+///
+/// # Errors
+/// InvalidSelector with the byte of the request that it is about.
+pub fn to_selector_text(request: &str, schema: &Schema, today: Option<u32>) -> Result<String> {
+    if !is_request(request) {
+        return Err(invalid(0, format!("a request begins with one of {} and a comma", VERBS.join(", "))));
+    }
+    Selector::parse_with(request, schema, &Context { today }).map(|selector| selector.to_string())
+}
+
+/// The request as the syntax of a selector.
+pub(crate) fn parse<'a>(request: &'a str, schema: &Schema) -> Result<Syntax<'a>> {
+    let mut parser = Parser::new(lex(request)?);
+    parser.take(&[Token::Word], "a verb")?;
+    let mut parts = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    while parser.peek() != Token::End {
+        parser.take(&[Token::Comma], "`,`, `/` or the end")?;
+        let name = parser.take(&[Token::Word], "a keyword")?;
+        let attribute = attribute(schema, &name);
+        let known = attribute.map_or_else(|| name.text.to_string(), |attribute| attribute.name.clone());
+        if let Some(attribute) = attribute {
+            if seen.contains(&attribute.name.as_str()) {
+                return Err(invalid(name.at, format!("{} is given twice", attribute.name)));
+            }
+            seen.push(&attribute.name);
+        }
+        parser.take(&[Token::Equal], "`=`")?;
+        let name = Item { text: Cow::Owned(known), at: name.at };
+        parts.push(part(name, parser.request_values()?, attribute));
+    }
+    Ok(if parts.is_empty() { Syntax::Everything } else { Syntax::All(parts) })
+}
+
+fn attribute<'s>(schema: &'s Schema, name: &Item<'_>) -> Option<&'s Attribute> {
+    let same = |known: &String| known.eq_ignore_ascii_case(&name.text);
+    let attributes = schema.attributes();
+    attributes.iter().find(|a| same(&a.name)).or_else(|| attributes.iter().find(|a| a.aliases.iter().any(same)))
+}
+
+/// One keyword with its values.
+fn part<'a>(name: Item<'a>, (mut ask, quoted): (Ask<'a>, Vec<usize>), attribute: Option<&Attribute>) -> Syntax<'a> {
+    if let Ask::Among { items, .. } = &ask
+        && let [only] = items.as_slice()
+        && quoted.binary_search(&only.at).is_err()
+    {
+        if only.text.eq_ignore_ascii_case("all") {
+            return Syntax::Test { name, ask: Ask::Exists };
+        }
+        if only.text.eq_ignore_ascii_case("off") {
+            return Syntax::Not(Box::new(Syntax::Test { name, ask: Ask::Exists }));
+        }
+    }
+    let items: Vec<&mut Item<'a>> = match &mut ask {
+        Ask::Among { items, .. } => items.iter_mut().collect(),
+        Ask::Range { first, last, by, .. } => [first, last].into_iter().chain(by).collect(),
+        _ => Vec::new(),
+    };
+    for item in items {
+        if quoted.binary_search(&item.at).is_err() {
+            lower(item, attribute);
+        }
+    }
+    Syntax::Test { name, ask }
+}
+
+/// Gives a value the case that the schema's values have.
+fn lower(item: &mut Item<'_>, attribute: Option<&Attribute>) {
+    let scalar = attribute.map_or(Type::String, |attribute| attribute.kind.scalar);
+    if !item.text.bytes().any(|byte| byte.is_ascii_uppercase()) || scalar == Type::Timestamp {
+        return;
+    }
+    let mut allowed = attribute.into_iter().flat_map(|attribute| &attribute.values);
+    let same = allowed.find(|allowed| allowed.eq_ignore_ascii_case(&item.text));
+    item.text = Cow::Owned(same.cloned().unwrap_or_else(|| item.text.to_ascii_lowercase()));
+}

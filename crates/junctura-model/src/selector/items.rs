@@ -1,0 +1,105 @@
+//! The values of a list in a selector: one block of text, searched by halves where it is long.
+
+use std::collections::HashSet;
+
+/// Longer lists are searched by halves.
+const LINEAR_MAX: usize = 8;
+
+/// Distinct texts, in the order in which they were given. Most lists have one.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Items {
+    One(Box<str>),
+    Many(Box<Many>),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Many {
+    text: Box<str>,
+    ends: Box<[u32]>,
+    /// Places in order of their texts; empty for short lists.
+    sorted: Box<[u32]>,
+}
+
+impl Items {
+    /// Keeps the first of equal texts.
+    pub(crate) fn new<T: AsRef<str>>(texts: &[T]) -> Items {
+        if let [only] = texts {
+            return Items::One(only.as_ref().into());
+        }
+        let mut seen = HashSet::with_capacity(texts.len());
+        let (mut text, mut ends) = (String::new(), Vec::with_capacity(texts.len()));
+        for item in texts.iter().map(AsRef::as_ref) {
+            if seen.insert(item) {
+                text.push_str(item);
+                ends.push(text.len() as u32);
+            }
+        }
+        if ends.len() == 1 {
+            return Items::One(text.into());
+        }
+        let mut many = Many { text: text.into(), ends: ends.into(), sorted: Box::default() };
+        if many.ends.len() > LINEAR_MAX {
+            let mut sorted: Vec<u32> = (0..many.ends.len() as u32).collect();
+            sorted.sort_unstable_by(|&a, &b| many.get(a as usize).cmp(many.get(b as usize)));
+            many.sorted = sorted.into();
+        }
+        Items::Many(Box::new(many))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Items::One(_) => 1,
+            Items::Many(many) => many.ends.len(),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(move |at| match self {
+            Items::One(text) => &**text,
+            Items::Many(many) => many.get(at),
+        })
+    }
+
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        match self {
+            Items::One(only) => **only == *text,
+            Items::Many(many) => many.contains(text),
+        }
+    }
+}
+
+impl Many {
+    fn get(&self, at: usize) -> &str {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.text[start..self.ends[at] as usize]
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        if self.sorted.is_empty() {
+            return (0..self.ends.len()).any(|at| self.get(at) == text);
+        }
+        self.sorted.binary_search_by(|&at| self.get(at as usize).cmp(text)).is_ok()
+    }
+}
+
+impl std::fmt::Debug for Items {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_lists_find_the_same() {
+        for len in [1, 8, 9, 500] {
+            let texts: Vec<String> = (0..len).map(|n| (n * 7919 % 1000).to_string()).collect();
+            let items = Items::new(&[texts.clone(), texts.clone()].concat());
+            assert_eq!(items.iter().collect::<Vec<_>>(), texts);
+            assert!(texts.iter().all(|text| items.contains(text)));
+            assert!(!items.contains("") && !items.contains("x"));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Selectors: questions over attributes, one language for live events, what is in memory, and the archive.
+//!
+//! `class=od,param=t/u/v,step=0/to/240/by/6,levelist>=500` names what somebody wants. A text is read by the grammar of
+//! `docs/formats/selector.md`, then typed by a schema: `levelist=500.0` asks for `500`. What cannot be asked is refused with
+//! the byte it is about and what could stand there ([`explain_error`] draws the picture). A selector prints a canonical text
+//! that reads back to an equal one. Reading, printing and matching are bounded: long texts, deep nesting and long lists
+//! are LimitExceeded, regular expressions take linear time, and no input makes any of it panic.
+//!
+//! The parts: `lexer` and `parser` (text to syntax), `typed` (syntax to meaning, under one schema), `expr` (the meaning, and
+//! whether a record has it), `range` and `items` (its values), `print`.
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(crate) mod expr;
+mod items;
+pub(crate) mod lexer;
+pub(crate) mod parser;
+mod print;
+pub(crate) mod range;
+mod set;
+#[doc(hidden)]
+pub mod testing;
+mod typed;
+
+pub use lexer::TEXT_BYTES_MAX;
+pub use parser::{DEPTH_MAX, ITEMS_MAX};
+pub use set::SelectorSet;
+
+use crate::error::{Error, Result};
+use crate::mars;
+use crate::record::RecordRef;
+use crate::schema::{AttrId, Schema};
+use crate::text::quote;
+use expr::{Check, Expr, Test};
+use items::Items;
+use print::Printed;
+
+/// What reading a selector may know besides the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// Today's date as the number `YYYYMMDD`, for relative dates (`-1` = yesterday). None: they are refused.
+    pub today: Option<u32>,
+}
+
+/// A question over the attributes of one schema.
+///
+/// Cheap to clone. Its `Display` is the canonical text.
+#[derive(Clone, PartialEq)]
+pub struct Selector {
+    expr: Arc<Expr>,
+}
+
+impl Selector {
+    /// Reads a selector, or a MARS request, whose attributes are all of this schema.
+    ///
+    /// # Errors
+    /// InvalidSelector with the byte it is about; LimitExceeded for what is too long, too deep or too large.
+    pub fn parse(text: &str, schema: &Schema) -> Result<Selector> {
+        Self::parse_with(text, schema, &Context::default())
+    }
+
+    /// The same, with what the context knows.
+    pub fn parse_with(text: &str, schema: &Schema, context: &Context) -> Result<Selector> {
+        let syntax = if mars::is_request(text) { mars::parse(text, schema)? } else { parser::parse(text)? };
+        Ok(Self::of(typed::type_by(&syntax, schema, context)?))
+    }
+
+    /// Matches every object.
+    #[must_use]
+    pub fn everything() -> Selector {
+        Self::of(Expr::Everything)
+    }
+
+    /// Does it ask nothing?
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        *self.expr == Expr::Everything
+    }
+
+    /// Matches the objects with the key of this one: every attribute of the key is equal, and absent where absent here.
+    #[must_use]
+    pub fn exact_key(record: RecordRef<'_>, schema: &Schema) -> Selector {
+        let ids = (0..schema.key_len()).map(|id| AttrId(id as u8));
+        let tests = ids.map(|id| {
+            let attr = typed::attr_of(schema, id);
+            match record.get(id) {
+                Some(text) => {
+                    let check = Check::Among { negated: false, items: Items::new(&[text]) };
+                    Expr::Test(Test { attr, check })
+                }
+                None => Expr::Not(Box::new(Expr::Test(Test { attr, check: Check::Exists }))),
+            }
+        });
+        Self::of(Expr::all(tests.collect()))
+    }
+
+    /// Is this object what it asks for? The record is one of the selector's schema. Allocates nothing, except to match a
+    /// regular expression with a list's elements.
+    #[must_use]
+    pub fn matches(&self, record: RecordRef<'_>) -> bool {
+        self.expr.matches(record)
+    }
+
+    /// Its text with ranges written out, for people; it need not read back.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        Printed { expr: &self.expr, expanded: true }.to_string()
+    }
+
+    pub(crate) fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    fn of(expr: Expr) -> Selector {
+        Selector { expr: Arc::new(expr) }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printed { expr: &self.expr, expanded: false }.fmt(f)
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selector({self})")
+    }
+}
+
+/// The error with a picture of the place in `text` that it is about:
+///
+/// ```text
+/// InvalidSelector: selector: expected a value, found the end (at byte 6)
+///   class=
+///         ^
+/// ```
+#[must_use]
+pub fn explain_error(text: &str, error: &Error) -> String {
+    const BEFORE: usize = 50;
+    const AFTER: usize = 26;
+    let Some(at) = error.position().filter(|&at| at <= text.len() && text.is_char_boundary(at)) else {
+        return error.to_string();
+    };
+    let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    let before: Vec<char> = text[line_start..at].chars().collect();
+    let after: Vec<char> = text[at..line_end].chars().collect();
+    let clean = |c: &char| if c.is_control() { ' ' } else { *c };
+    let mut picture = format!("{error}\n  ");
+    let cut = before.len().saturating_sub(BEFORE);
+    picture.extend((cut > 0).then_some('…'));
+    picture.extend(before[cut..].iter().map(clean));
+    picture.extend(after.iter().take(AFTER).map(clean));
+    picture.extend((after.len() > AFTER).then_some('…'));
+    let indent = 2 + before.len() - cut + usize::from(cut > 0);
+    picture.push('\n');
+    picture.push_str(&" ".repeat(indent));
+    picture.push('^');
+    picture
+}
+
+/// A value as it stands in a selector, quoted where it must be.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    let mut out = String::new();
+    quote(value, &mut out);
+    out
+}

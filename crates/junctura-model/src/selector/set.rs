@@ -1,0 +1,62 @@
+//! One selector text over all schemas of a pool.
+
+use std::sync::Arc;
+
+use super::{Context, Selector, parser, typed};
+use crate::error::{Code, Error, Result};
+use crate::mars;
+use crate::schema::Schema;
+
+/// A selector, typed by each schema that knows its attributes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectorSet {
+    text: String,
+    by_schema: Vec<Option<Selector>>,
+}
+
+impl SelectorSet {
+    /// Reads a selector, or a MARS request, for these schemas.
+    ///
+    /// # Errors
+    /// No schema can read it: the error of the one that got furthest.
+    pub fn parse(text: &str, schemas: &[Arc<Schema>]) -> Result<SelectorSet> {
+        Self::parse_with(text, schemas, &Context::default())
+    }
+
+    /// The same, with what the context knows.
+    pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &Context) -> Result<SelectorSet> {
+        let results = if mars::is_request(text) {
+            schemas.iter().map(|schema| Selector::parse_with(text, schema, context)).collect::<Vec<_>>()
+        } else {
+            let syntax = parser::parse(text)?;
+            schemas.iter().map(|schema| typed::type_by(&syntax, schema, context).map(Selector::of)).collect()
+        };
+        let mut by_schema = Vec::with_capacity(results.len());
+        let mut furthest: Option<Error> = None;
+        for result in results {
+            if let Err(error) = &result
+                && furthest.as_ref().is_none_or(|other| other.position() < error.position())
+            {
+                furthest = Some(error.clone());
+            }
+            by_schema.push(result.ok());
+        }
+        if by_schema.iter().all(Option::is_none) {
+            let unknown = || Error::new(Code::InvalidSelector, "selector", "there is no schema to read it by");
+            return Err(furthest.unwrap_or_else(unknown));
+        }
+        Ok(SelectorSet { text: text.to_owned(), by_schema })
+    }
+
+    /// The selector for that schema of the list given; None where that schema does not know its attributes.
+    #[must_use]
+    pub fn of(&self, schema_index: usize) -> Option<&Selector> {
+        self.by_schema.get(schema_index)?.as_ref()
+    }
+
+    /// The text as it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
