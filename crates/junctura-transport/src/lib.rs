@@ -1,1 +1,43 @@
 //! Carries frames and descriptors between processes.
+//!
+//! The wire format says what is said; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
+//! with what has come and empties an [`Outbox`] of what is to go, as far as that is possible at once. Nothing here ever
+//! waits, except [`wait`] and [`wait_any`], which do nothing else: the owner of many connections waits for all of them in
+//! its own way. [`UnixCarrier`] is the first carrier, a unix stream socket; whatever comes later passes the same checks
+//! (module `conformance`, feature `conformance`).
+//!
+//! Promises: frames arrive whole, once and in order, each with the descriptor that was sent with it, or the connection
+//! ends; frames are read where they were received, without a copy; memory follows what has really arrived, not what a
+//! header claims; another user is refused on both sides. Refused: a stream out of step (`Protocol`), an address whose
+//! directory others could write to (`Denied`), a second server on one address (`AlreadyExists`).
+//!
+//! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`Outbox`], [`Inbox`], [`wait`].
+
+mod address;
+mod carrier;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod directory;
+mod inbox;
+mod listener;
+mod lock;
+mod outbox;
+mod poll;
+mod tide;
+mod unix;
+
+pub use address::{Address, Name};
+pub use carrier::{Carrier, PeerCredentials, Received, Sent};
+pub use inbox::Inbox;
+pub use listener::Listener;
+pub use outbox::Outbox;
+pub use poll::{Interest, Ready, Waiting, wait, wait_any};
+pub use unix::UnixCarrier;
+
+use junctura_model::{Code, Error};
+use rustix::io::Errno;
+
+/// What the operating system refused.
+fn refused(code: Code, subject: impl Into<String>, action: &str, errno: Errno) -> Error {
+    Error::new(code, subject, format!("{action}: {errno}"))
+}

@@ -3,6 +3,12 @@
 //!
 //! After a deliberate change, `JUNCTURA_WRITE_GOLDEN=1 cargo test -p junctura-wire --test golden` writes the file anew.
 
+#![allow(clippy::unwrap_used, reason = "so a test fails")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the golden bytes and the format's page are files; the crate itself reads none"
+)]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! What is encoded is decoded as it was; what comes from a stranger is refused or understood, never a panic.
 
+#![allow(clippy::unwrap_used, reason = "so a test fails")]
+
 mod common;
 
 use common::{Words, replies, requests};

@@ -139,6 +139,7 @@ impl Words {
 }
 
 /// Requests of every kind, each with a name for the golden file.
+#[allow(clippy::too_many_lines, reason = "a list of examples")]
 pub fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
     let [sequence, length, number, _] = words.longs;
     let timeout_ms = words.maybe;

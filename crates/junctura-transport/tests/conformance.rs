@@ -1,0 +1,23 @@
+//! The unix carrier does what every carrier must, between two ends of a pair and through a listener.
+
+#![allow(clippy::unwrap_used, reason = "so a test fails")]
+
+mod pair {
+    use junctura_transport::{UnixCarrier, conformance_tests};
+
+    conformance_tests!(UnixCarrier::pair().unwrap(), with descriptors);
+}
+
+mod listener {
+    use junctura_transport::{Listener, UnixCarrier, conformance_tests};
+
+    fn open() -> (UnixCarrier, UnixCarrier) {
+        let room = tempfile::tempdir().unwrap();
+        let address = format!("unix:{}/pool.sock", room.path().display()).parse().unwrap();
+        let mut listener = Listener::bind(&address).unwrap();
+        let client = UnixCarrier::connect(&address).unwrap();
+        (client, listener.accept().unwrap().unwrap())
+    }
+
+    conformance_tests!(open(), with descriptors);
+}
