@@ -13,36 +13,36 @@ use zerocopy::IntoBytes;
 
 /// What examples are built from.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub(crate) struct Words {
     /// Names, hosts, selectors, causes.
-    pub texts: [String; 4],
+    pub(crate) texts: [String; 4],
     /// Texts of schemas.
-    pub schemas: Vec<String>,
+    pub(crate) schemas: Vec<String>,
     /// Sequence numbers, lengths, request numbers.
-    pub longs: [u64; 4],
+    pub(crate) longs: [u64; 4],
     /// Processes, clients, segments, slots, holdings.
-    pub ints: [u32; 6],
+    pub(crate) ints: [u32; 6],
     /// Schemas, codes.
-    pub shorts: [u16; 2],
+    pub(crate) shorts: [u16; 2],
     /// What may be there or not.
-    pub maybe: Option<u64>,
+    pub(crate) maybe: Option<u64>,
     /// Switches.
-    pub flags: [bool; 2],
+    pub(crate) flags: [bool; 2],
     /// A record.
-    pub record: Vec<u8>,
+    pub(crate) record: Vec<u8>,
     /// A payload.
-    pub payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
     /// Objects released, freed, listed.
-    pub holdings: Vec<Holding>,
+    pub(crate) holdings: Vec<Holding>,
     /// Slots.
-    pub slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     /// A page of a list.
-    pub page: Vec<u8>,
+    pub(crate) page: Vec<u8>,
 }
 
 impl Words {
     /// The words of the golden bytes.
-    pub fn example() -> Self {
+    pub(crate) fn example() -> Self {
         let record = b"\x00\x02\x00od\x01\x01\x00t".to_vec();
         let mut page = Vec::new();
         for sequence in [41, 42] {
@@ -140,7 +140,7 @@ impl Words {
 
 /// Requests of every kind, each with a name for the golden file.
 #[allow(clippy::too_many_lines, reason = "a list of examples")]
-pub fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
+pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
     let [sequence, length, number, _] = words.longs;
     let timeout_ms = words.maybe;
     let withdraw = |target| Withdraw {
@@ -264,7 +264,7 @@ pub fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
 }
 
 /// Replies of every kind, each with a name for the golden file.
-pub fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
+pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
     let [sequence, length, number, incarnation] = words.longs;
     let [pid, client, segment, ..] = words.ints;
     let peer = Peer {
