@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Context, Selector, parser, typed};
 use crate::error::{Code, Error, Result};
 use crate::mars;
+use crate::record::RecordRef;
 use crate::schema::Schema;
 
 /// A selector, typed by each schema that knows its attributes.
@@ -46,6 +47,17 @@ impl SelectorSet {
             return Err(furthest.unwrap_or_else(unknown));
         }
         Ok(SelectorSet { text: text.to_owned(), by_schema })
+    }
+
+    /// Matches the objects of one schema of the list that have the key of this record.
+    #[must_use]
+    pub fn exact_key(record: RecordRef<'_>, schema_index: usize, schemas: &[Arc<Schema>]) -> SelectorSet {
+        let selector = |(index, schema): (usize, &Arc<Schema>)| {
+            (index == schema_index).then(|| Selector::exact_key(record, schema))
+        };
+        let by_schema: Vec<Option<Selector>> = schemas.iter().enumerate().map(selector).collect();
+        let text = by_schema.get(schema_index).and_then(Option::as_ref).map(ToString::to_string).unwrap_or_default();
+        SelectorSet { text, by_schema }
     }
 
     /// The selector for that schema of the list given; None where that schema does not know its attributes.

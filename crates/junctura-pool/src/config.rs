@@ -1,0 +1,91 @@
+//! What can be set on a pool, with the defaults that a user meets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::Schema;
+use serde::Serialize;
+
+/// How a pool behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The schemas that the pool knows; the first is the default of an offer.
+    pub schemas: Vec<Arc<Schema>>,
+    /// The server's incarnation: the first half of every version.
+    pub incarnation: u64,
+    /// Payload memory that the pool may take, in bytes, whoever uses it.
+    pub budget_bytes: u64,
+    /// Payloads of at most this many bytes travel inside the message.
+    pub inline_bytes_max: u64,
+    /// Whether payloads carry checksums (mode `checked`).
+    pub checked: bool,
+    /// How many keys that are gone are remembered in a dataset.
+    pub tombstones_per_dataset: usize,
+    /// How many keys that are gone are remembered in all.
+    pub tombstones: usize,
+    /// How long a key that is gone is remembered.
+    pub tombstone_age: Duration,
+    /// What one client, and all together, may ask for.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            schemas: Schema::BUILTIN_NAMES.iter().filter_map(|name| Schema::builtin(name)).collect(),
+            incarnation: 1,
+            budget_bytes: 4 << 30,
+            inline_bytes_max: 4096,
+            checked: false,
+            tombstones_per_dataset: 10_000,
+            tombstones: 32_768,
+            tombstone_age: Duration::from_secs(600),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Upper bounds on what comes from outside. Whoever reaches one is told `LimitExceeded`, alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Limits {
+    /// Clients at once.
+    pub clients: usize,
+    /// Visible and remembered objects at once.
+    pub objects: usize,
+    /// Segments leased by one client.
+    pub segments_per_client: usize,
+    /// Objects that one client holds unreleased.
+    pub held_per_client: usize,
+    /// Requests of one client that are not answered yet, follows, lists and subscriptions included.
+    pub requests_per_client: usize,
+    /// Offers of one client that wait for memory.
+    pub waiting_offers_per_client: usize,
+    /// Objects that one follow has yet to be given.
+    pub queued_per_follow: usize,
+    /// Bytes of events that one client has not read.
+    pub event_backlog_bytes: usize,
+    /// Standing selectors that no index helps with.
+    pub unindexed_interests: usize,
+    /// Malformed requests of one client before it is disconnected.
+    pub errors_per_client: u32,
+    /// The largest payload, in bytes.
+    pub payload_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 4096,
+            objects: 16_000_000,
+            segments_per_client: 4096,
+            held_per_client: 1 << 20,
+            requests_per_client: 1 << 20,
+            waiting_offers_per_client: 4096,
+            queued_per_follow: 4_000_000,
+            event_backlog_bytes: 64 << 20,
+            unindexed_interests: 1000,
+            errors_per_client: 1000,
+            payload_bytes: 1 << 40,
+        }
+    }
+}

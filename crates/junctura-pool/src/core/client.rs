@@ -1,0 +1,207 @@
+//! Who is connected, what they hold, and what happens when they go.
+
+use std::collections::VecDeque;
+
+use hashbrown::{HashMap, HashSet};
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_wire::body::{self, Hello, Welcome, events};
+use junctura_wire::{Reply, VERSION};
+use slab::Slab;
+
+use super::list::Listing;
+use super::offer::WaitingOffer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// Who a client says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// An object that was delivered and not released yet.
+pub(super) struct Held {
+    pub(super) object: u32,
+    pub(super) sequence: u64,
+    /// The follow, or the requirement, through which it came.
+    pub(super) via: Option<Via>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Via {
+    pub(super) follow: Option<u32>,
+    pub(super) requirement: Option<u32>,
+}
+
+/// A request that is not over.
+pub(super) enum Pending {
+    Demand(u32),
+    Follow(u32),
+    Subscription(u32),
+    Requirement(u32),
+    List(Box<Listing>),
+    Lease,
+    Withdrawal(u32),
+}
+
+#[derive(Default)]
+pub(super) struct Client {
+    pub(super) peer: Option<Peer>,
+    pub(super) offer_timeout: Option<Nanoseconds>,
+    pub(super) held: Slab<Held>,
+    pub(super) pending: HashMap<u64, Pending>,
+    /// Segments that it may map read-only.
+    pub(super) segments: HashSet<u32>,
+    pub(super) waiting_offers: VecDeque<WaitingOffer>,
+    pub(super) errors: u32,
+    pub(super) offered: u64,
+    pub(super) delivered: u64,
+}
+
+impl Client {
+    pub(super) fn is_known(&self) -> bool {
+        self.peer.is_some()
+    }
+}
+
+impl Core {
+    /// Someone connected; gives the number under which the client is known from here on.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when there are too many clients.
+    pub fn join(&mut self) -> Result<u32> {
+        if self.clients.len() >= self.config.limits.clients {
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "clients",
+                format!("the pool takes {} at once", self.config.limits.clients),
+            ));
+        }
+        self.clients_seen += 1;
+        self.clients.insert(self.clients_seen, Client::default());
+        Ok(self.clients_seen)
+    }
+
+    pub(super) fn hello(&mut self, client: u32, number: u64, hello: &Hello<'_>, fx: &mut impl Effects) -> Result<()> {
+        if hello.version != VERSION {
+            let cause = format!("the client speaks version {}, the server version {VERSION}", hello.version);
+            return Err(Error::new(Code::Unsupported, "wire format", cause));
+        }
+        for text in &hello.schemas {
+            self.agree_on_schema(text)?;
+        }
+        let peer = Peer { name: clip(&hello.name), host: clip(&hello.host), pid: hello.pid };
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.peer = Some(peer);
+            state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
+        }
+        fx.reply(
+            client,
+            number,
+            &Reply::Welcome(Welcome {
+                version: VERSION,
+                incarnation: self.config.incarnation,
+                client,
+                schemas: self.config.schemas.iter().map(|schema| schema.to_yaml()).collect(),
+                inline_bytes_max: self.config.inline_bytes_max,
+                payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
+                checked: self.config.checked,
+                ..Welcome::default()
+            }),
+        );
+        self.tell_about_client(client, events::JOINED, "", fx);
+        Ok(())
+    }
+
+    fn agree_on_schema(&self, text: &str) -> Result<()> {
+        let theirs = Schema::parse_yaml(text)?;
+        let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
+            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
+            let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
+            return Err(Error::new(Code::SchemaMismatch, format!("schema {}", theirs.name()), cause));
+        };
+        match ours.first_difference(&theirs) {
+            None => Ok(()),
+            Some(difference) => {
+                let cause = format!("the pool's schema and the client's differ: {difference}");
+                Err(Error::new(Code::SchemaMismatch, format!("schema {}", theirs.name()), cause))
+            }
+        }
+    }
+
+    /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
+    pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        self.tell_about_client(client, events::LEFT, reason, fx);
+        let requests: Vec<u64> = self.clients.get(&client).map(|c| c.pending.keys().copied().collect()).unwrap_or_default();
+        for request in requests {
+            self.abandon(now, client, request, fx);
+        }
+        let Some(state) = self.clients.remove(&client) else { return };
+        self.waiting_leases.retain(|lease| lease.client != client);
+        self.stalled.remove(&client);
+        for offer in &state.waiting_offers {
+            self.timers.cancel(client, offer.number);
+        }
+        for (_, held) in state.held {
+            self.let_go(now, &held, fx);
+        }
+        for segment in self.ledger.client_left(client) {
+            self.drop_segment(segment, fx);
+        }
+        self.serve_waiting(now, fx);
+    }
+
+    fn abandon(&mut self, now: Nanoseconds, client: u32, request: u64, fx: &mut impl Effects) {
+        match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
+            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
+            Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
+            Some(Pending::List(_)) => self.drop_list(client, request),
+            Some(Pending::Lease) | None => {}
+        }
+        self.settle_pending(client, request);
+    }
+
+    pub(super) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
+        let limit = self.config.limits.requests_per_client;
+        let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+        if state.pending.len() >= limit {
+            return Err(Error::new(Code::LimitExceeded, "requests", format!("a client may have {limit} unanswered")));
+        }
+        match state.pending.try_insert(request, pending) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(Code::Protocol, format!("request {request}"), "the number is in use")),
+        }
+    }
+
+    pub(super) fn has_pending(&self, client: u32, request: u64) -> bool {
+        self.clients.get(&client).is_some_and(|state| state.pending.contains_key(&request))
+    }
+
+    pub(super) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {
+        let peer = self.clients.get(&client)?.peer.as_ref()?;
+        Some(body::Peer {
+            client,
+            name: peer.name.as_str().into(),
+            host: peer.host.as_str().into(),
+            pid: peer.pid,
+        })
+    }
+}
+
+pub(super) fn milliseconds(count: u64) -> Nanoseconds {
+    count.saturating_mul(1_000_000)
+}
+
+/// Names are shown to others: no longer than a line, no control characters.
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(128).collect()
+}

@@ -1,0 +1,125 @@
+//! Deliveries and releases: what a client holds, and what it gives back.
+
+use junctura_memory::ledger::Grant;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
+
+use super::client::{Held, Via};
+use super::object::Place;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+impl Core {
+    /// Gives an object to a client, which holds it from now on.
+    pub(super) fn deliver(&mut self, client: u32, request: u64, id: u32, flags: u16, via: Option<Via>, fx: &mut impl Effects) {
+        if let Some(requirement) = via.and_then(|via| via.requirement) {
+            self.mark_in_flight(requirement, id);
+        }
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        let object = &mut self.objects[id as usize];
+        let holding = state.held.insert(Held { object: id, sequence: object.sequence, via }) as u32;
+        state.delivered += 1;
+        object.holders += 1;
+        self.count.delivered += 1;
+        self.count.delivered_bytes += object.length;
+        let (segment, slot, inline) = match object.place {
+            Place::Slot { segment, slot } => {
+                if state.segments.insert(segment) {
+                    if let Some(grant) = self.ledger.grant(segment) {
+                        fx.reply_segment(client, 0, segment_head(grant, false));
+                    }
+                }
+                (segment, slot, 0)
+            }
+            Place::Inline | Place::Freed => (0, 0, fixed::INLINE),
+        };
+        let checksum_flag = if object.checksum.is_some() { fixed::CHECKSUM } else { 0 };
+        let head = DeliveredHead {
+            sequence: object.sequence.into(),
+            schema: object.schema.into(),
+            flags: (flags | inline | checksum_flag).into(),
+            record_length: (object.record.len() as u32).into(),
+            checksum: object.checksum.unwrap_or(0).into(),
+            producer: object.producer.into(),
+            segment: segment.into(),
+            slot: slot.into(),
+            length: object.length.into(),
+            holding: holding.into(),
+            reserved: 0.into(),
+        };
+        fx.reply(client, request, &Reply::Delivered { head, record: &object.record, inline: &object.inline });
+    }
+
+    /// Whether a client may hold one more object.
+    pub(super) fn may_hold_more(&self, client: u32) -> bool {
+        self.clients.get(&client).is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
+    }
+
+    pub(super) fn release(&mut self, now: Nanoseconds, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
+        let mut wrong = None;
+        for holding in holdings {
+            let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+            let place = holding.holding.get() as usize;
+            match state.held.get(place) {
+                Some(held) if held.sequence == holding.sequence.get() => {
+                    let held = state.held.remove(place);
+                    self.take_back(now, client, &held, fx);
+                }
+                _ => wrong = Some(holding.sequence.get()),
+            }
+        }
+        match wrong {
+            None => Ok(()),
+            Some(sequence) => {
+                let subject = format!("object {}.{sequence}", self.config.incarnation);
+                Err(Error::new(Code::Expired, subject, "this client does not hold it"))
+            }
+        }
+    }
+
+    /// A release that counts: for retention, for the requirement it came through, for the follow's window.
+    fn take_back(&mut self, now: Nanoseconds, client: u32, held: &Held, fx: &mut impl Effects) {
+        self.count.released += 1;
+        let object = &mut self.objects[held.object as usize];
+        object.holders -= 1;
+        if let Some(left @ 1..) = object.releases_left
+            && !object.released_by.contains(&client)
+        {
+            object.releases_left = Some(left - 1);
+            if left > 1 {
+                object.released_by.push(client);
+            }
+        }
+        if let Some(requirement) = held.via.and_then(|via| via.requirement) {
+            self.fulfil(now, requirement, held.object, fx);
+        }
+        self.settle(now, held.object, fx);
+        if let Some(follow) = held.via.and_then(|via| via.follow) {
+            self.window_opens(now, follow, fx);
+        }
+    }
+
+    /// A client that held an object is gone: no release, but it holds nothing any more.
+    pub(super) fn let_go(&mut self, now: Nanoseconds, held: &Held, fx: &mut impl Effects) {
+        self.objects[held.object as usize].holders -= 1;
+        self.settle(now, held.object, fx);
+    }
+
+    /// What was delivered through a follow or a requirement that has ended is released without it.
+    pub(super) fn detach(&mut self, client: u32, end: impl Fn(&mut Via)) {
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.held.iter_mut().filter_map(|(_, held)| held.via.as_mut()).for_each(end);
+        }
+    }
+}
+
+/// A segment as its client is told of it.
+pub(super) fn segment_head(grant: Grant, writable: bool) -> SegmentHead {
+    SegmentHead {
+        segment: grant.segment.into(),
+        writable: u32::from(writable).into(),
+        bytes: grant.bytes.into(),
+        slot_bytes: grant.slot_bytes.into(),
+    }
+}

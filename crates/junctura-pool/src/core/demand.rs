@@ -1,0 +1,102 @@
+//! Demands: one object, now or when it comes.
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Demand, Failure};
+
+use super::client::{Pending, Via, milliseconds};
+use super::interest::{Aim, Interest};
+use super::object::State;
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// A demand that nothing satisfies yet.
+pub(super) struct Waiting {
+    pub(super) client: u32,
+    pub(super) request: u64,
+    pub(super) requirement: Option<u32>,
+    pub(super) selectors: SelectorSet,
+}
+
+impl Core {
+    pub(super) fn demand(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        demand: &Demand<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if !self.may_hold_more(client) {
+            let limit = self.config.limits.held_per_client;
+            return Err(Error::new(Code::LimitExceeded, "held objects", format!("a client may hold {limit} unreleased")));
+        }
+        let requirement = self.requirement_of(client, demand.requirement)?;
+        let (found, selectors, subject) = match self.aim(&demand.target)? {
+            Aim::Key { identity, text, selectors } => (self.look_up(identity, &text)?, selectors, text),
+            Aim::Selectors(selectors) => {
+                let text = selectors.text().to_owned();
+                (self.newest_match(&selectors), selectors, text)
+            }
+        };
+        if let Some(id) = found {
+            let via = requirement.map(|id| Via { follow: None, requirement: Some(id) });
+            self.deliver(client, request, id, 0, via, fx);
+            return Ok(());
+        }
+        if demand.timeout_ms == Some(0) {
+            return Err(Error::new(Code::NotFound, subject, "nothing of this is in the pool now"));
+        }
+        let waiting = Waiting { client, request, requirement, selectors };
+        self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        if let Some(timeout) = demand.timeout_ms {
+            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Demand { client, request });
+        }
+        Ok(())
+    }
+
+    /// The visible object of a key.
+    ///
+    /// # Errors
+    /// `Gone` while its tombstone is remembered.
+    pub(super) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
+        let Some(&id) = self.keys.get(&identity) else { return Ok(None) };
+        let object = &self.objects[id as usize];
+        match object.state {
+            State::Visible => Ok(Some(id)),
+            State::Superseded => Ok(None),
+            State::Gone(why) => {
+                let version = format!("{}.{}", self.config.incarnation, object.sequence);
+                let cause = format!("version {version} was {}", why.name());
+                Err(Error::new(Code::Gone, text, cause))
+            }
+        }
+    }
+
+    fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
+        self.visible_matches(selectors).into_iter().max_by_key(|&id| self.objects[id as usize].sequence)
+    }
+
+    pub(super) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else { return };
+        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        let via = requirement.map(|id| Via { follow: None, requirement: Some(id) });
+        self.deliver(client, request, object, 0, via, fx);
+    }
+
+    pub(super) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        let Some(Pending::Demand(id)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
+            return;
+        };
+        let id = *id;
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else { return };
+        let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+}

@@ -1,0 +1,301 @@
+//! Follows: what is there, in order, then what comes, without gap or repetition.
+//!
+//! ```text
+//!   Follow --> first phase (the visible objects with a number <= S, sorted) --> live (all > S, as they become visible)
+//! ```
+//! At most `window` deliveries are unreleased at once; the rest stands in the follow's queue, which keeps attributes but no
+//! payload. Who is gone when its turn comes leaves a gap; who was superseded is left out, since the newer version comes.
+
+use std::collections::VecDeque;
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::version::{Cursor, Phase};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Follow, Gap};
+use junctura_wire::fixed;
+
+use super::client::{Pending, Via};
+use super::interest::Interest;
+use super::object::State;
+use super::order::{Incremental, Sorting};
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// One follow.
+pub(super) struct Following {
+    pub(super) client: u32,
+    pub(super) request: u64,
+    pub(super) selectors: SelectorSet,
+    /// The requirement through which it receives; its objects come from there and not from matching.
+    pub(super) requirement: Option<u32>,
+    sorting: Sorting,
+    window: u32,
+    in_flight: u32,
+    until_live: bool,
+    /// `None` once the follow is live.
+    first_phase: Option<Incremental>,
+    live: VecDeque<u32>,
+}
+
+impl Core {
+    pub(super) fn follow(&mut self, client: u32, request: u64, follow: &Follow<'_>, fx: &mut impl Effects) -> Result<()> {
+        if follow.window == 0 {
+            return Err(Error::new(Code::InvalidArgument, "window", "a follow holds at least one object"));
+        }
+        let selectors = self.selectors(&follow.selector)?;
+        let sorting = self.sorting(&follow.order)?;
+        let requirement = self.requirement_of(client, follow.requirement)?;
+        let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
+        let (first, live, missed) = match (requirement, cursor) {
+            (Some(id), _) => (self.owed_waiting(id)?, Vec::new(), Vec::new()),
+            (None, None) if follow.only_new => (Vec::new(), Vec::new(), Vec::new()),
+            (None, None) => (self.visible_matches(&selectors), Vec::new(), Vec::new()),
+            (None, Some(cursor)) => self.resume(&selectors, &sorting, &cursor)?,
+        };
+        let following = Following {
+            client,
+            request,
+            selectors,
+            requirement,
+            sorting,
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: Some(Incremental::new(first)),
+            live: live.into(),
+        };
+        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
+        self.watch_queue(id);
+        if let Some(requirement) = requirement {
+            self.read_requirement_by(requirement, Some(id));
+        }
+        fx.reply(client, request, &Reply::Began(self.sequence));
+        self.tell_gap(client, request, &missed, fx);
+        self.pump(id, fx);
+        Ok(())
+    }
+
+    fn watch_queue(&mut self, id: u32) {
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return };
+        let first = following.first_phase.iter().flat_map(Incremental::entries);
+        for &object in first.chain(&following.live) {
+            self.objects[object as usize].watchers += 1;
+        }
+    }
+
+    fn own_cursor(&self, text: &str) -> Result<Cursor> {
+        let cursor: Cursor = text.parse()?;
+        if cursor.incarnation == self.config.incarnation {
+            return Ok(cursor);
+        }
+        let cause = format!(
+            "it belongs to incarnation {} of the server, this is {}: follow anew",
+            cursor.incarnation, self.config.incarnation
+        );
+        Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
+    }
+
+    /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
+    /// since, and what became visible since and is gone already.
+    fn resume(&mut self, selectors: &SelectorSet, sorting: &Sorting, cursor: &Cursor) -> Result<(Vec<u32>, Vec<u32>, Vec<u32>)> {
+        let since = match &cursor.phase {
+            Phase::First { snapshot, .. } => *snapshot,
+            Phase::Live { last } => *last,
+        };
+        let found = self.visible_matches(selectors);
+        let (mut live, there): (Vec<u32>, Vec<u32>) =
+            found.into_iter().partition(|&id| self.objects[id as usize].sequence > since);
+        live.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
+        let first = match &cursor.phase {
+            Phase::Live { .. } => Vec::new(),
+            Phase::First { last_key, last_sort_value, .. } => {
+                let (schema, key) = self.parse_any_key(last_key)?;
+                let mut rest = there;
+                rest.retain(|&id| {
+                    let object = &self.objects[id as usize];
+                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref()).is_gt()
+                });
+                rest
+            }
+        };
+        let missed = self.tombstones_after(since, selectors);
+        Ok((first, live, missed))
+    }
+
+    fn parse_any_key(&self, text: &str) -> Result<(u16, junctura_model::Record)> {
+        let mut outcome = Err(Error::new(Code::InvalidArgument, "cursor", "no schema reads its key"));
+        for (number, schema) in self.config.schemas.iter().enumerate() {
+            outcome = schema.parse_key(text).map(|record| (number as u16, record));
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn following(&mut self, id: u32) -> Option<&mut Following> {
+        match self.interests.get_mut(id as usize) {
+            Some(Interest::Follow(following)) => Some(following),
+            _ => None,
+        }
+    }
+
+    /// A new object for a follow.
+    pub(super) fn follow_meets(&mut self, _now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+        let limit = self.config.limits.queued_per_follow;
+        let Some(following) = self.following(id) else { return };
+        if following.live.len() >= limit {
+            let (client, request) = (following.client, following.request);
+            let cause = format!("{limit} objects wait for it; read faster, or follow less");
+            let error = Error::new(Code::LimitExceeded, "follow", cause);
+            self.end_from_here(id, client, request, &error, fx);
+            return;
+        }
+        following.live.push_back(object);
+        self.objects[object as usize].watchers += 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was released.
+    pub(super) fn window_opens(&mut self, _now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        if let Some(following) = self.following(id) {
+            following.in_flight -= 1;
+            self.pump(id, fx);
+        }
+    }
+
+    /// Delivers as much as the window allows.
+    fn pump(&mut self, id: u32, fx: &mut impl Effects) {
+        let mut gone: Vec<u32> = Vec::new();
+        let mut gone_why = None;
+        while let Some((object, first_phase)) = self.next_of_follow(id, fx) {
+            let via_requirement = match self.following(id) {
+                Some(following) => following.requirement,
+                None => return,
+            };
+            let entry = &self.objects[object as usize];
+            let deliverable = entry.is_visible() || via_requirement.is_some_and(|r| self.is_owed(r, object));
+            if !deliverable {
+                if let State::Gone(why) = entry.state
+                    && via_requirement.is_none()
+                {
+                    if gone_why.is_some_and(|earlier| earlier != why) {
+                        self.flush_gap(id, &mut gone, gone_why, fx);
+                    }
+                    gone_why = Some(why);
+                    gone.push(object);
+                    continue;
+                }
+                self.unwatch(object);
+                continue;
+            }
+            self.flush_gap(id, &mut gone, gone_why, fx);
+            let Some(following) = self.following(id) else { return };
+            following.in_flight += 1;
+            let (client, request) = (following.client, following.request);
+            let via = Via { follow: Some(id), requirement: via_requirement };
+            let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
+            self.deliver(client, request, object, flags, Some(via), fx);
+            self.objects[object as usize].watchers -= 1;
+        }
+        self.flush_gap(id, &mut gone, gone_why, fx);
+    }
+
+    /// The next object of a follow whose window is open, and whether it belongs to the first phase.
+    fn next_of_follow(&mut self, id: u32, fx: &mut impl Effects) -> Option<(u32, bool)> {
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
+        let (client, request) = (following.client, following.request);
+        let is_open = following.in_flight < following.window && self.may_hold_more(client);
+        if following.first_phase.is_some() {
+            let mut phase = self.following(id)?.first_phase.take()?;
+            if phase.is_empty() {
+                fx.reply(client, request, &Reply::Live);
+                if self.following(id)?.until_live {
+                    let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+                    self.end_from_here(id, client, request, &error, fx);
+                    return None;
+                }
+            } else {
+                let next = is_open.then(|| {
+                    let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
+                    let by_sequence = following.requirement.is_some();
+                    let order = |a: u32, b: u32| {
+                        if by_sequence {
+                            self.objects[a as usize].sequence.cmp(&self.objects[b as usize].sequence)
+                        } else {
+                            self.compare(&following.sorting, a, b)
+                        }
+                    };
+                    phase.next(order)
+                });
+                self.following(id)?.first_phase = Some(phase);
+                return next.flatten().map(|object| (object, true));
+            }
+        }
+        if !is_open {
+            return None;
+        }
+        self.following(id)?.live.pop_front().map(|object| (object, false))
+    }
+
+    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, why: Option<super::object::Why>, fx: &mut impl Effects) {
+        if gone.is_empty() {
+            return;
+        }
+        if let Some(following) = self.following(id) {
+            let (client, request) = (following.client, following.request);
+            self.send_gap(client, request, gone, why.map_or("gone", super::object::Why::name), fx);
+        }
+        for object in gone.drain(..) {
+            self.unwatch(object);
+        }
+    }
+
+    fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
+        let mut start = 0;
+        while let Some(&first) = gone.get(start) {
+            let why = self.objects[first as usize].state;
+            let same = gone[start..].iter().take_while(|&&id| self.objects[id as usize].state == why).count();
+            let reason = if let State::Gone(why) = why { why.name() } else { "superseded" };
+            self.send_gap(client, request, &gone[start..start + same], reason, fx);
+            start += same;
+        }
+    }
+
+    pub(super) fn send_gap(&mut self, client: u32, request: u64, gone: &[u32], reason: &str, fx: &mut impl Effects) {
+        const BYTES_PER_FRAME: usize = 256 << 10;
+        self.count.gaps += gone.len() as u64;
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        for &id in gone {
+            let object = &self.objects[id as usize];
+            bytes += object.record.len();
+            items.push(object.name());
+            if bytes > BYTES_PER_FRAME {
+                bytes = 0;
+                let items = std::mem::take(&mut items);
+                fx.reply(client, request, &Reply::Gap(Gap { items, reason: reason.into() }));
+            }
+        }
+        if !items.is_empty() {
+            fx.reply(client, request, &Reply::Gap(Gap { items, reason: reason.into() }));
+        }
+    }
+
+    /// Clean-up of a follow that was taken from the table.
+    pub(super) fn end_follow(&mut self, id: u32, mut following: Following) {
+        if let Some(mut phase) = following.first_phase.take() {
+            for object in phase.drain() {
+                self.unwatch(object);
+            }
+        }
+        for object in following.live.drain(..) {
+            self.unwatch(object);
+        }
+        if let Some(requirement) = following.requirement {
+            self.read_requirement_by(requirement, None);
+        }
+        self.detach(following.client, |via| via.follow = via.follow.filter(|&follow| follow != id));
+    }
+}

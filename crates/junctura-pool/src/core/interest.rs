@@ -1,0 +1,147 @@
+//! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
+
+use junctura_model::index::Interests;
+use junctura_model::selector::{Selector, SelectorSet};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Target};
+
+use super::client::Pending;
+use super::demand::Waiting;
+use super::follow::Following;
+use super::require::Requirement;
+use super::subscribe::Subscription;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// One standing interest.
+pub(super) enum Interest {
+    Demand(Waiting),
+    Follow(Box<Following>),
+    Requirement(Box<Requirement>),
+    Subscription(Subscription),
+}
+
+impl Interest {
+    fn selectors(&self) -> Option<&SelectorSet> {
+        match self {
+            Self::Demand(waiting) => Some(&waiting.selectors),
+            Self::Follow(following) if following.requirement.is_some() => None,
+            Self::Follow(following) => Some(&following.selectors),
+            Self::Requirement(requirement) => Some(&requirement.selectors),
+            Self::Subscription(subscription) => Some(&subscription.selectors),
+        }
+    }
+}
+
+impl Core {
+    /// Files an interest and notes it with its client's request.
+    pub(super) fn add_interest(
+        &mut self,
+        client: u32,
+        request: u64,
+        interest: Interest,
+        pending: fn(u32) -> Pending,
+    ) -> Result<u32> {
+        let id = self.interests.vacant_key() as u32;
+        self.add_pending(client, request, pending(id))?;
+        if let Some(selectors) = interest.selectors() {
+            for (schema, selector) in typed(selectors, self.matching.len()) {
+                self.matching[schema].insert(id, selector);
+            }
+        }
+        self.interests.insert(interest);
+        let limit = self.config.limits.unindexed_interests;
+        if self.unindexed_interests() > limit {
+            self.drop_interest(id);
+            self.settle_pending(client, request);
+            let cause = format!("{limit} selectors that no index helps with stand already; add an equality");
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        Ok(id)
+    }
+
+    /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle.
+    pub(super) fn drop_interest(&mut self, id: u32) {
+        let Some(interest) = self.interests.try_remove(id as usize) else { return };
+        if let Some(selectors) = interest.selectors() {
+            for (schema, selector) in typed(selectors, self.matching.len()) {
+                self.matching[schema].remove(id, selector);
+            }
+        }
+        match interest {
+            Interest::Follow(following) => self.end_follow(id, *following),
+            Interest::Subscription(subscription) => self.end_subscription(id, &subscription),
+            Interest::Demand(_) | Interest::Requirement(_) => {}
+        }
+    }
+
+    /// Standing selectors that are checked against every offer.
+    pub(super) fn unindexed_interests(&self) -> usize {
+        self.matching.iter().map(Interests::unindexed_len).sum()
+    }
+
+    /// A new visible object matches an interest.
+    pub(super) fn satisfy(&mut self, now: Nanoseconds, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
+        match self.interests.get(interest as usize) {
+            Some(Interest::Follow(_)) => self.follow_meets(now, interest, object, fx),
+            Some(Interest::Subscription(_)) => self.tell_subscription(interest, object, event, fx),
+            Some(Interest::Requirement(_)) => self.requirement_meets(now, interest, object, fx),
+            Some(Interest::Demand(_)) => self.demand_meets(interest, object, fx),
+            None => {}
+        }
+    }
+
+    /// Ends a follow or a subscription from the server's side and says why.
+    pub(super) fn end_from_here(&mut self, id: u32, client: u32, request: u64, error: &Error, fx: &mut impl Effects) {
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Ended(Failure::from(error)));
+    }
+
+    pub(super) fn selectors(&self, text: &str) -> Result<SelectorSet> {
+        SelectorSet::parse(text, &self.config.schemas)
+    }
+
+    /// The visible objects that match, in no order.
+    pub(super) fn visible_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        self.index_all();
+        let mut found = Vec::new();
+        for (schema, selector) in typed(selectors, self.listing.len()) {
+            for id in self.listing[schema].candidates(selector) {
+                if self.objects.get(id as usize).is_some_and(|object| selector.matches(object.record())) {
+                    found.push(id);
+                }
+            }
+        }
+        found
+    }
+
+    /// What a target names: a selector set, or a key's identity and its text.
+    pub(super) fn aim(&self, target: &Target<'_>) -> Result<Aim> {
+        match target {
+            Target::Selector(text) => Ok(Aim::Selectors(self.selectors(text)?)),
+            Target::Key { schema: number, record } => {
+                let schema = self.config.schemas.get(usize::from(*number)).ok_or_else(|| {
+                    Error::new(Code::SchemaMismatch, format!("schema {number}"), "the pool has no schema of this number")
+                })?;
+                let record = schema.check(record)?;
+                let mut text = String::new();
+                schema.key_of(record, &mut text);
+                let identity = super::offer::identity(*number, record.key_bytes(schema.key_len()));
+                Ok(Aim::Key { identity, text, selectors: SelectorSet::exact_key(record, usize::from(*number), &self.config.schemas) })
+            }
+        }
+    }
+}
+
+/// See [`Core::aim`].
+pub(super) enum Aim {
+    Selectors(SelectorSet),
+    Key { identity: u128, text: String, selectors: SelectorSet },
+}
+
+/// The selectors of a set, each with the number of its schema.
+pub(super) fn typed(selectors: &SelectorSet, schemas: usize) -> impl Iterator<Item = (usize, &Selector)> {
+    (0..schemas).filter_map(|schema| Some((schema, selectors.of(schema)?)))
+}

@@ -1,0 +1,143 @@
+//! Memory for payloads: segments leased to producers, and what waits when there is none.
+
+use junctura_memory::ledger::{Full, Reason};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Lease};
+
+use super::client::{Pending, milliseconds};
+use super::deliver::segment_head;
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// A lease that waits for memory.
+pub(super) struct WaitingLease {
+    pub(super) client: u32,
+    pub(super) request: u64,
+    payload_bytes: u64,
+}
+
+impl Core {
+    pub(super) fn lease(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        lease: &Lease,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let limit = self.config.limits.payload_bytes.min(self.config.budget_bytes);
+        if lease.payload_bytes > limit {
+            let cause = format!("{} bytes; the pool takes {limit}", lease.payload_bytes);
+            return Err(Error::new(Code::TooLarge, "payload", cause));
+        }
+        if self.waiting_leases.is_empty() && self.grant(client, request, lease.payload_bytes, fx)? {
+            return Ok(());
+        }
+        if lease.timeout_ms == Some(0) {
+            return Err(self.pool_full(lease.payload_bytes));
+        }
+        self.add_pending(client, request, Pending::Lease)?;
+        self.waiting_leases.push_back(WaitingLease { client, request, payload_bytes: lease.payload_bytes });
+        if let Some(timeout) = lease.timeout_ms {
+            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Lease { client, request });
+        }
+        self.count.leases_waited += 1;
+        self.recall_empty_segments(fx);
+        Ok(())
+    }
+
+    /// Leases a segment, if there is memory for one.
+    fn grant(&mut self, client: u32, request: u64, payload_bytes: u64, fx: &mut impl Effects) -> Result<bool> {
+        let grant = match self.ledger.lease(client, payload_bytes) {
+            Ok(grant) => grant,
+            Err(full) if full.may_wait() => return Ok(false),
+            Err(full) => return Err(self.described(full)),
+        };
+        if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
+            self.ledger.give_back(client, grant.segment)?;
+            return Err(error);
+        }
+        self.count.segments_made += 1;
+        fx.reply_segment(client, request, segment_head(grant, true));
+        Ok(true)
+    }
+
+    pub(super) fn give_back(&mut self, now: Nanoseconds, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
+        self.ledger.give_back(client, segment)?;
+        self.drop_segment(segment, fx);
+        self.serve_waiting(now, fx);
+        Ok(())
+    }
+
+    /// Clients with leased segments in which nothing lies are asked to give them back.
+    fn recall_empty_segments(&mut self, fx: &mut impl Effects) {
+        for (client, segment) in self.ledger.recallable(0) {
+            fx.reply(client, 0, &Reply::Recall(segment));
+        }
+    }
+
+    /// The last object has left a segment that is still leased: if somebody waits for memory, it is asked for.
+    pub(super) fn recall_if_wanted(&mut self, client: u32, segment: u32, fx: &mut impl Effects) {
+        if !self.waiting_leases.is_empty() || !self.stalled.is_empty() {
+            fx.reply(client, 0, &Reply::Recall(segment));
+        }
+    }
+
+    /// A segment that the ledger has forgotten goes, and whoever has it mapped is told.
+    pub(super) fn drop_segment(&mut self, segment: u32, fx: &mut impl Effects) {
+        for (&client, state) in &mut self.clients {
+            if state.segments.remove(&segment) {
+                fx.reply(client, 0, &Reply::Dropped(segment));
+            }
+        }
+        fx.drop_segment(segment);
+    }
+
+    /// Memory may have come free: leases and offers that wait are served in their order.
+    pub(super) fn serve_waiting(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        while let Some(lease) = self.waiting_leases.front() {
+            let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
+            match self.grant(client, request, payload_bytes, fx) {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(error) => fx.reply(client, request, &Reply::Failed(Failure::from(&error))),
+            }
+            self.waiting_leases.pop_front();
+            self.settle_pending(client, request);
+        }
+        if self.stalled.is_empty() {
+            return;
+        }
+        let stalled: Vec<u32> = self.stalled.iter().copied().collect();
+        for client in stalled {
+            self.serve_waiting_offers(now, client, fx);
+        }
+    }
+
+    pub(super) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        let is_it = |lease: &WaitingLease| (lease.client, lease.request) == (client, request);
+        let Some(lease) = self.waiting_leases.iter().position(is_it).and_then(|at| self.waiting_leases.remove(at)) else {
+            return;
+        };
+        let error = self.pool_full(lease.payload_bytes);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+
+    /// Says what fills the pool.
+    pub(super) fn pool_full(&self, payload_bytes: u64) -> Error {
+        let (limits, counters) = (self.ledger.limits(), self.ledger.counters());
+        self.described(Full { reason: Reason::Budget, payload_bytes, limits, counters })
+    }
+
+    fn described(&self, full: Full) -> Error {
+        full.into_error(&self.ledger.holders(), |client| {
+            match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
+                Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
+                None => format!("client {client}"),
+            }
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Lists: the visible objects that match, sorted, page by page. A list shows the pool as it was when the list began.
+
+use junctura_model::Result;
+use junctura_wire::body::List;
+use junctura_wire::fixed::ListedHead;
+use junctura_wire::{Listed, Reply};
+use zerocopy::IntoBytes;
+
+use super::Core;
+use super::client::Pending;
+use super::order::{Incremental, Sorting};
+use crate::Effects;
+
+const OBJECTS_PER_PAGE: usize = 1000;
+
+/// A list that is not over.
+pub(super) struct Listing {
+    sorting: Sorting,
+    rest: Incremental,
+}
+
+impl Core {
+    pub(super) fn list(&mut self, client: u32, request: u64, list: &List<'_>, fx: &mut impl Effects) -> Result<()> {
+        let selectors = self.selectors(&list.selector)?;
+        let sorting = self.sorting(&list.order)?;
+        let found = self.visible_matches(&selectors);
+        let listing = Listing { sorting, rest: Incremental::new(found) };
+        self.add_pending(client, request, Pending::List(Box::new(listing)))?;
+        fx.reply(client, request, &Reply::Began(self.sequence));
+        if let Some(mut listing) = self.take_listing(client, request) {
+            for &object in listing.rest.entries() {
+                self.objects[object as usize].watchers += 1;
+            }
+            self.send_page(client, request, &mut listing, fx);
+            self.put_listing(client, request, listing);
+        }
+        Ok(())
+    }
+
+    pub(super) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) -> Result<()> {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            self.send_page(client, request, &mut listing, fx);
+            self.put_listing(client, request, listing);
+        }
+        Ok(())
+    }
+
+    fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
+        let mut entries = Vec::new();
+        for _ in 0..OBJECTS_PER_PAGE {
+            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else { break };
+            let object = &self.objects[id as usize];
+            let head = ListedHead {
+                sequence: object.sequence.into(),
+                schema: object.schema.into(),
+                reserved: 0.into(),
+                record_length: (object.record.len() as u32).into(),
+                length: object.length.into(),
+            };
+            entries.extend_from_slice(head.as_bytes());
+            entries.extend_from_slice(&object.record);
+            self.unwatch(id);
+            if entries.len() > junctura_wire::frame::BODY_BYTES_MAX / 2 {
+                break;
+            }
+        }
+        fx.reply(client, request, &Reply::Listed(Listed { last: listing.rest.is_empty(), entries: &entries }));
+    }
+
+    fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {
+        let state = self.clients.get_mut(&client)?;
+        match state.pending.remove(&request) {
+            Some(Pending::List(listing)) => Some(listing),
+            Some(other) => {
+                state.pending.insert(request, other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
+        if !listing.rest.is_empty()
+            && let Some(state) = self.clients.get_mut(&client)
+        {
+            state.pending.insert(request, Pending::List(listing));
+        }
+    }
+
+    /// Ends a list early. Its client's request is the caller's to settle.
+    pub(super) fn drop_list(&mut self, client: u32, request: u64) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            let rest: Vec<u32> = listing.rest.drain().collect();
+            for object in rest {
+                self.unwatch(object);
+            }
+        }
+    }
+}

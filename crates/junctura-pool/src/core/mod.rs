@@ -1,0 +1,290 @@
+//! The state machine of a pool: events in, effects out.
+//!
+//! ```text
+//!            offer                      last release of a retention, or withdraw, or a newer version
+//!  (nothing) ------> visible ------------------------------------------------------> gone (a tombstone)
+//!                       |  delivered to followers, demands, requirements                |  forgotten by age or count
+//!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
+//! ```
+//! An [`object::Object`] is in one of three states: visible, superseded, gone. Its payload is given back when it is not
+//! visible, nobody holds it and no requirement is owed it; its attributes stay while a reader has yet to be told of it, or
+//! while it is remembered as a tombstone.
+//!
+//! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
+//! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
+
+mod client;
+mod deliver;
+mod demand;
+mod follow;
+mod interest;
+mod lease;
+mod list;
+mod object;
+mod offer;
+mod order;
+mod require;
+mod stat;
+mod subscribe;
+mod timer;
+mod tombstone;
+mod withdraw;
+
+use hashbrown::{HashMap, HashSet};
+use junctura_memory::ledger::{self, Ledger};
+use junctura_model::index::{Interests, Objects};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::Failure;
+use junctura_wire::{Reply, Request};
+use slab::Slab;
+
+use crate::{Config, Effects};
+pub use client::Peer;
+use client::{Client, Pending};
+use interest::Interest;
+use lease::WaitingLease;
+use object::Object;
+pub use stat::Stat;
+use timer::Timers;
+use tombstone::Tombstones;
+use withdraw::Withdrawal;
+
+/// Nanoseconds of a clock that only rises.
+pub type Nanoseconds = u64;
+
+/// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
+const UNINDEXED_OBJECTS_MAX: usize = 8192;
+
+/// A pool's state. See the module's page.
+pub struct Core {
+    config: Config,
+    clients: HashMap<u32, Client>,
+    clients_seen: u32,
+    sequence: u64,
+    objects: Slab<Object>,
+    keys: HashMap<u128, u32>,
+    tombstones: Tombstones,
+    interests: Slab<Interest>,
+    /// Per schema: which standing selectors an offer could match.
+    matching: Vec<Interests<u32>>,
+    /// Per schema: which visible objects a selector could match.
+    listing: Vec<Objects>,
+    unindexed: std::collections::VecDeque<(u32, u64)>,
+    /// Requirements among the interests.
+    requirements: Vec<u32>,
+    /// Subscriptions that want to hear of clients.
+    client_watchers: Vec<u32>,
+    /// Clients whose offers wait for memory.
+    stalled: HashSet<u32>,
+    /// Subscriptions that want to hear of objects that go.
+    removal_subscriptions: u32,
+    ledger: Ledger,
+    waiting_leases: std::collections::VecDeque<WaitingLease>,
+    withdrawals: Slab<Withdrawal>,
+    timers: Timers,
+    count: stat::Counters,
+    spare: object::Spare,
+    matched: Vec<u32>,
+}
+
+impl Core {
+    /// An empty pool.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the configuration names no schema, or two of one name.
+    pub fn new(config: Config) -> Result<Self> {
+        let schemas = config.schemas.len();
+        if schemas == 0 || schemas > usize::from(u16::MAX) {
+            return Err(Error::new(Code::InvalidArgument, "schemas", "a pool needs at least one schema"));
+        }
+        let mut names: Vec<_> = config.schemas.iter().map(|schema| schema.name()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::new(Code::InvalidArgument, "schemas", format!("{} is given twice", twice[0])));
+        }
+        Ok(Self {
+            clients: HashMap::new(),
+            clients_seen: 0,
+            sequence: 0,
+            objects: Slab::new(),
+            keys: HashMap::new(),
+            tombstones: Tombstones::default(),
+            interests: Slab::new(),
+            matching: (0..schemas).map(|_| Interests::default()).collect(),
+            listing: (0..schemas).map(|_| Objects::default()).collect(),
+            unindexed: std::collections::VecDeque::new(),
+            requirements: Vec::new(),
+            client_watchers: Vec::new(),
+            stalled: HashSet::new(),
+            removal_subscriptions: 0,
+            ledger: Ledger::new(ledger::Limits {
+                segments_per_client: config.limits.segments_per_client as u32,
+                ..ledger::Limits::new(config.budget_bytes)
+            }),
+            waiting_leases: std::collections::VecDeque::new(),
+            withdrawals: Slab::new(),
+            timers: Timers::default(),
+            count: stat::Counters::default(),
+            spare: object::Spare::default(),
+            matched: Vec::new(),
+            config,
+        })
+    }
+
+    /// A client's message arrived.
+    pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let known = state.is_known();
+        let outcome = match (request, known) {
+            (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
+            (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
+            (_, false) => Err(protocol("first frame", "a client says Hello first")),
+            (Request::Offer { head, record, inline }, _) => {
+                self.offer(now, client, number, &head, record, inline, fx);
+                return;
+            }
+            (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
+            (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
+            (Request::Return(segment), _) => self.give_back(now, client, segment, fx),
+            (Request::Demand(demand), _) => self.demand(now, client, number, &demand, fx),
+            (Request::Cancel(which), _) => self.cancel(client, which, fx),
+            (Request::List(list), _) => self.list(client, number, &list, fx),
+            (Request::More(which), _) => self.more(client, which, fx),
+            (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
+            (Request::Require(require), _) => self.require(client, number, &require, fx),
+            (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
+            (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
+            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
+            (Request::Stat, _) => {
+                let mut stat = self.stat();
+                stat.server = fx.figures();
+                let text = stat.to_json();
+                fx.reply(client, number, &Reply::Stats(&text));
+                Ok(())
+            }
+            (Request::Goodbye, _) => {
+                self.leave(now, client, "said goodbye", fx);
+                fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
+                return;
+            }
+        };
+        if let Err(error) = outcome {
+            self.fail(now, client, number, &error, fx);
+        }
+    }
+
+    /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
+    /// given up.
+    pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
+        self.fail(now, client, number, error, fx);
+        if error.code() == Code::Protocol {
+            self.give_up(now, client, error, fx);
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        while let Some(due) = self.timers.take_due(now) {
+            match due {
+                timer::Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
+                timer::Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
+                timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
+                timer::Timer::Offer { client, number } => self.offer_timed_out(now, client, number, fx),
+            }
+        }
+        self.forget_old_tombstones(now);
+    }
+
+    /// Nothing is to be done right now: what was put off can be made up for.
+    pub fn idle(&mut self) {
+        self.index_all();
+    }
+
+    /// When [`Core::tick`] is to be called at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanoseconds> {
+        self.timers.next().into_iter().chain(self.tombstones.next_expiry(self.config.tombstone_age)).min()
+    }
+
+    /// Whether [`Core::idle`] has something to do.
+    #[must_use]
+    pub fn has_idle_work(&self) -> bool {
+        !self.unindexed.is_empty()
+    }
+
+    /// Nobody is here and nothing lies here: a server that was started for its clients may end.
+    #[must_use]
+    pub fn is_deserted(&self) -> bool {
+        self.clients.is_empty() && self.objects.len() == self.tombstones.len()
+    }
+
+    fn fail(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
+        fx.reply(client, number, &Reply::Failed(Failure::from(error)));
+        self.count.failed += 1;
+        let limit = self.config.limits.errors_per_client;
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        let is_stranger = !state.is_known();
+        if matches!(error.code(), Code::Protocol | Code::Denied | Code::Expired) {
+            state.errors += 1;
+        }
+        if is_stranger || state.errors > limit {
+            self.give_up(now, client, error, fx);
+        }
+    }
+
+    fn give_up(&mut self, now: Nanoseconds, client: u32, error: &Error, fx: &mut impl Effects) {
+        self.leave(now, client, &format!("given up: {error}"), fx);
+        fx.disconnect(client, error);
+    }
+
+    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) -> Result<()> {
+        let cancelled = match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+            Some(Pending::Demand(id)) => {
+                let id = *id;
+                self.drop_interest(id);
+                true
+            }
+            Some(Pending::Lease) => {
+                self.waiting_leases.retain(|lease| (lease.client, lease.request) != (client, which));
+                true
+            }
+            Some(Pending::Withdrawal(id)) => {
+                let id = *id;
+                self.drop_withdrawal(id);
+                true
+            }
+            _ => false,
+        };
+        if cancelled {
+            self.settle_pending(client, which);
+            let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
+            fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, now: Nanoseconds, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
+        match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
+            Some(Pending::List(_)) => self.drop_list(client, which),
+            _ => return Err(Error::new(Code::NotFound, format!("request {which}"), "nothing of this number goes on")),
+        }
+        self.settle_pending(client, which);
+        fx.reply(client, number, &Reply::Done(0));
+        Ok(())
+    }
+
+    /// Forgets a request that needs no answer any more.
+    fn settle_pending(&mut self, client: u32, request: u64) {
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.pending.remove(&request);
+            self.timers.cancel(client, request);
+        }
+    }
+}
+
+fn protocol(subject: &str, cause: &str) -> Error {
+    Error::new(Code::Protocol, subject, cause)
+}

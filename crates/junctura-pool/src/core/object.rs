@@ -1,0 +1,237 @@
+//! Objects: their states, and when they and their payloads go.
+
+use junctura_model::RecordRef;
+use junctura_wire::body::ObjectName;
+use junctura_wire::fixed::Slot;
+use junctura_wire::Reply;
+
+use super::{Core, Nanoseconds, UNINDEXED_OBJECTS_MAX};
+use crate::Effects;
+
+/// Where an object stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Visible,
+    /// A newer version has taken its place; holders and requirements keep it.
+    Superseded,
+    Gone(Why),
+}
+
+/// Why an object is not visible any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Withdrawn,
+    Expired,
+}
+
+impl Why {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Withdrawn => "withdrawn",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// Where an object's payload lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Inline,
+    Slot { segment: u32, slot: u32 },
+    /// Nobody can ask for it any more.
+    Freed,
+}
+
+pub(super) struct Object {
+    pub(super) key: u128,
+    pub(super) sequence: u64,
+    pub(super) length: u64,
+    pub(super) record: Vec<u8>,
+    pub(super) inline: Vec<u8>,
+    pub(super) place: Place,
+    pub(super) checksum: Option<u32>,
+    pub(super) producer: u32,
+    pub(super) schema: u16,
+    pub(super) state: State,
+    /// Releases that its retention still waits for; `None`: it stays until withdrawn.
+    pub(super) releases_left: Option<u32>,
+    /// Who has released it, where more than one must.
+    pub(super) released_by: Vec<u32>,
+    /// Deliveries that are not released.
+    pub(super) holders: u32,
+    /// Requirements that are owed it.
+    pub(super) owed: u32,
+    /// Readers' queues in which it stands.
+    pub(super) watchers: u32,
+    /// It can be found by the listing index (and not only in the queue before it).
+    pub(super) is_indexed: bool,
+    /// It is kept to answer `Gone`.
+    pub(super) is_tombstone: bool,
+}
+
+impl Object {
+    pub(super) fn record(&self) -> RecordRef<'_> {
+        RecordRef::trusted(&self.record)
+    }
+
+    pub(super) fn is_visible(&self) -> bool {
+        self.state == State::Visible
+    }
+
+    pub(super) fn name(&self) -> ObjectName<'_> {
+        ObjectName { schema: self.schema, sequence: self.sequence, record: self.record.as_slice().into() }
+    }
+
+    fn is_retained(&self) -> bool {
+        self.owed > 0 || self.releases_left != Some(0)
+    }
+}
+
+/// Buffers of objects that are gone, for those that come.
+#[derive(Default)]
+pub(super) struct Spare(Vec<Vec<u8>>);
+
+impl Spare {
+    const BUFFERS_MAX: usize = 4096;
+
+    pub(super) fn filled(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if bytes.is_empty() {
+            return Vec::new();
+        }
+        let mut buffer = self.0.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        buffer
+    }
+
+    pub(super) fn keep(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= 64 << 10 && self.0.len() < Self::BUFFERS_MAX {
+            self.0.push(buffer);
+        }
+    }
+}
+
+impl Core {
+    /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
+    /// holds it or is owed it, out of mind when no reader has yet to be told.
+    pub(super) fn settle(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        let Some(object) = self.objects.get(id as usize) else { return };
+        if object.is_visible() {
+            if object.is_retained() {
+                return;
+            }
+            self.remove(now, id, Why::Expired, fx);
+            return;
+        }
+        if object.holders == 0 && object.owed == 0 {
+            self.free_payload(now, id, fx);
+            self.forget_if_unneeded(id);
+        }
+    }
+
+    /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
+    pub(super) fn remove(&mut self, now: Nanoseconds, id: u32, why: Why, fx: &mut impl Effects) {
+        self.hide(id, State::Gone(why));
+        self.tell_about_removal(id, fx);
+        if self.objects[id as usize].owed > 0 {
+            self.gap_requirements(now, id, why.name(), fx);
+        }
+        self.bury(now, id);
+        match why {
+            Why::Withdrawn => self.count.withdrawn += 1,
+            Why::Expired => self.count.expired += 1,
+        }
+        self.settle(now, id, fx);
+    }
+
+    /// Takes an object out of the listing; it keeps its key in `keys`, which the caller sees to.
+    pub(super) fn hide(&mut self, id: u32, state: State) {
+        let object = &mut self.objects[id as usize];
+        object.state = state;
+        self.count.visible -= 1;
+        self.count.visible_bytes -= object.length;
+        if object.is_indexed {
+            object.is_indexed = false;
+            self.listing[usize::from(object.schema)].remove(
+                id,
+                RecordRef::trusted(&object.record),
+                &self.config.schemas[usize::from(object.schema)],
+            );
+        }
+    }
+
+    fn free_payload(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        let object = &mut self.objects[id as usize];
+        let place = std::mem::replace(&mut object.place, Place::Freed);
+        match place {
+            Place::Freed => {}
+            Place::Inline => {
+                let inline = std::mem::take(&mut object.inline);
+                self.ledger.inline_free(inline.len() as u64);
+                self.spare.keep(inline);
+                self.serve_waiting(now, fx);
+            }
+            Place::Slot { segment, slot } => {
+                let vacated = self.ledger.vacate(segment, slot);
+                if let Some(owner) = vacated.owner {
+                    let freed = [Slot { segment: segment.into(), slot: slot.into() }];
+                    fx.reply(owner, 0, &Reply::Freed(&freed));
+                    if vacated.emptied {
+                        self.recall_if_wanted(owner, segment, fx);
+                    }
+                } else if vacated.dropped {
+                    self.drop_segment(segment, fx);
+                    self.serve_waiting(now, fx);
+                }
+            }
+        }
+    }
+
+    /// Forgets an object that neither a reader nor a tombstone needs.
+    pub(super) fn forget_if_unneeded(&mut self, id: u32) {
+        let object = &self.objects[id as usize];
+        let needed = object.is_visible()
+            || object.is_tombstone
+            || object.watchers > 0
+            || object.holders > 0
+            || object.owed > 0;
+        if !needed {
+            let object = self.objects.remove(id as usize);
+            self.spare.keep(object.record);
+        }
+    }
+
+    /// A reader's queue does not need the object any more.
+    pub(super) fn unwatch(&mut self, id: u32) {
+        let object = &mut self.objects[id as usize];
+        object.watchers -= 1;
+        if object.watchers == 0 && !object.is_visible() {
+            self.forget_if_unneeded(id);
+        }
+    }
+
+    /// Notes a new visible object for listing; old ones in the queue, if they are still there, enter the index.
+    pub(super) fn index_later(&mut self, id: u32, sequence: u64) {
+        self.unindexed.push_back((id, sequence));
+        while self.unindexed.len() > UNINDEXED_OBJECTS_MAX {
+            self.index_next();
+        }
+    }
+
+    /// Makes the listing index complete.
+    pub(super) fn index_all(&mut self) {
+        while !self.unindexed.is_empty() {
+            self.index_next();
+        }
+    }
+
+    fn index_next(&mut self) {
+        let Some((id, sequence)) = self.unindexed.pop_front() else { return };
+        let Some(object) = self.objects.get_mut(id as usize) else { return };
+        if object.sequence == sequence && object.is_visible() && !object.is_indexed {
+            object.is_indexed = true;
+            let schema = usize::from(object.schema);
+            self.listing[schema].insert(id, RecordRef::trusted(&object.record), &self.config.schemas[schema]);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Offers: an object comes in, is checked, becomes visible whole, and goes to everyone who wants it.
+
+use junctura_model::{Code, Error, Result, Retention, SameKey};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, events};
+use junctura_wire::fixed::{self, OfferHead};
+
+use super::object::{Object, Place, State};
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
+pub(super) struct WaitingOffer {
+    pub(super) number: u64,
+    head: OfferHead,
+    record: Vec<u8>,
+    inline: Vec<u8>,
+}
+
+impl Core {
+    pub(super) fn offer(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        head: &OfferHead,
+        record: &[u8],
+        inline: &[u8],
+        fx: &mut impl Effects,
+    ) {
+        let waits = self.clients.get(&client).is_some_and(|state| !state.waiting_offers.is_empty());
+        let outcome = if waits { Err(Refusal::NoMemory) } else { self.publish(now, client, head, record, inline, fx) };
+        match outcome {
+            Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
+            Err(Refusal::NoMemory) => {
+                if let Err(error) = self.wait_for_memory(now, client, number, head, record, inline) {
+                    self.fail(now, client, number, &error, fx);
+                }
+            }
+            Err(Refusal::Failed(error)) => self.fail(now, client, number, &error, fx),
+        }
+    }
+
+    /// Makes an object visible, or says why not; when it fails, nothing has changed.
+    fn publish(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        head: &OfferHead,
+        record: &[u8],
+        inline: &[u8],
+        fx: &mut impl Effects,
+    ) -> std::result::Result<u64, Refusal> {
+        let schema_number = head.schema.get();
+        let schema = self.config.schemas.get(usize::from(schema_number)).ok_or_else(|| {
+            Error::new(Code::SchemaMismatch, format!("schema {schema_number}"), "the pool has no schema of this number")
+        })?;
+        let checked = schema.check(record)?;
+        let flags = head.flags.get();
+        let length = head.length.get();
+        if length > self.config.limits.payload_bytes {
+            return Err(too_large(length, self.config.limits.payload_bytes).into());
+        }
+        let key = identity(schema_number, checked.key_bytes(schema.key_len()));
+        let earlier = self.keys.get(&key).copied();
+        if earlier.is_some() && schema.on_same_key() == SameKey::Reject {
+            return Err(self.already_exists(schema_number, record).into());
+        }
+        let releases_left = if flags & fixed::DEFAULT_RETENTION == 0 {
+            Some(head.releases.get()).filter(|&count| count > 0)
+        } else {
+            match schema.default_retention() {
+                Retention::UntilWithdrawn => None,
+                Retention::Released(count) => Some(count),
+            }
+        };
+        if self.objects.len() >= self.config.limits.objects {
+            let cause = format!("the pool holds {} objects", self.config.limits.objects);
+            return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
+        }
+        let place = self.occupy(client, head, flags, inline)?;
+
+        if let Some(earlier) = earlier {
+            self.supersede(now, earlier, fx);
+        }
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let id = self.objects.insert(Object {
+            key,
+            sequence,
+            length,
+            record: self.spare.filled(record),
+            inline: self.spare.filled(inline),
+            place,
+            checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
+            producer: client,
+            schema: schema_number,
+            state: State::Visible,
+            releases_left,
+            released_by: Vec::new(),
+            holders: 0,
+            owed: 0,
+            watchers: 0,
+            is_indexed: false,
+            is_tombstone: false,
+        }) as u32;
+        self.keys.insert(key, id);
+        self.index_later(id, sequence);
+        self.count.offered += 1;
+        self.count.offered_bytes += length;
+        self.count.visible += 1;
+        self.count.visible_bytes += length;
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.offered += 1;
+        }
+        self.announce(now, id, fx);
+        Ok(sequence)
+    }
+
+    fn occupy(&mut self, client: u32, head: &OfferHead, flags: u16, inline: &[u8]) -> std::result::Result<Place, Refusal> {
+        if flags & fixed::INLINE != 0 {
+            let length = inline.len() as u64;
+            if length > self.config.inline_bytes_max {
+                return Err(too_large(length, self.config.inline_bytes_max).into());
+            }
+            return if self.ledger.inline_reserve(length) { Ok(Place::Inline) } else { Err(Refusal::NoMemory) };
+        }
+        let (segment, slot) = (head.segment.get(), head.slot.get());
+        self.ledger.occupy(client, segment, slot, head.length.get()).map_err(Error::from)?;
+        Ok(Place::Slot { segment, slot })
+    }
+
+    /// Who wants the new object gets it.
+    fn announce(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        let mut matched = std::mem::take(&mut self.matched);
+        matched.clear();
+        let object = &self.objects[id as usize];
+        let schema = usize::from(object.schema);
+        self.matching[schema].matches(object.record(), &mut matched);
+        for &interest in &matched {
+            self.satisfy(now, interest, id, events::OFFERED, fx);
+        }
+        self.matched = matched;
+    }
+
+    /// A newer version of the same key takes the place of `earlier`, which may be visible or a tombstone.
+    fn supersede(&mut self, now: Nanoseconds, earlier: u32, fx: &mut impl Effects) {
+        let object = &self.objects[earlier as usize];
+        let sequence = object.sequence;
+        if !object.is_visible() {
+            self.dig_up(earlier, sequence);
+            return;
+        }
+        self.hide(earlier, State::Superseded);
+        self.count.superseded += 1;
+        self.tell_about_removal(earlier, fx);
+        let key = self.objects[earlier as usize].key;
+        self.keys.remove(&key);
+        self.drop_superseded_claims(earlier);
+        self.settle(now, earlier, fx);
+    }
+
+    fn already_exists(&self, schema: u16, record: &[u8]) -> Error {
+        let cause = "an object with this key is, or was, in the pool, and its schema rejects another";
+        Error::new(Code::AlreadyExists, self.key_text(schema, record), cause)
+    }
+
+    fn wait_for_memory(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        head: &OfferHead,
+        record: &[u8],
+        inline: &[u8],
+    ) -> Result<()> {
+        let limit = self.config.limits.waiting_offers_per_client;
+        let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+        if state.waiting_offers.len() >= limit {
+            let cause = format!("{limit} offers of this client wait for memory already");
+            return Err(Error::new(Code::PoolFull, "offer", cause));
+        }
+        let waiting = WaitingOffer { number, head: *head, record: record.to_vec(), inline: inline.to_vec() };
+        state.waiting_offers.push_back(waiting);
+        if let Some(timeout) = state.offer_timeout {
+            self.timers.set(now + timeout, client, number, Timer::Offer { client, number });
+        }
+        self.stalled.insert(client);
+        self.count.offers_waiting += 1;
+        Ok(())
+    }
+
+    pub(super) fn offer_timed_out(&mut self, now: Nanoseconds, client: u32, number: u64, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        let waiting = &mut state.waiting_offers;
+        let Some(offer) = waiting.iter().position(|offer| offer.number == number).and_then(|at| waiting.remove(at)) else {
+            return;
+        };
+        let error = self.pool_full(offer.inline.len() as u64);
+        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        self.serve_waiting_offers(now, client, fx);
+    }
+
+    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    pub(super) fn serve_waiting_offers(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+        while let Some(offer) = self.clients.get_mut(&client).and_then(|state| state.waiting_offers.pop_front()) {
+            match self.publish(now, client, &offer.head, &offer.record, &offer.inline, fx) {
+                Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
+                Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
+                Err(Refusal::NoMemory) => {
+                    if let Some(state) = self.clients.get_mut(&client) {
+                        state.waiting_offers.push_front(offer);
+                    }
+                    return;
+                }
+            }
+            self.timers.cancel(client, offer.number);
+        }
+        self.stalled.remove(&client);
+    }
+
+    pub(super) fn key_text(&self, schema: u16, record: &[u8]) -> String {
+        let mut text = String::new();
+        if let Some(schema) = self.config.schemas.get(usize::from(schema)) {
+            schema.key_of(junctura_model::RecordRef::trusted(record), &mut text);
+        }
+        text
+    }
+}
+
+enum Refusal {
+    NoMemory,
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The identity of an object within a server: its schema and the bytes of its key attributes.
+pub(super) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
+    xxhash_rust::xxh3::xxh3_128_with_seed(key_bytes, u64::from(schema))
+}
+
+fn too_large(length: u64, limit: u64) -> Error {
+    Error::new(Code::TooLarge, "payload", format!("{length} bytes; the pool takes {limit}"))
+}

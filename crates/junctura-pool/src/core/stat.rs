@@ -1,0 +1,284 @@
+//! What a pool has done and what it holds, in numbers.
+
+use hashbrown::HashMap;
+use serde::Serialize;
+
+use super::Core;
+use crate::config::Limits;
+
+/// A stat must fit into a message: of more clients than this, the first are shown.
+const CLIENTS_SHOWN: usize = 1000;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Counters {
+    pub(super) offered: u64,
+    pub(super) offered_bytes: u64,
+    pub(super) delivered: u64,
+    pub(super) delivered_bytes: u64,
+    pub(super) released: u64,
+    pub(super) superseded: u64,
+    pub(super) withdrawn: u64,
+    pub(super) expired: u64,
+    pub(super) events: u64,
+    pub(super) gaps: u64,
+    pub(super) failed: u64,
+    pub(super) offers_waiting: u64,
+    pub(super) leases_waited: u64,
+    pub(super) segments_made: u64,
+    pub(super) visible: u64,
+    pub(super) visible_bytes: u64,
+}
+
+/// A pool's numbers; its JSON is what `stat` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stat {
+    /// The server's incarnation.
+    pub incarnation: u64,
+    /// The newest sequence number.
+    pub sequence: u64,
+    /// What can be seen now.
+    pub objects: ObjectsStat,
+    /// What happened since the server began.
+    pub totals: Totals,
+    /// Payload memory.
+    pub memory: MemoryStat,
+    /// Who waits for what.
+    pub interests: InterestsStat,
+    /// How many are connected.
+    pub clients_connected: u64,
+    /// Who is connected.
+    pub clients: Vec<ClientStat>,
+    /// The schemas of the pool.
+    pub schemas: Vec<SchemaStat>,
+    /// The limits in force.
+    pub limits: Limits,
+    /// Figures of the server's process, filled in by the server.
+    pub server: Option<serde_json::Value>,
+}
+
+/// See [`Stat::objects`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ObjectsStat {
+    /// Visible objects.
+    pub visible: u64,
+    /// Bytes of their payloads.
+    pub visible_bytes: u64,
+    /// Versions that are not visible but kept for holders or requirements.
+    pub kept: u64,
+    /// Keys that are remembered as gone.
+    pub tombstones: u64,
+    /// Deliveries that are not released.
+    pub held: u64,
+}
+
+/// See [`Stat::totals`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// Objects that became visible.
+    pub offered: u64,
+    /// Bytes of their payloads.
+    pub offered_bytes: u64,
+    /// Deliveries.
+    pub delivered: u64,
+    /// Bytes of their payloads.
+    pub delivered_bytes: u64,
+    /// Releases.
+    pub released: u64,
+    /// Versions that a newer one replaced.
+    pub superseded: u64,
+    /// Objects that were withdrawn.
+    pub withdrawn: u64,
+    /// Objects whose retention ended.
+    pub expired: u64,
+    /// Events told.
+    pub events: u64,
+    /// Objects named in gaps.
+    pub gaps: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Offers that had to wait for memory.
+    pub offers_waited: u64,
+    /// Leases that had to wait for memory.
+    pub leases_waited: u64,
+    /// Segments made.
+    pub segments_made: u64,
+}
+
+/// See [`Stat::memory`]. All in bytes, but for the counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryStat {
+    /// What the pool may take.
+    pub budget_bytes: u64,
+    /// What it has taken: leased segments and payloads inside messages.
+    pub used_bytes: u64,
+    /// Of it, segments.
+    pub segment_bytes: u64,
+    /// Of it, payloads that came inside messages.
+    pub inline_bytes: u64,
+    /// Slots in which payloads lie, in bytes.
+    pub occupied_bytes: u64,
+    /// Slots in which payloads lie.
+    pub slots_occupied: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Leases that wait for memory now.
+    pub leases_waiting: u64,
+}
+
+/// See [`Stat::interests`].
+#[derive(Clone, Debug, Serialize)]
+pub struct InterestsStat {
+    /// Standing demands, follows, requirements and subscriptions.
+    pub standing: u64,
+    /// Of them, those that are checked against every offer, since no index helps.
+    pub unindexed: u64,
+    /// Requirements.
+    pub requirements: u64,
+    /// Withdraws that wait.
+    pub withdrawals: u64,
+}
+
+/// See [`Stat::clients`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientStat {
+    /// The number that the server gave it.
+    pub client: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// Objects it has offered.
+    pub offered: u64,
+    /// Objects it was given.
+    pub delivered: u64,
+    /// Of them, those not released.
+    pub held: u64,
+    /// Its requests that go on.
+    pub requests: u64,
+    /// Its offers that wait for memory.
+    pub offers_waiting: u64,
+    /// Bytes of the segments leased to it.
+    pub leased_bytes: u64,
+    /// How its payloads travel.
+    pub transport: &'static str,
+}
+
+/// See [`Stat::schemas`].
+#[derive(Clone, Debug, Serialize)]
+pub struct SchemaStat {
+    /// Its name.
+    pub name: String,
+    /// Its generation.
+    pub generation: u32,
+    /// What tells it from others.
+    pub fingerprint: String,
+}
+
+impl Stat {
+    /// The numbers as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Core {
+    /// The numbers of this moment.
+    #[must_use]
+    pub fn stat(&self) -> Stat {
+        let count = &self.count;
+        let known = self.objects.len() as u64;
+        let tombstones = self.tombstones.len() as u64;
+        Stat {
+            incarnation: self.config.incarnation,
+            sequence: self.sequence,
+            objects: ObjectsStat {
+                visible: count.visible,
+                visible_bytes: count.visible_bytes,
+                kept: known - count.visible - tombstones,
+                tombstones,
+                held: self.clients.values().map(|state| state.held.len() as u64).sum(),
+            },
+            totals: Totals {
+                offered: count.offered,
+                offered_bytes: count.offered_bytes,
+                delivered: count.delivered,
+                delivered_bytes: count.delivered_bytes,
+                released: count.released,
+                superseded: count.superseded,
+                withdrawn: count.withdrawn,
+                expired: count.expired,
+                events: count.events,
+                gaps: count.gaps,
+                failed: count.failed,
+                offers_waited: count.offers_waiting,
+                leases_waited: count.leases_waited,
+                segments_made: count.segments_made,
+            },
+            memory: self.memory_stat(),
+            interests: InterestsStat {
+                standing: self.interests.len() as u64,
+                unindexed: self.unindexed_interests() as u64,
+                requirements: self.requirements.len() as u64,
+                withdrawals: self.withdrawals.len() as u64,
+            },
+            clients_connected: self.clients.len() as u64,
+            clients: self.client_stats(),
+            schemas: self.schema_stats(),
+            limits: self.config.limits.clone(),
+            server: None,
+        }
+    }
+
+    fn memory_stat(&self) -> MemoryStat {
+        let sums = self.ledger.counters();
+        MemoryStat {
+            budget_bytes: self.config.budget_bytes,
+            used_bytes: self.ledger.used_bytes(),
+            segment_bytes: sums.leased_bytes,
+            inline_bytes: sums.inline_bytes,
+            occupied_bytes: sums.occupied_bytes,
+            slots_occupied: sums.occupied_slots,
+            segments: u64::from(sums.segments),
+            leases_waiting: self.waiting_leases.len() as u64,
+        }
+    }
+
+    fn client_stats(&self) -> Vec<ClientStat> {
+        let leased: HashMap<_, _> = self.ledger.holders().into_iter().map(|h| (h.client, h.leased_bytes)).collect();
+        let mut clients: Vec<_> = self
+            .clients
+            .iter()
+            .map(|(&client, state)| {
+                let peer = state.peer.clone().unwrap_or_default();
+                ClientStat {
+                    client,
+                    name: peer.name,
+                    host: peer.host,
+                    pid: peer.pid,
+                    offered: state.offered,
+                    delivered: state.delivered,
+                    held: state.held.len() as u64,
+                    requests: state.pending.len() as u64,
+                    offers_waiting: state.waiting_offers.len() as u64,
+                    leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
+                    transport: "shm",
+                }
+            })
+            .collect();
+        clients.sort_by_key(|client| client.client);
+        clients.truncate(CLIENTS_SHOWN);
+        clients
+    }
+
+    fn schema_stats(&self) -> Vec<SchemaStat> {
+        let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
+            name: schema.name().to_owned(),
+            generation: schema.generation(),
+            fingerprint: schema.fingerprint().to_string(),
+        };
+        self.config.schemas.iter().map(describe).collect()
+    }
+}

@@ -1,0 +1,56 @@
+//! What is to happen at a certain time.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::Nanoseconds;
+
+/// What time brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    Demand { client: u32, request: u64 },
+    Lease { client: u32, request: u64 },
+    Offer { client: u32, number: u64 },
+    Withdrawal(u32),
+}
+
+/// Timers in the order of their times; at most one for a client's request.
+#[derive(Default)]
+pub(super) struct Timers {
+    queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,
+    places: HashMap<(u32, u64), (Nanoseconds, u64)>,
+    set: u64,
+}
+
+impl Timers {
+    pub(super) fn set(&mut self, at: Nanoseconds, client: u32, request: u64, timer: Timer) {
+        self.cancel(client, request);
+        self.set += 1;
+        self.queue.insert((at, self.set), (timer, (client, request)));
+        self.places.insert((client, request), (at, self.set));
+    }
+
+    pub(super) fn cancel(&mut self, client: u32, request: u64) {
+        if self.places.is_empty() {
+            return;
+        }
+        if let Some(place) = self.places.remove(&(client, request)) {
+            self.queue.remove(&place);
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Nanoseconds> {
+        self.queue.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    pub(super) fn take_due(&mut self, now: Nanoseconds) -> Option<Timer> {
+        let entry = self.queue.first_entry()?;
+        if entry.key().0 > now {
+            return None;
+        }
+        let (timer, request) = entry.remove();
+        self.places.remove(&request);
+        Some(timer)
+    }
+}

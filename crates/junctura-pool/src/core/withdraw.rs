@@ -1,0 +1,164 @@
+//! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Target, Withdraw};
+
+use super::client::{Pending, milliseconds};
+use super::interest::Aim;
+use super::object::Why;
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// A withdraw that waits for requirements.
+pub(super) struct Withdrawal {
+    client: u32,
+    request: u64,
+    done: u64,
+    /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
+    waits: HashMap<u32, Vec<u32>>,
+}
+
+impl Core {
+    pub(super) fn withdraw(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        withdraw: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Aim::Key { identity, text, .. } = self.aim(&withdraw.target)? else {
+            return Err(Error::new(Code::InvalidArgument, "withdraw", "takes a key; retire takes a selector"));
+        };
+        let mut objects = self.kept_versions(identity);
+        match self.look_up(identity, &text) {
+            Ok(newest) => objects.extend(newest),
+            Err(gone) if objects.is_empty() => return Err(gone),
+            Err(_) => {}
+        }
+        if objects.is_empty() {
+            return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
+        }
+        self.take_out(now, client, request, objects, withdraw, fx)
+    }
+
+    pub(super) fn retire(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        retire: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Target::Selector(text) = &retire.target else {
+            return Err(Error::new(Code::InvalidArgument, "retire", "takes a selector; withdraw takes a key"));
+        };
+        let selectors = self.selectors(text)?;
+        let objects = self.visible_matches(&selectors);
+        self.take_out(now, client, request, objects, retire, fx)
+    }
+
+    fn take_out(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        objects: Vec<u32>,
+        how: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let mut withdrawal = Withdrawal { client, request, done: 0, waits: HashMap::new() };
+        for object in objects {
+            let owed_to = if how.force { Vec::new() } else { self.owed_to(object) };
+            if owed_to.is_empty() {
+                self.take_one_out(now, object, fx);
+                withdrawal.done += 1;
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        if withdrawal.waits.is_empty() {
+            fx.reply(client, request, &Reply::Done(withdrawal.done));
+            return Ok(());
+        }
+        if how.timeout_ms == Some(0) {
+            return Err(self.still_wanted(&withdrawal));
+        }
+        let id = self.withdrawals.vacant_key() as u32;
+        self.add_pending(client, request, Pending::Withdrawal(id))?;
+        for &object in withdrawal.waits.keys() {
+            self.objects[object as usize].watchers += 1;
+        }
+        self.withdrawals.insert(withdrawal);
+        if let Some(timeout) = how.timeout_ms {
+            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Withdrawal(id));
+        }
+        Ok(())
+    }
+
+    fn take_one_out(&mut self, now: Nanoseconds, object: u32, fx: &mut impl Effects) {
+        if self.objects[object as usize].is_visible() {
+            self.remove(now, object, Why::Withdrawn, fx);
+        } else {
+            self.gap_requirements(now, object, Why::Withdrawn.name(), fx);
+            self.settle(now, object, fx);
+        }
+    }
+
+    /// A requirement is not owed an object any more: withdraws that waited for it may go on.
+    pub(super) fn unblock_withdrawals(&mut self, now: Nanoseconds, requirement: u32, object: u32, fx: &mut impl Effects) {
+        if self.withdrawals.is_empty() {
+            return;
+        }
+        let ids: Vec<usize> = self.withdrawals.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let Some(withdrawal) = self.withdrawals.get_mut(id) else { continue };
+            let Some(blockers) = withdrawal.waits.get_mut(&object) else { continue };
+            blockers.retain(|&blocker| blocker != requirement);
+            if !blockers.is_empty() {
+                continue;
+            }
+            withdrawal.waits.remove(&object);
+            withdrawal.done += 1;
+            let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+            let is_over = withdrawal.waits.is_empty();
+            self.take_one_out(now, object, fx);
+            self.unwatch(object);
+            if is_over {
+                self.withdrawals.try_remove(id);
+                self.settle_pending(client, request);
+                fx.reply(client, request, &Reply::Done(done));
+            }
+        }
+    }
+
+    pub(super) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.withdrawals.get(id) else { return };
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let error = self.still_wanted(withdrawal);
+        self.drop_withdrawal(id as u32);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+
+    /// Forgets a withdraw: what it waited for stays offered.
+    pub(super) fn drop_withdrawal(&mut self, id: u32) {
+        let Some(withdrawal) = self.withdrawals.try_remove(id as usize) else { return };
+        for object in withdrawal.waits.into_keys() {
+            self.unwatch(object);
+        }
+    }
+
+    fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
+        let (object, blockers) = withdrawal.waits.iter().min_by_key(|(object, _)| **object).map_or((0, &[][..]), |(o, b)| (*o, b));
+        let entry = &self.objects[object as usize];
+        let who: Vec<String> = blockers.iter().map(|&id| self.owner_of(id)).collect();
+        let others = withdrawal.waits.len() - 1;
+        let more = if others == 0 { String::new() } else { format!("; {others} other objects are wanted too") };
+        let cause = format!("still offered, since it is wanted: {}{more}; {} withdrawn", who.join(", "), withdrawal.done);
+        Error::new(Code::Timeout, self.key_text(entry.schema, &entry.record), cause)
+    }
+}

@@ -1,0 +1,35 @@
+//! What the core orders to be done.
+
+use junctura_model::{Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::fixed::SegmentHead;
+
+/// The world as the core sees it. The server carries these out on sockets and memory; a simulation records them.
+pub trait Effects {
+    /// Sends a reply to a client. Never waits: what a client does not read yet is queued, and [`Effects::backlog_bytes`]
+    /// tells how much.
+    fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>);
+
+    /// Sends a segment's description and its descriptor: the writable one when `head.writable` says so.
+    fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead);
+
+    /// Bytes queued for a client that it has not read.
+    fn backlog_bytes(&self, client: u32) -> usize;
+
+    /// Makes a segment.
+    ///
+    /// # Errors
+    /// What the system says when it has no memory or descriptors for it.
+    fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()>;
+
+    /// Gives a segment's memory back to the system; no client looks at it any more.
+    fn drop_segment(&mut self, segment: u32);
+
+    /// Figures of the process, for `stat`.
+    fn figures(&self) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// Ends a client's connection after what is queued for it was sent. The core has already forgotten the client.
+    fn disconnect(&mut self, client: u32, why: &Error);
+}

@@ -1,0 +1,69 @@
+//! A pool that is private to a process and its children: the server on a thread of its creator.
+
+use std::thread::JoinHandle;
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Address, Name};
+
+use super::{Server, ServerOptions, Stopper};
+
+/// A server on a thread of this process. It ends when this value is dropped, or with the process. In a forked child the
+/// value is without effect: the thread lives in the parent.
+#[derive(Debug)]
+pub struct Embedded {
+    address: Address,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Server {
+    /// Starts a server on a thread of its own, at an address that nobody can guess.
+    ///
+    /// # Errors
+    /// What [`Server::bind`] says, and `Io` when the system gives no thread.
+    pub fn start_embedded(options: ServerOptions) -> Result<Embedded> {
+        let server = Server::bind(&private_address()?, options)?;
+        let (address, stopper) = (server.address().clone(), server.stopper());
+        let thread = std::thread::Builder::new()
+            .name("junctura".to_owned())
+            .spawn(move || {
+                if let Err(error) = server.run() {
+                    tracing::error!(%error, "the embedded server ended");
+                }
+            })
+            .map_err(|error| Error::new(Code::Io, "thread", error.to_string()))?;
+        Ok(Embedded { address, stopper, thread: Some(thread), process: std::process::id() })
+    }
+}
+
+impl Embedded {
+    /// Where it listens: what children connect to.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.process == std::process::id() {
+            self.stopper.stop();
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "the server's thread does not panic");
+        } else {
+            // The thread is the parent's; its handle names nothing here.
+            std::mem::forget(thread);
+        }
+    }
+}
+
+/// An address in the abstract space: it leaves no file behind, and goes with the process.
+fn private_address() -> Result<Address> {
+    let mut random = [0u8; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| super::io("random numbers", errno))?;
+    let name = format!("junctura-{}-{:032x}", std::process::id(), u128::from_ne_bytes(random));
+    Ok(Address::Abstract(Name::new(name)?))
+}

@@ -1,0 +1,272 @@
+//! The server: one thread that reads sockets, asks the core, and carries out what it says.
+//!
+//! ```text
+//!   epoll --> receive what has come --> core decides --> outboxes --> flush: deliveries first, then answers
+//! ```
+//! Nothing on an object's way waits or locks. A client that does not read its answers is not read either, until it does;
+//! what it is owed stays bounded by its windows and limits. A client whose process has died is noticed by the end of its
+//! socket, or by its pidfd when a forked child keeps the socket open.
+
+mod connection;
+mod embedded;
+mod incarnation;
+mod poller;
+mod world;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
+use junctura_wire::Request;
+
+use crate::core::{Core, Nanoseconds};
+use crate::{Config, Effects};
+use connection::Connection;
+pub use embedded::Embedded;
+use poller::{Poller, Wakeup};
+use world::World;
+
+/// How a server runs.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// The pool's configuration. Its incarnation is set by the server.
+    pub config: Config,
+    /// End when nobody has been here and nothing has lain here for this long; `None`: go on until stopped.
+    pub end_when_idle: Option<Duration>,
+    /// Look for work this long before sleeping: lower latency for the price of a busy core.
+    pub spin: Duration,
+}
+
+/// A pool that listens.
+pub struct Server {
+    core: Core,
+    world: World,
+    listener: Listener,
+    poller: Poller,
+    wakeup: Arc<OwnedFd>,
+    began: Instant,
+    options: ServerOptions,
+    deserted_since: Option<Instant>,
+}
+
+/// Ends a server from another thread, or from a signal handler's thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<OwnedFd>);
+
+impl Stopper {
+    /// Asks the server to end; returns at once.
+    pub fn stop(&self) {
+        let woken = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+        debug_assert!(woken.is_ok(), "an eventfd takes a one");
+    }
+}
+
+impl Server {
+    /// Binds an address; clients can connect from here on, and are served once [`Server::run`] is called.
+    ///
+    /// # Errors
+    /// What [`Listener::bind`] says, and `InvalidArgument` for a configuration that makes no pool.
+    pub fn bind(address: &Address, mut options: ServerOptions) -> Result<Self> {
+        let listener = Listener::bind(address)?;
+        options.config.incarnation = incarnation::next(address);
+        let core = Core::new(options.config.clone())?;
+        let poller = Poller::new()?;
+        let wakeup = Arc::new(poller::eventfd()?);
+        poller.add(listener.as_fd(), Wakeup::Listener)?;
+        poller.add(wakeup.as_fd(), Wakeup::Stop)?;
+        Ok(Self {
+            core,
+            world: World::default(),
+            listener,
+            poller,
+            wakeup,
+            began: Instant::now(),
+            options,
+            deserted_since: None,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        self.listener.address()
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.wakeup))
+    }
+
+    /// Serves until it is stopped or, if so asked, deserted. Clients that are still connected see their connection end.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses what every server needs.
+    pub fn run(mut self) -> Result<()> {
+        let mut ready = Vec::new();
+        loop {
+            self.poller.wait(&mut ready, self.patience(), self.options.spin)?;
+            if ready.is_empty() {
+                self.core.idle();
+            }
+            for wakeup in ready.drain(..) {
+                match wakeup {
+                    Wakeup::Stop => return Ok(()),
+                    Wakeup::Listener => self.accept(),
+                    Wakeup::Client { client, ready } => self.serve(client, ready),
+                    Wakeup::Death { client } => self.lost(client, "its process ended"),
+                }
+            }
+            let now = self.now();
+            self.core.tick(now, &mut self.world);
+            self.flush();
+            if self.is_over() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn now(&self) -> Nanoseconds {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// How long nothing needs to be done, if nobody asks.
+    fn patience(&self) -> Option<Duration> {
+        const IDLE_WORK_AFTER: Duration = Duration::from_millis(2);
+        let timer = self.core.deadline().map(|at| Duration::from_nanos(at.saturating_sub(self.now())));
+        let idle = self.core.has_idle_work().then_some(IDLE_WORK_AFTER);
+        let desertion = self.deserted_since.zip(self.options.end_when_idle).map(|(since, after)| {
+            after.saturating_sub(since.elapsed())
+        });
+        [timer, idle, desertion].into_iter().flatten().min()
+    }
+
+    fn is_over(&mut self) -> bool {
+        let Some(after) = self.options.end_when_idle else { return false };
+        if !self.core.is_deserted() {
+            self.deserted_since = None;
+            return false;
+        }
+        self.deserted_since.get_or_insert_with(Instant::now).elapsed() >= after
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok(Some(carrier)) => {
+                    if let Err(error) = self.welcome(carrier) {
+                        tracing::warn!(%error, "a client was turned away");
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "a client was turned away");
+                    if error.code() == Code::Io {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, carrier: UnixCarrier) -> Result<()> {
+        let client = self.core.join()?;
+        let death = carrier.watch_peer();
+        self.poller.add(carrier.as_fd(), Wakeup::Client { client, ready: poller::Ready::default() })?;
+        if let Some(death) = &death {
+            self.poller.add(death.as_fd(), Wakeup::Death { client })?;
+        }
+        self.world.connections.insert(client, Connection::new(carrier, death));
+        Ok(())
+    }
+
+    fn serve(&mut self, client: u32, ready: poller::Ready) {
+        if ready.writable {
+            self.world.touch(client);
+        }
+        if ready.readable {
+            self.read(client);
+        }
+    }
+
+    /// Takes what has come from a client, once: others get their turn before it is read again.
+    fn read(&mut self, client: u32) {
+        let Some(connection) = self.world.connections.get_mut(&client) else { return };
+        if connection.is_paused {
+            return;
+        }
+        let mut inbox = std::mem::take(&mut connection.inbox);
+        let received = connection.carrier.receive(&mut inbox);
+        let now = self.now();
+        let broken = loop {
+            match inbox.next_frame() {
+                Ok(None) => break None,
+                Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
+                    Ok(request) => self.core.request(now, client, frame.request, request, &mut self.world),
+                    Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
+                },
+                Err(error) => break Some(error),
+            }
+        };
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            connection.inbox = inbox;
+        }
+        match (broken, received) {
+            (Some(error), _) => {
+                self.core.garbage(now, client, 0, &error, &mut self.world);
+            }
+            (None, Ok(Received::End)) => self.lost(client, "its connection ended"),
+            (None, Err(error)) => self.lost(client, &error.to_string()),
+            (None, Ok(_)) => {}
+        }
+    }
+
+    fn lost(&mut self, client: u32, reason: &str) {
+        let now = self.now();
+        self.core.leave(now, client, reason, &mut self.world);
+        if let Some(connection) = self.world.connections.remove(&client) {
+            self.forget(&connection);
+        }
+    }
+
+    /// Sends what the core has said: to those who receive objects first, since they have work to do.
+    fn flush(&mut self) {
+        for client in self.world.take_touched() {
+            let Some(connection) = self.world.connections.get_mut(&client) else { continue };
+            match connection.flush() {
+                Ok(()) if connection.is_finished() => {
+                    if let Some(connection) = self.world.connections.remove(&client) {
+                        self.forget(&connection);
+                    }
+                }
+                Ok(()) => {
+                    if let Some(interest) = connection.changed_interest() {
+                        let waited = self.poller.change(
+                            connection.carrier.as_fd(),
+                            Wakeup::Client { client, ready: poller::Ready::default() },
+                            interest,
+                        );
+                        if let Err(error) = waited {
+                            tracing::error!(%error, client, "cannot wait for a client");
+                        }
+                    }
+                }
+                Err(error) => self.lost(client, &error.to_string()),
+            }
+        }
+    }
+
+    fn forget(&self, connection: &Connection) {
+        self.poller.remove(connection.carrier.as_fd());
+        if let Some(death) = &connection.death {
+            self.poller.remove(death.as_fd());
+        }
+    }
+}
+
+/// What the system refused.
+fn io(doing: &str, errno: rustix::io::Errno) -> Error {
+    Error::new(Code::Io, "server", format!("{doing}: {errno}"))
+}

@@ -1,0 +1,124 @@
+//! Waiting for many descriptors at once (epoll, level-triggered).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use junctura_model::Result;
+use rustix::event::{Timespec, epoll};
+
+use super::io;
+
+/// What a connection is ready for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+}
+
+/// Who woke the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wakeup {
+    Stop,
+    Listener,
+    Client { client: u32, ready: Ready },
+    Death { client: u32 },
+}
+
+const EVENTS_AT_ONCE: usize = 64;
+
+const STOP: u64 = 1;
+const LISTENER: u64 = 2;
+const CLIENT: u64 = 3;
+const DEATH: u64 = 4;
+
+impl Wakeup {
+    fn token(self) -> u64 {
+        match self {
+            Self::Stop => STOP << 32,
+            Self::Listener => LISTENER << 32,
+            Self::Client { client, .. } => CLIENT << 32 | u64::from(client),
+            Self::Death { client } => DEATH << 32 | u64::from(client),
+        }
+    }
+
+    fn from_event(token: u64, flags: epoll::EventFlags) -> Option<Self> {
+        let client = token as u32;
+        match token >> 32 {
+            STOP => Some(Self::Stop),
+            LISTENER => Some(Self::Listener),
+            CLIENT => {
+                let ended = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+                let readable = ended || flags.contains(epoll::EventFlags::IN);
+                Some(Self::Client { client, ready: Ready { readable, writable: flags.contains(epoll::EventFlags::OUT) } })
+            }
+            DEATH => Some(Self::Death { client }),
+            _ => None,
+        }
+    }
+}
+
+pub(super) struct Poller {
+    epoll: OwnedFd,
+}
+
+impl Poller {
+    pub(super) fn new() -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| io("epoll", errno))?;
+        Ok(Self { epoll })
+    }
+
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: Wakeup) -> Result<()> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(wakeup.token()), epoll::EventFlags::IN)
+            .map_err(|errno| io("waiting for a descriptor", errno))
+    }
+
+    pub(super) fn change(&self, fd: BorrowedFd<'_>, wakeup: Wakeup, interest: Ready) -> Result<()> {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, interest.readable);
+        flags.set(epoll::EventFlags::OUT, interest.writable);
+        epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(wakeup.token()), flags)
+            .map_err(|errno| io("waiting for a descriptor", errno))
+    }
+
+    pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
+        let removed = epoll::delete(&self.epoll, fd);
+        debug_assert!(removed.is_ok(), "only what was added is removed");
+    }
+
+    /// Waits until something is ready, at most this long; first looks again and again for `spin`.
+    pub(super) fn wait(&self, ready: &mut Vec<Wakeup>, patience: Option<Duration>, spin: Duration) -> Result<()> {
+        if !spin.is_zero() {
+            let began = Instant::now();
+            while began.elapsed() < spin {
+                self.wait_once(ready, Some(Duration::ZERO))?;
+                if !ready.is_empty() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.wait_once(ready, patience)
+    }
+
+    fn wait_once(&self, ready: &mut Vec<Wakeup>, patience: Option<Duration>) -> Result<()> {
+        let timeout = patience.map(|patience| Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        });
+        let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
+        match epoll::wait(&self.epoll, &mut buffer, timeout.as_ref()) {
+            Ok((events, _)) => {
+                ready.extend(events.iter().filter_map(|event| Wakeup::from_event(event.data.u64(), event.flags)));
+                Ok(())
+            }
+            Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(io("epoll", errno)),
+        }
+    }
+}
+
+pub(super) fn eventfd() -> Result<OwnedFd> {
+    let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
+    rustix::event::eventfd(0, flags).map_err(|errno| io("eventfd", errno))
+}

@@ -1,0 +1,116 @@
+//! The core's effects on real sockets and real memory.
+
+use hashbrown::HashMap;
+use junctura_memory::segment::Segment;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::fixed::SegmentHead;
+
+use super::connection::Connection;
+use crate::Effects;
+
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) connections: HashMap<u32, Connection>,
+    segments: HashMap<u32, Segment>,
+    /// Connections with something to send: first those that were given objects.
+    receivers: Vec<u32>,
+    others: Vec<u32>,
+}
+
+impl World {
+    /// Notes that a connection is to be flushed.
+    pub(super) fn touch(&mut self, client: u32) {
+        if let Some(connection) = self.connections.get_mut(&client)
+            && !connection.is_touched
+        {
+            connection.is_touched = true;
+            self.others.push(client);
+        }
+    }
+
+    pub(super) fn take_touched(&mut self) -> Vec<u32> {
+        let mut touched = std::mem::take(&mut self.receivers);
+        touched.append(&mut self.others);
+        for client in &touched {
+            if let Some(connection) = self.connections.get_mut(client) {
+                connection.is_touched = false;
+            }
+        }
+        touched
+    }
+
+    fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut Connection) -> Result<()>) {
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        if connection.is_closing {
+            return;
+        }
+        if let Err(error) = write(connection) {
+            tracing::error!(%error, client, "a reply could not be queued");
+            connection.is_closing = true;
+        }
+        if !connection.is_touched {
+            connection.is_touched = true;
+            let queue = if is_delivery { &mut self.receivers } else { &mut self.others };
+            queue.push(client);
+        }
+    }
+}
+
+impl Effects for World {
+    fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
+        let is_delivery = matches!(reply, Reply::Delivered { .. });
+        self.queue(client, is_delivery, |connection| connection.outbox.push(|out| reply.encode(request, out)));
+    }
+
+    fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
+        let Some(segment) = self.segments.get(&head.segment.get()) else { return };
+        let descriptor = if head.writable.get() == 1 { segment.writable() } else { segment.readonly() };
+        let descriptor = descriptor.try_clone_to_owned();
+        self.queue(client, true, |connection| {
+            let descriptor = descriptor.map_err(|error| Error::new(Code::Io, "segment", error.to_string()))?;
+            connection.outbox.push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
+        });
+    }
+
+    fn backlog_bytes(&self, client: u32) -> usize {
+        self.connections.get(&client).map_or(0, |connection| connection.outbox.len())
+    }
+
+    fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
+        self.segments.insert(segment, Segment::create(bytes)?);
+        Ok(())
+    }
+
+    fn drop_segment(&mut self, segment: u32) {
+        let Some(segment) = self.segments.remove(&segment) else { return };
+        if let Err(error) = segment.punch_all() {
+            tracing::error!(%error, "memory could not be given back");
+        }
+    }
+
+    fn disconnect(&mut self, client: u32, why: &Error) {
+        tracing::debug!(client, %why, "disconnecting");
+        if let Some(connection) = self.connections.get_mut(&client) {
+            connection.is_closing = true;
+        }
+        self.touch(client);
+    }
+
+    fn figures(&self) -> Option<serde_json::Value> {
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Some(serde_json::json!({
+            "pid": std::process::id(),
+            "cpu_ns": cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            "rss_bytes": resident_bytes(),
+            "backlog_bytes": self.connections.values().map(|connection| connection.outbox.len()).sum::<usize>(),
+        }))
+    }
+}
+
+/// Memory of this process that is in use now, from `/proc/self/statm` (proc(5)).
+fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
