@@ -1,1 +1,15 @@
-//! Indexes.
+//! Two indexes over one schema: from an object to the standing selectors that match it ([`Interests`]), and from a selector
+//! to the objects that it may match ([`Objects`]).
+//!
+//! Both answer a little too much at most, never too little, and end with [`Selector::matches`](crate::Selector::matches):
+//! [`Interests`] does that itself, [`Objects`] leaves it to who holds the records. What an answer costs follows what
+//! matches, not what is there. Neither has a clock, threads or a source of randomness: the same calls give the same
+//! answers in the same order.
+
+mod filing;
+mod interests;
+mod lone;
+mod tokens;
+mod tree;
+
+pub use interests::{Filing, Interests};

@@ -42,7 +42,7 @@ const WORDS: &[&str] = &[
     "say \"x\"", "back\\slash", "line\nbreak", "\u{0}", "*", "(", "~", "a=b", ",", "not",
 ];
 const PATTERNS: &[&str] = &["^a", "[tuv]$", "^2", "", "x|y", "\\d+", "\"", "0.*1", "-"];
-const UNDECLARED: &[&str] = &["run", "member", "x-1", "CamelCase", "7"];
+const UNDECLARED: &[&str] = &["run", "member", "x_1", "CamelCase", "z9"];
 
 /// A value as somebody might write it, often one that others have too; strings are what the schema allows.
 #[must_use]

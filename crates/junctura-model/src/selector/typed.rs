@@ -12,7 +12,7 @@ use super::parser::{Ask, Item, Syntax};
 use super::range::{Range, date_text, stride};
 use crate::error::{Code, Error, Result};
 use crate::limits::VALUE_BYTES_MAX;
-use crate::schema::{AttrId, Schema};
+use crate::schema::{AttrId, Schema, is_name};
 use crate::value::{Given, Type};
 
 /// Memory that one compiled regular expression may take.
@@ -51,9 +51,12 @@ impl Typer<'_> {
         if let Some(id) = self.schema.find(&name.text) {
             return Ok(attr_of(self.schema, id));
         }
-        if self.schema.is_open() {
+        if self.schema.is_open() && is_name(&name.text) {
             let name = Arc::from(&*name.text);
             return Ok(Attr { id: AttrId::OPEN, name, scalar: Type::String, list: false });
+        }
+        if self.schema.is_open() {
+            return Err(invalid(name.at, format!("{:?} cannot be the name of an attribute", name.text)));
         }
         let mut cause = format!("{:?} is no attribute of schema {}", name.text, self.schema.name());
         if let Some(near) = nearest(self.schema, &name.text) {

@@ -1,0 +1,165 @@
+//! Under what a selector can be filed: conditions that an object must meet and that can be looked up.
+//!
+//! A selector becomes branches (one for each side of a top `or`); it can only match what meets all conditions of one of them.
+//! A condition is a list of values of one attribute: an equality, a list, or a range of few values. A branch without one may
+//! still have a *span* (a comparison or a long range) or a *presence*. `~`, `!=` and `not` give nothing to file under.
+
+use super::tokens::{Dim, Token, dimension, is_shared, token};
+use crate::selector::Selector;
+use crate::selector::expr::{Check, Expr, Test};
+use crate::value::Type;
+
+/// Ranges of more values are kept as spans.
+const RANGE_VALUES_MAX: usize = 256;
+/// A selector with more branches is checked one by one.
+const BRANCHES_MAX: usize = 256;
+
+/// What an object must be to be matched through this branch.
+#[derive(Clone, Default)]
+pub(super) struct Branch {
+    /// All must hold; one for each dimension, by dimension.
+    pub(super) conditions: Vec<Condition>,
+    /// Used where there are no conditions.
+    pub(super) lone: Option<Lone>,
+}
+
+/// One of the values.
+#[derive(Clone)]
+pub(super) struct Condition {
+    pub(super) dim: Dim,
+    /// Are the values of this dimension lists?
+    pub(super) list: bool,
+    pub(super) tokens: Box<[Token]>,
+}
+
+/// What can be looked up otherwise.
+#[derive(Clone, PartialEq)]
+pub(super) enum Lone {
+    Present { seed: u64 },
+    Between { dim: Dim, scalar: Type, list: bool, low: i128, high: i128 },
+}
+
+/// The branches of a selector, or None when it has nothing to file under. A branch of nothing matches everything.
+pub(super) fn branches(selector: &Selector) -> Option<Vec<Branch>> {
+    file(selector.expr()).filter(|branches| branches.len() <= BRANCHES_MAX)
+}
+
+fn file(expr: &Expr) -> Option<Vec<Branch>> {
+    match expr {
+        Expr::Everything => Some(vec![Branch::default()]),
+        Expr::Test(test) => Some(vec![file_test(test)?]),
+        Expr::Not(_) => None,
+        Expr::Any(parts) => file_any(parts),
+        Expr::All(parts) => file_all(parts),
+    }
+}
+
+fn file_any(parts: &[Expr]) -> Option<Vec<Branch>> {
+    let mut branches = Vec::new();
+    for part in parts {
+        branches.extend(file(part)?);
+        if branches.len() > BRANCHES_MAX {
+            return None;
+        }
+    }
+    Some(merged(branches))
+}
+
+/// Alternatives over one attribute are a list of its values.
+fn merged(branches: Vec<Branch>) -> Vec<Branch> {
+    let dim_of = |branch: &Branch| match branch.conditions.as_slice() {
+        [only] => Some(only.dim),
+        _ => None,
+    };
+    let Some(dim) = branches.first().and_then(dim_of) else { return branches };
+    if !branches.iter().all(|branch| dim_of(branch) == Some(dim)) {
+        return branches;
+    }
+    let list = branches[0].conditions[0].list;
+    let tokens = branches.iter().flat_map(|branch| branch.conditions[0].tokens.iter().copied()).collect();
+    vec![Branch::of(Condition::new(dim, list, tokens))]
+}
+
+/// One branch with the conditions of all parts that have one branch; else the part with the fewest branches.
+fn file_all(parts: &[Expr]) -> Option<Vec<Branch>> {
+    let mut together = Branch::default();
+    let mut apart: Option<Vec<Branch>> = None;
+    for part in parts {
+        let Some(branches) = file(part) else { continue };
+        match <[Branch; 1]>::try_from(branches) {
+            Ok([branch]) => together.narrow(branch),
+            Err(branches) if apart.as_ref().is_none_or(|other| branches.len() < other.len()) => apart = Some(branches),
+            Err(_) => {}
+        }
+    }
+    if !together.conditions.is_empty() {
+        return Some(vec![together]);
+    }
+    let fileable = apart.filter(|branches| branches.iter().all(|branch| !branch.conditions.is_empty()));
+    fileable.or_else(|| together.lone.is_some().then(|| vec![together]))
+}
+
+impl Condition {
+    fn new(dim: Dim, list: bool, mut tokens: Vec<Token>) -> Condition {
+        tokens.sort_unstable();
+        tokens.dedup();
+        Condition { dim, list, tokens: tokens.into() }
+    }
+}
+
+impl Branch {
+    fn of(condition: Condition) -> Branch {
+        Branch { conditions: vec![condition], lone: None }
+    }
+
+    fn alone(lone: Lone) -> Branch {
+        Branch { conditions: Vec::new(), lone: Some(lone) }
+    }
+
+    /// Does it match whatever there is?
+    pub(super) fn is_everything(&self) -> bool {
+        self.conditions.is_empty() && self.lone.is_none()
+    }
+
+    /// May an object meet it more than once: by several values, or in the two blocks of a range?
+    pub(super) fn may_meet_twice(&self) -> bool {
+        self.lone.is_some() || self.conditions.iter().any(|condition| condition.list || is_shared(condition.dim))
+    }
+
+    fn narrow(&mut self, other: Branch) {
+        for condition in other.conditions {
+            match self.conditions.binary_search_by_key(&condition.dim, |known| known.dim) {
+                Err(at) => self.conditions.insert(at, condition),
+                // Both must hold; the shorter list finds less.
+                Ok(at) if condition.tokens.len() < self.conditions[at].tokens.len() => self.conditions[at] = condition,
+                Ok(_) => {}
+            }
+        }
+        if matches!(self.lone, None | Some(Lone::Present { .. })) && other.lone.is_some() {
+            self.lone = other.lone;
+        }
+    }
+}
+
+fn file_test(test: &Test) -> Option<Branch> {
+    let attr = &test.attr;
+    let (dim, seed) = dimension(attr.id, &attr.name);
+    let listed = |tokens| Some(Branch::of(Condition::new(dim, attr.list, tokens)));
+    let between = |low, high| {
+        // Only declared attributes have an order, and their dimension is theirs alone.
+        Some(Branch::alone(Lone::Between { dim, scalar: attr.scalar, list: attr.list, low, high }))
+    };
+    match &test.check {
+        Check::Exists => Some(Branch::alone(Lone::Present { seed })),
+        Check::Among { negated: false, items } => listed(items.iter().map(|item| token(seed, item)).collect()),
+        Check::Range { negated: false, range } => match range.values(attr.scalar, RANGE_VALUES_MAX) {
+            Some(values) => listed(values.iter().map(|value| token(seed, value)).collect()),
+            None => between(range.low(), range.high()),
+        },
+        Check::Compare(bound) => {
+            let (low, high) = bound.span();
+            between(low, high)
+        }
+        Check::Like(_) | Check::Among { .. } | Check::Range { .. } => None,
+    }
+}

@@ -1,0 +1,162 @@
+//! Values as 64-bit tokens, so that looking one up costs a hash computed once an object, and no comparison of texts.
+//!
+//! Two texts with one token cost a comparison more, never an answer: whatever tokens find is checked by the selector itself.
+//! An attribute is a *dimension*: its id, or for undeclared ones (of which there is no end) one of 192 by its name.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::record::RecordRef;
+use crate::schema::AttrId;
+use crate::selector::expr::raw_items;
+
+/// A dimension.
+pub(super) type Dim = u8;
+/// A value of a dimension.
+pub(super) type Token = u64;
+
+const DECLARED_MAX: u8 = 64;
+const DIMS: usize = 256;
+/// Bits of the masks in which entries keep what they accept.
+pub(super) const LANES: usize = 16;
+/// The bit that says that the object has no value there.
+const ABSENT: u16 = 1 << 15;
+/// A mask that accepts everything.
+pub(super) const ANY: u16 = u16::MAX;
+
+/// A small set of dimensions.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Dims([u64; 4]);
+
+impl Dims {
+    pub(super) fn contains(self, dim: Dim) -> bool {
+        self.0[usize::from(dim >> 6)] >> (dim & 63) & 1 == 1
+    }
+
+    pub(super) fn with(mut self, dim: Dim) -> Dims {
+        self.0[usize::from(dim >> 6)] |= 1 << (dim & 63);
+        self
+    }
+}
+
+/// The dimension of an attribute and the seed of its tokens.
+pub(super) fn dimension(id: AttrId, name: &str) -> (Dim, u64) {
+    if id != AttrId::OPEN {
+        return (id.0, u64::from(id.0));
+    }
+    let seed = xxh3_64_with_seed(name.as_bytes(), u64::from(AttrId::OPEN.0));
+    (DECLARED_MAX + (seed % (DIMS as u64 - u64::from(DECLARED_MAX))) as u8, seed)
+}
+
+/// May several attributes have this dimension?
+pub(super) fn is_shared(dim: Dim) -> bool {
+    dim >= DECLARED_MAX
+}
+
+pub(super) fn token(seed: u64, text: &str) -> Token {
+    xxh3_64_with_seed(text.as_bytes(), seed)
+}
+
+/// The bit for a token in the mask of its dimension.
+pub(super) fn lane_bit(token: Token) -> u16 {
+    // The upper half: tables of children take the lower bits.
+    1 << ((token >> 32) % 15)
+}
+
+/// Which dimensions are asked about at all, and where their masks stand.
+pub(super) struct Asked {
+    counts: Vec<u32>,
+    lists: Dims,
+    lanes: [u8; DIMS],
+    lanes_given: u8,
+}
+
+const NO_LANE: u8 = u8::MAX;
+
+impl Default for Asked {
+    fn default() -> Self {
+        Asked { counts: vec![0; DIMS], lists: Dims::default(), lanes: [NO_LANE; DIMS], lanes_given: 0 }
+    }
+}
+
+impl Asked {
+    /// A selector asks about this dimension, whose values may be lists.
+    pub(super) fn add(&mut self, dim: Dim, list: bool) {
+        self.counts[usize::from(dim)] += 1;
+        if list {
+            self.lists = self.lists.with(dim);
+        }
+        let lane = &mut self.lanes[usize::from(dim)];
+        if *lane == NO_LANE {
+            // The first dimensions have a mask each; later ones share, and reject less.
+            *lane = self.lanes_given % LANES as u8;
+            self.lanes_given = self.lanes_given.wrapping_add(1);
+        }
+    }
+
+    /// It asks no more. The place of its mask stays.
+    pub(super) fn drop(&mut self, dim: Dim) {
+        self.counts[usize::from(dim)] -= 1;
+    }
+
+    pub(super) fn lane(&self, dim: Dim) -> usize {
+        usize::from(self.lanes[usize::from(dim)]) % LANES
+    }
+}
+
+/// The tokens of one object; filled again for each.
+pub(super) struct Tokens {
+    /// By dimension: the place of its first token in `list`, plus one.
+    first: [u16; DIMS],
+    list: Vec<(Token, Dim, u16)>,
+    /// By lane: the bits of its tokens.
+    pub(super) lanes: [u16; LANES],
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Tokens { first: [0; DIMS], list: Vec::new(), lanes: [ABSENT; LANES] }
+    }
+}
+
+impl Tokens {
+    /// Takes the values of a record in the dimensions that are asked about.
+    pub(super) fn fill(&mut self, record: RecordRef<'_>, asked: &Asked) {
+        for &(_, dim, _) in &self.list {
+            self.first[usize::from(dim)] = 0;
+        }
+        self.list.clear();
+        self.lanes = [ABSENT; LANES];
+        for (id, name, text) in record.iter() {
+            let (dim, seed) = dimension(id, name.unwrap_or_default());
+            if asked.counts[usize::from(dim)] == 0 {
+                continue;
+            }
+            if asked.lists.contains(dim) {
+                for item in raw_items(text) {
+                    self.push(dim, token(seed, item), asked);
+                }
+            } else {
+                self.push(dim, token(seed, text), asked);
+            }
+        }
+    }
+
+    fn push(&mut self, dim: Dim, token: Token, asked: &Asked) {
+        let before = self.first[usize::from(dim)];
+        self.list.push((token, dim, before));
+        // A list's text is at most 16 KiB, so there are fewer than 65,536.
+        self.first[usize::from(dim)] = self.list.len() as u16;
+        let lane = &mut self.lanes[asked.lane(dim)];
+        *lane = (*lane & !ABSENT) | lane_bit(token);
+    }
+
+    /// The tokens of a dimension.
+    pub(super) fn of(&self, dim: Dim) -> impl Iterator<Item = Token> {
+        let mut next = self.first[usize::from(dim)];
+        std::iter::from_fn(move || {
+            let (token, _, after) = *self.list.get(usize::from(next.checked_sub(1)?))?;
+            next = after;
+            Some(token)
+        })
+    }
+}

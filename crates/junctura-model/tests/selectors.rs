@@ -1,0 +1,294 @@
+//! Selectors against the vectors of an independent implementation, where its folder is at hand, and against our own, always;
+//! and random ones against themselves: what is printed reads back equal and means the same.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use junctura_model::selector::testing::{Random, random_record, random_selector};
+use junctura_model::selector::{Context, explain_error};
+use junctura_model::{Code, Given, Record, Schema, Selector, SelectorSet, mars};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn given<'a>(value: &'a Value, items: &'a [Given<'a>]) -> Given<'a> {
+    match value {
+        Value::String(text) => Given::Text(text),
+        Value::Bool(truth) => Given::Bool(*truth),
+        Value::Number(number) => number.as_i64().map_or_else(|| Given::Float(number.as_f64().unwrap()), Given::Integer),
+        Value::Array(_) => Given::List(items),
+        other => panic!("{other} is no value"),
+    }
+}
+
+fn record(schema: &Schema, attributes: &Value) -> Record {
+    let attributes = attributes.as_object().unwrap();
+    let lists: Vec<Vec<Given<'_>>> = attributes
+        .values()
+        .map(|value| value.as_array().map_or_else(Vec::new, |items| items.iter().map(|item| given(item, &[])).collect()))
+        .collect();
+    let all = attributes.iter().zip(&lists).map(|((name, value), items)| (name.as_str(), given(value, items)));
+    let mut bytes = Vec::new();
+    schema.record(all, &mut bytes).unwrap_or_else(|error| panic!("{attributes:?}: {error}"));
+    Record::trusted(bytes)
+}
+
+fn matches(selector: &Selector, records: &[Record]) -> Vec<usize> {
+    (0..records.len()).filter(|&at| selector.matches(records[at].as_ref())).collect()
+}
+
+/// Printing gives a text that reads back to an equal selector, and is itself what that prints.
+fn assert_round_trip(selector: &Selector, schema: &Schema, text: &str) {
+    let printed = selector.to_string();
+    let again = Selector::parse(&printed, schema).unwrap_or_else(|error| panic!("{text:?} printed {printed:?}: {error}"));
+    assert_eq!(again, *selector, "{text:?} printed {printed:?}");
+    assert_eq!(again.to_string(), printed, "{text:?}");
+}
+
+#[test]
+fn the_independent_vectors() {
+    let folder = workspace().join("../shared/vectors/model");
+    let (Ok(schema), Ok(cases)) =
+        (std::fs::read_to_string(folder.join("schema.yaml")), std::fs::read_to_string(folder.join("selectors.json")))
+    else {
+        println!("skipped: no vectors in {}", folder.display());
+        return;
+    };
+    let schema = Schema::parse_yaml(&schema).unwrap();
+    let cases: Value = serde_json::from_str(&cases).unwrap();
+    let records: Vec<Record> = cases["objects"].as_array().unwrap().iter().map(|object| record(&schema, object)).collect();
+    let selectors = cases["selectors"].as_array().unwrap();
+    for case in selectors {
+        check_case(case, &schema, &records);
+    }
+    println!("{} selectors over {} objects", selectors.len(), records.len());
+}
+
+fn check_case(case: &Value, schema: &Schema, records: &[Record]) {
+    let text = case["selector"].as_str().unwrap();
+    match (Selector::parse(text, schema), case["matches"].as_array()) {
+        (Ok(selector), Some(expected)) => {
+            let expected: Vec<usize> = expected.iter().map(|at| at.as_u64().unwrap() as usize).collect();
+            assert_eq!(matches(&selector, records), expected, "{text:?}, read as {selector}");
+            assert_round_trip(&selector, schema, text);
+            if let Some(printed) = case["printed"].as_str() {
+                assert_eq!(selector.to_string(), printed, "{text:?}");
+            }
+            if let Some(explained) = case["explained"].as_str() {
+                assert_eq!(selector.explain(), explained, "{text:?}");
+            }
+        }
+        (Err(error), None) => {
+            assert_eq!(error.code().name(), case["error"].as_str().unwrap(), "{text:?}: {error}");
+            assert!(error.position().is_some_and(|at| at <= text.len()), "{text:?}: {error}");
+            if let Some(at) = case["at"].as_u64() {
+                assert_eq!(error.position(), Some(at as usize), "{text:?}: {error}");
+            }
+        }
+        (Ok(selector), None) => panic!("{text:?} was read as {selector}"),
+        (Err(error), Some(_)) => panic!("{}", explain_error(text, &error)),
+    }
+}
+
+#[test]
+fn our_own_vectors() {
+    let path = workspace().join("docs/formats/selector-vectors.json");
+    let vectors: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for set in vectors["sets"].as_array().unwrap() {
+        let schema = match &set["schema"] {
+            Value::String(name) => Schema::builtin(name).unwrap(),
+            lines => {
+                let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+                Arc::new(Schema::parse_yaml(&lines.join("\n")).unwrap())
+            }
+        };
+        let records: Vec<Record> = set["objects"].as_array().unwrap().iter().map(|object| record(&schema, object)).collect();
+        for case in set["selectors"].as_array().unwrap() {
+            check_case(case, &schema, &records);
+        }
+        for case in set["requests"].as_array().into_iter().flatten() {
+            let text = case["request"].as_str().unwrap();
+            let today = case["today"].as_u64().map(|today| today as u32);
+            match (mars::to_selector_text(text, &schema, today), case["selector"].as_str()) {
+                (Ok(read), Some(expected)) => assert_eq!(read, expected, "{text}"),
+                (Err(error), None) => {
+                    assert_eq!(error.code().name(), case["error"].as_str().unwrap(), "{text}: {error}");
+                    assert_eq!(error.position(), case["at"].as_u64().map(|at| at as usize), "{text}: {error}");
+                }
+                (read, expected) => panic!("{text}: {read:?}, expected {expected:?}"),
+            }
+        }
+    }
+}
+
+/// Every type, optional attributes, aliases, allowed values, lists.
+const SCHEMA: &str = "
+name: tests
+key:
+  dataset: [class, expver, date, time]
+  collocation: [type]
+  element: [step, \"number?\", \"levelist?\", param]
+attributes:
+  class: {type: string}
+  expver: {type: string, default: \"0001\"}
+  date: {type: date}
+  time: {type: time}
+  type: {type: string, values: [an, fc, pf]}
+  step: {type: step}
+  number: {type: integer}
+  levelist: {type: decimal, aliases: [level, levels]}
+  param: {type: string}
+  note: {type: string}
+  quality: {type: float}
+  tags: {type: list of string}
+  sizes: {type: list of integer}
+  made: {type: timestamp}
+  lasted: {type: duration}
+  final: {type: bool}
+";
+
+fn schemas() -> Vec<Arc<Schema>> {
+    let mut schemas = vec![Arc::new(Schema::parse_yaml(SCHEMA).unwrap())];
+    schemas.extend(["mars", "free"].map(|name| Schema::builtin(name).unwrap()));
+    schemas
+}
+
+fn round_trips(seed: u64, count: usize) {
+    let schemas = schemas();
+    let mut random = Random(seed);
+    let records: Vec<Vec<Record>> =
+        schemas.iter().map(|schema| (0..16).map(|_| random_record(&mut random, schema)).collect()).collect();
+    for n in 0..count {
+        let which = if n % 4 == 0 { 1 + random.below(2) } else { 0 };
+        let schema = &schemas[which];
+        let text = random_selector(&mut random, schema);
+        let selector = Selector::parse(&text, schema).unwrap_or_else(|error| panic!("{}", explain_error(&text, &error)));
+        assert_round_trip(&selector, schema, &text);
+        let again = Selector::parse(&selector.to_string(), schema).unwrap();
+        let record = &records[which][random.below(16)];
+        assert_eq!(selector.matches(record.as_ref()), again.matches(record.as_ref()), "{text:?}");
+    }
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("JUNCTURA_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
+    println!("JUNCTURA_SEED={seed}");
+    seed
+}
+
+#[test]
+fn what_is_printed_reads_back_equal() {
+    round_trips(seed(), 5_000);
+}
+
+#[test]
+#[ignore = "a million; make soak"]
+fn soak_million_round_trips() {
+    round_trips(seed(), 1_000_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_seed_round_trips(seed: u64) {
+        round_trips(seed, 20);
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "[a-z=!<>~/,()*\"\\\\ \u{e9}0-9]{0,60}|retrieve,[a-z=/,\"* 0-9-]{0,40}") {
+        for schema in schemas() {
+            match Selector::parse_with(&text, &schema, &Context { today: Some(20_261_120) }) {
+                Ok(selector) => assert_round_trip(&selector, &schema, &text),
+                Err(error) => { let _ = explain_error(&text, &error); }
+            }
+        }
+    }
+
+    #[test]
+    fn selectors_cut_anywhere_are_errors_or_selectors(seed: u64, cut: prop::sample::Index) {
+        let schema = &schemas()[0];
+        let text = random_selector(&mut Random(seed), schema);
+        let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).nth(cut.index(text.chars().count() + 1)).unwrap();
+        if let Err(error) = Selector::parse(&text[..at], schema) {
+            prop_assert!(error.position().is_some_and(|place| place <= at), "{error}");
+        }
+    }
+}
+
+#[test]
+fn limits_are_named() {
+    let schema = &schemas()[0];
+    let code = |text: &str| Selector::parse(text, schema).map(|_| ()).map_err(|error| error.code());
+    assert_eq!(code(&format!("{}class=od{}", "(".repeat(64), ")".repeat(64))), Ok(()));
+    assert_eq!(code(&format!("{}class=od{}", "(".repeat(65), ")".repeat(65))), Err(Code::LimitExceeded));
+    assert_eq!(code(&format!("{}class=od", "not ".repeat(64))), Ok(()));
+    assert_eq!(code(&"not ".repeat(16_000)), Err(Code::LimitExceeded));
+    assert_eq!(code(&format!("param={}", vec!["t"; 10_000].join("/"))), Ok(()));
+    assert_eq!(code(&format!("param={}", vec!["t"; 10_001].join("/"))), Err(Code::LimitExceeded));
+    assert_eq!(code(&" ".repeat(64 * 1024 + 1)), Err(Code::LimitExceeded));
+    assert_eq!(code(&format!("param={}", "x".repeat(1025))), Err(Code::InvalidSelector));
+    assert_eq!(code("param~\"(a{1000}){1000}\""), Err(Code::LimitExceeded));
+    let wide = vec!["class=od"; 7_000].join(" or ");
+    let selector = Selector::parse(&wide, schema).unwrap_err();
+    assert_eq!(selector.code(), Code::LimitExceeded);
+    assert_round_trip(&Selector::parse(&wide[..5_000 * 12 + 8], schema).unwrap(), schema, "wide");
+}
+
+#[test]
+fn an_exact_key_matches_its_object_alone() {
+    let mut random = Random(1);
+    for schema in &schemas()[..2] {
+        let records: Vec<Record> = (0..200).map(|_| random_record(&mut random, schema)).collect();
+        for record in &records {
+            let selector = Selector::exact_key(record.as_ref(), schema);
+            for other in &records {
+                let len = schema.key_len();
+                let same = record.as_ref().key_bytes(len) == other.as_ref().key_bytes(len);
+                assert_eq!(selector.matches(other.as_ref()), same);
+            }
+            assert_round_trip(&selector, schema, "exact key");
+        }
+    }
+    assert!(Selector::parse(" * ", &schemas()[0]).unwrap().is_everything());
+    assert_eq!(Selector::everything(), Selector::parse("", &schemas()[0]).unwrap());
+}
+
+#[test]
+fn a_set_is_typed_by_each_schema_that_can() {
+    let schemas = schemas();
+    let set = SelectorSet::parse("class=od,note=x", &schemas).unwrap();
+    assert!(set.of(0).is_some() && set.of(1).is_none() && set.of(2).is_some() && set.of(3).is_none());
+    assert_eq!(set.text(), "class=od,note=x");
+    assert!(SelectorSet::parse("", &schemas).unwrap().of(1).unwrap().is_everything());
+    let error = SelectorSet::parse("class=od,notes=x", &schemas[..2]).unwrap_err();
+    assert_eq!((error.code(), error.position()), (Code::InvalidSelector, Some(9)));
+    assert!(error.cause().contains("perhaps note"), "{error}");
+    assert!(SelectorSet::parse("*", &[]).is_err());
+    let request = SelectorSet::parse("RETRIEVE, Class=OD, Parameter=T", &schemas).unwrap();
+    assert_eq!(request.of(1).unwrap().to_string(), "class=od,param=t");
+    assert!(request.of(0).is_none());
+}
+
+#[test]
+fn errors_have_a_picture() {
+    let schema = &schemas()[0];
+    let picture = |text: &str| explain_error(text, &Selector::parse(text, schema).unwrap_err());
+    assert_eq!(
+        picture("class=od,param="),
+        "InvalidSelector: selector: expected a value or `*`, found the end (at byte 15)\n  class=od,param=\n                 ^"
+    );
+    assert_eq!(
+        picture("note=日本,colour=red"),
+        "InvalidSelector: selector: '日' means nothing here; a value with such a character stands in double quotes \
+         (at byte 5)\n  note=日本,colour=red\n       ^"
+    );
+    let long = format!("{} or class=\"\\x\"", vec!["class=od"; 20].join(" or "));
+    let lines = picture(&long);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert!(lines[1].starts_with("  …") && lines[1].chars().count() < 90, "{lines:?}");
+    assert_eq!(lines[1].chars().nth(lines[2].len() - 1), Some('\\'));
+}
