@@ -1,1 +1,36 @@
 //! Shared memory: sealed segments, maps, size classes and who holds which slot.
+//!
+//! Producer and consumer map the same pages, so a payload is written once and never copied. The server makes every
+//! [`Segment`] and decides by its [`Ledger`] who may have how much; a producer leases whole segments, fills slots that
+//! its [`Slots`] give it without asking, and consumers read through a [`Mapping`].
+//!
+//! ```text
+//!  segment: one sealed memfd of fixed size         slot i lies at i * slot_bytes
+//!  | slot 0       | slot 1       | slot 2       | … | slot n-1     | unused |
+//!  | payload |pad | payload |pad | free         |   | payload |pad |        |
+//! ```
+//!
+//! Promised: no descriptor is mapped before its seals and size were checked, no slot is given out twice, and memory
+//! that is leased or kept never exceeds the budget. Not promised: a process of the same user that sets out to change
+//! bytes behind the backs of others can do so (mode `trusted`).
+//!
+//! [`classes`], [`allocator`] and [`ledger`] are pure; [`segment`] and [`mapping`] make the system calls.
+
+#![allow(
+    unsafe_code,
+    reason = "maps shared memory; every block is in `mapping` and says why it holds"
+)]
+
+pub mod allocator;
+pub mod classes;
+pub mod ledger;
+pub mod mapping;
+mod number;
+pub mod segment;
+pub mod view;
+
+pub use allocator::{Reuse, Slots};
+pub use ledger::{Full, Grant, Ledger, Limits, Refused, Vacated};
+pub use mapping::{Mapping, SlotMut, WritableMapping};
+pub use segment::Segment;
+pub use view::Payload;

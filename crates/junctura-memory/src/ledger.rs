@@ -1,0 +1,399 @@
+//! The server's accounts: who leases which segment, which slots hold objects, and what of the budget is left.
+//!
+//! The ledger decides and counts; it owns no memory and makes no system call, so the server's core can be run against
+//! it in simulated time. It believes nothing that a client says: every segment, slot and length is checked against
+//! what was leased.
+//!
+//! ```text
+//!            lease                      client_left
+//!  (nothing) ─────► leased by a client ─────────────► ownerless ──┐ its last slot is vacated
+//!      ▲              │ give_back, or client_left                 │
+//!      └──────────────┴── while no slot is occupied               │
+//!      └──────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Counted against the budget: every segment from its lease until it is dropped, whatever lies in it, and payloads
+//! that the server keeps itself. Segment numbers are never used twice, so a late message cannot mean another segment.
+
+mod answers;
+mod lengths;
+
+use crate::classes;
+use crate::number::NumberMap;
+
+use lengths::Lengths;
+
+pub use answers::{Full, Grant, Holder, Reason, Refused, Vacated};
+
+/// What the ledger allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all segments and inline payloads together.
+    pub budget_bytes: u64,
+    /// Above this, leases no longer grow with use, and idle segments are worth recalling.
+    pub high_mark_bytes: u64,
+    /// Segments that one client may lease.
+    pub segments_per_client: u32,
+}
+
+impl Limits {
+    /// The usual limits for a budget: high mark at seven eighths, 1,024 segments for each client.
+    #[must_use]
+    pub fn new(budget_bytes: u64) -> Self {
+        Self {
+            budget_bytes,
+            high_mark_bytes: budget_bytes - budget_bytes / 8,
+            segments_per_client: 1024,
+        }
+    }
+}
+
+/// Sums over the ledger, in bytes except where named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// All segments.
+    pub leased_bytes: u64,
+    /// Slots that hold objects.
+    pub occupied_bytes: u64,
+    /// Payloads in those slots.
+    pub payload_bytes: u64,
+    /// Payloads that the server keeps itself.
+    pub inline_bytes: u64,
+    /// The number of segments.
+    pub segments: u32,
+    /// The number of segments whose client has left.
+    pub ownerless_segments: u32,
+    /// The number of slots that hold objects.
+    pub occupied_slots: u64,
+}
+
+/// The accounts of one server.
+#[derive(Debug)]
+pub struct Ledger {
+    limits: Limits,
+    /// The last number that was given.
+    last: u32,
+    segments: NumberMap<Segment>,
+    clients: NumberMap<Vec<u32>>,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Segment {
+    owner: Option<u32>,
+    bytes: u64,
+    slot_bytes: u64,
+    payload_bytes: u64,
+    occupied: u32,
+    lengths: Lengths,
+}
+
+impl Ledger {
+    /// Empty accounts.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let (segments, clients) = (NumberMap::default(), NumberMap::default());
+        Self {
+            limits,
+            last: 0,
+            segments,
+            clients,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Gives a client a new segment whose slots hold payloads of this size: as large as its use suggests, smaller
+    /// where memory is short, never less than one slot.
+    ///
+    /// # Errors
+    /// [`Full`] says what is in the way; only [`Reason::Budget`] is worth waiting for.
+    pub fn lease(&mut self, client: u32, payload_bytes: u64) -> Result<Grant, Full> {
+        let slot_bytes = classes::slot_bytes(payload_bytes);
+        let full = |reason| self.refusal(reason, payload_bytes);
+        if slot_bytes == 0 {
+            return Err(full(Reason::Empty));
+        }
+        if classes::page_up(slot_bytes) > self.limits.budget_bytes {
+            return Err(full(Reason::TooLarge));
+        }
+        let held = self.clients.get(&client).map_or(&[][..], Vec::as_slice);
+        if held.len() >= self.limits.segments_per_client as usize {
+            return Err(full(Reason::Segments));
+        }
+        let segment = self.last.checked_add(1).ok_or_else(|| full(Reason::Numbers))?;
+        let bytes = self.next_bytes(held, slot_bytes).ok_or_else(|| full(Reason::Budget))?;
+        self.last = segment;
+        let slots = (bytes / slot_bytes) as u32;
+        let lengths = Lengths::free(slots);
+        let new = Segment {
+            owner: Some(client),
+            bytes,
+            slot_bytes,
+            payload_bytes: 0,
+            occupied: 0,
+            lengths,
+        };
+        self.segments.insert(segment, new);
+        self.clients.entry(client).or_default().push(segment);
+        self.counters.leased_bytes += bytes;
+        self.counters.segments += 1;
+        Ok(Grant {
+            segment,
+            bytes,
+            slot_bytes,
+        })
+    }
+
+    /// An object was offered in a slot: it belongs to the pool until it is vacated.
+    ///
+    /// # Errors
+    /// Whatever is wrong with what the client says; nothing has changed then.
+    pub fn occupy(&mut self, client: u32, segment: u32, slot: u32, length: u64) -> Result<(), Refused> {
+        let known = self.segments.get_mut(&segment).ok_or(Refused::NoSuchSegment)?;
+        if known.owner != Some(client) {
+            return Err(Refused::NotLeased);
+        }
+        if length > known.slot_bytes {
+            return Err(Refused::TooLong {
+                slot_bytes: known.slot_bytes,
+            });
+        }
+        known.lengths.fill(slot, length)?;
+        known.occupied += 1;
+        known.payload_bytes += length;
+        self.counters.occupied_slots += 1;
+        self.counters.occupied_bytes += known.slot_bytes;
+        self.counters.payload_bytes += length;
+        Ok(())
+    }
+
+    /// An object left its slot. The server tells the owner, if there is one, that the slot is free; an ownerless
+    /// segment is dropped with its last object. Vacating a slot that is not occupied is the server's own mistake.
+    pub fn vacate(&mut self, segment: u32, slot: u32) -> Vacated {
+        let length = self
+            .segments
+            .get_mut(&segment)
+            .and_then(|known| Some((known.lengths.clear(slot)?, known)));
+        debug_assert!(length.is_some(), "slot {slot} of segment {segment} is not occupied");
+        let Some((length, known)) = length else {
+            return Vacated::default();
+        };
+        known.occupied -= 1;
+        known.payload_bytes -= length;
+        self.counters.occupied_slots -= 1;
+        self.counters.occupied_bytes -= known.slot_bytes;
+        self.counters.payload_bytes -= length;
+        let (owner, emptied) = (known.owner, known.occupied == 0);
+        let dropped = emptied && owner.is_none();
+        if dropped {
+            self.counters.ownerless_segments -= 1;
+            self.remove(segment);
+        }
+        Vacated {
+            owner,
+            emptied,
+            dropped,
+        }
+    }
+
+    /// A client is gone, and what it had not offered with it. Returns its segments that hold nothing, which are dropped
+    /// now; the others are ownerless from here on.
+    pub fn client_left(&mut self, client: u32) -> Vec<u32> {
+        let mut dropped = self.clients.remove(&client).unwrap_or_default();
+        dropped.retain(|segment| match self.segments.get_mut(segment) {
+            Some(known) if known.occupied > 0 => {
+                known.owner = None;
+                self.counters.ownerless_segments += 1;
+                false
+            }
+            known => known.is_some(),
+        });
+        for &segment in &dropped {
+            self.remove(segment);
+        }
+        dropped
+    }
+
+    /// A client returns a segment, which is dropped.
+    ///
+    /// # Errors
+    /// When it does not lease it, or an object still lies in it.
+    pub fn give_back(&mut self, client: u32, segment: u32) -> Result<(), Refused> {
+        let known = self.segments.get(&segment).ok_or(Refused::NoSuchSegment)?;
+        if known.owner != Some(client) {
+            return Err(Refused::NotLeased);
+        }
+        if known.occupied > 0 {
+            return Err(Refused::InUse {
+                occupied: known.occupied,
+            });
+        }
+        self.remove(segment);
+        if let Some(held) = self.clients.get_mut(&client) {
+            held.retain(|&other| other != segment);
+            if held.is_empty() {
+                self.clients.remove(&client);
+            }
+        }
+        Ok(())
+    }
+
+    /// The segments of other clients in which no object lies, as client and segment, largest first: worth asking back
+    /// when memory is short. Their owners may be filling them, and then keep them.
+    pub fn recallable(&self, excluding: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let idle = |(&number, segment): (&u32, &Segment)| {
+            let owner = segment
+                .owner
+                .filter(|&owner| owner != excluding && segment.occupied == 0)?;
+            Some((segment.bytes, owner, number))
+        };
+        let mut found: Vec<_> = self.segments.iter().filter_map(idle).collect();
+        found.sort_unstable_by_key(|&(bytes, _, number)| (std::cmp::Reverse(bytes), number));
+        found.into_iter().map(|(_, owner, number)| (owner, number))
+    }
+
+    /// Takes room for a payload that the server keeps itself; false (and nothing taken) when there is none.
+    #[must_use]
+    pub fn inline_reserve(&mut self, bytes: u64) -> bool {
+        let fits = bytes <= self.free_bytes();
+        if fits {
+            self.counters.inline_bytes += bytes;
+        }
+        fits
+    }
+
+    /// Gives the room of such a payload back.
+    pub fn inline_free(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.counters.inline_bytes, "more given back than was taken");
+        self.counters.inline_bytes = self.counters.inline_bytes.saturating_sub(bytes);
+    }
+
+    /// The limits that it was made with.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The sums; at once.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Bytes that count against the budget.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.counters.leased_bytes + self.counters.inline_bytes
+    }
+
+    /// Bytes of the budget that are left.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.limits.budget_bytes.saturating_sub(self.used_bytes())
+    }
+
+    /// Whether memory is short enough to ask idle segments back.
+    #[must_use]
+    pub fn above_high_mark(&self) -> bool {
+        self.used_bytes() > self.limits.high_mark_bytes
+    }
+
+    /// Where an object's slot lies: its offset in the segment, in bytes. `None` for a slot that there is not.
+    #[must_use]
+    pub fn offset(&self, segment: u32, slot: u32) -> Option<u64> {
+        let known = self
+            .segments
+            .get(&segment)
+            .filter(|known| slot < known.lengths.count())?;
+        Some(u64::from(slot) * known.slot_bytes)
+    }
+
+    /// What a segment was granted as; `None` when it is gone.
+    #[must_use]
+    pub fn grant(&self, segment: u32) -> Option<Grant> {
+        let known = self.segments.get(&segment)?;
+        Some(Grant {
+            segment,
+            bytes: known.bytes,
+            slot_bytes: known.slot_bytes,
+        })
+    }
+
+    /// What each client holds, the one with most memory first; `None` stands for clients that have left. Walks over all
+    /// segments.
+    #[must_use]
+    pub fn holders(&self) -> Vec<Holder> {
+        let mut holders: Vec<Holder> = self
+            .clients
+            .iter()
+            .map(|(&client, held)| self.sum(Some(client), held))
+            .collect();
+        if self.counters.ownerless_segments > 0 {
+            let ownerless = self.segments.iter().filter(|(_, segment)| segment.owner.is_none());
+            let ownerless: Vec<u32> = ownerless.map(|(&number, _)| number).collect();
+            holders.push(self.sum(None, &ownerless));
+        }
+        holders.sort_unstable_by_key(|holder| (std::cmp::Reverse(holder.leased_bytes), holder.client));
+        holders
+    }
+
+    /// Bytes of the segments that a client leases.
+    #[must_use]
+    pub fn leased_bytes(&self, client: u32) -> u64 {
+        self.clients
+            .get(&client)
+            .map_or(0, |held| self.sum(Some(client), held).leased_bytes)
+    }
+
+    /// What a refusal for want of memory says now, for a payload of this size that waits.
+    #[must_use]
+    pub fn full(&self, payload_bytes: u64) -> Full {
+        self.refusal(Reason::Budget, payload_bytes)
+    }
+
+    fn refusal(&self, reason: Reason, payload_bytes: u64) -> Full {
+        Full {
+            reason,
+            payload_bytes,
+            limits: self.limits,
+            counters: self.counters,
+        }
+    }
+
+    fn sum(&self, client: Option<u32>, segments: &[u32]) -> Holder {
+        let mut holder = Holder {
+            client,
+            ..Holder::default()
+        };
+        for segment in segments.iter().filter_map(|number| self.segments.get(number)) {
+            holder.segments += 1;
+            holder.leased_bytes += segment.bytes;
+            holder.occupied_bytes += segment.slot_bytes * u64::from(segment.occupied);
+            holder.payload_bytes += segment.payload_bytes;
+            holder.occupied_slots += u64::from(segment.occupied);
+        }
+        holder
+    }
+
+    /// Bytes of the next segment for a client that holds these: above the high mark no more than a first segment.
+    fn next_bytes(&self, held: &[u32], slot_bytes: u64) -> Option<u64> {
+        let same = held
+            .iter()
+            .filter_map(|number| self.segments.get(number))
+            .filter(|one| one.slot_bytes == slot_bytes);
+        let held_bytes = same.map(|segment| segment.bytes).sum();
+        let below_mark = self.limits.high_mark_bytes.saturating_sub(self.used_bytes());
+        let room = below_mark.max(classes::first_bytes(slot_bytes)).min(self.free_bytes());
+        classes::segment_bytes(slot_bytes, held_bytes, room)
+    }
+
+    fn remove(&mut self, segment: u32) {
+        if let Some(gone) = self.segments.remove(&segment) {
+            self.counters.leased_bytes -= gone.bytes;
+            self.counters.segments -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What the ledger answers, and how its refusals read to a user.
+
+use std::fmt;
+
+use junctura_model::{Code, Error};
+
+use super::{Counters, Limits};
+
+/// A new segment: slot `i` lies at `i * slot_bytes`, and there are `bytes / slot_bytes` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Its number.
+    pub segment: u32,
+    /// Bytes of the whole segment: a multiple of a page.
+    pub bytes: u64,
+    /// Bytes of each slot.
+    pub slot_bytes: u64,
+}
+
+/// What became of a segment when a slot of it was vacated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vacated {
+    /// The client that leases the segment, and may use the slot again.
+    pub owner: Option<u32>,
+    /// No object is left in the segment.
+    pub emptied: bool,
+    /// The segment was dropped: nobody leases it, and no object is left.
+    pub dropped: bool,
+}
+
+/// What one client holds, in bytes except where named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// Who; `None` for all that have left.
+    pub client: Option<u32>,
+    /// Its segments.
+    pub leased_bytes: u64,
+    /// Slots that hold objects.
+    pub occupied_bytes: u64,
+    /// Payloads in those slots.
+    pub payload_bytes: u64,
+    /// The number of its segments.
+    pub segments: u32,
+    /// The number of slots that hold objects.
+    pub occupied_slots: u64,
+}
+
+/// Why a lease is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The budget is used up; the lease may wait for memory.
+    Budget,
+    /// The payload alone is larger than the budget.
+    TooLarge,
+    /// The client leases as many segments as it may.
+    Segments,
+    /// An empty payload needs no segment.
+    Empty,
+    /// All segment numbers of this server are used up.
+    Numbers,
+}
+
+/// No segment can be leased. Prints as the cause that a user reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// What is in the way.
+    pub reason: Reason,
+    /// Bytes of the payload that wanted a place.
+    pub payload_bytes: u64,
+    /// The limits in force.
+    pub limits: Limits,
+    /// What fills the pool.
+    pub counters: Counters,
+}
+
+impl Full {
+    /// Whether it helps to wait until others release memory.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        self.reason == Reason::Budget
+    }
+
+    /// The error for a user, which names the biggest holders: pass [`super::Ledger::holders`], and what a client is
+    /// called.
+    #[must_use]
+    pub fn into_error(self, holders: &[Holder], name: impl Fn(u32) -> String) -> Error {
+        let code = match self.reason {
+            Reason::Budget => Code::PoolFull,
+            Reason::TooLarge => Code::TooLarge,
+            Reason::Segments | Reason::Numbers => Code::LimitExceeded,
+            Reason::Empty => Code::InvalidArgument,
+        };
+        let mut cause = self.to_string();
+        if self.reason == Reason::Budget {
+            for (place, holder) in holders.iter().take(3).enumerate() {
+                let who = holder.client.map_or_else(|| "clients that have left".to_owned(), &name);
+                let before = if place == 0 { "; most is held by " } else { ", " };
+                let (leased, in_use) = (holder.leased_bytes, holder.occupied_bytes);
+                cause = format!("{cause}{before}{who} ({leased} leased, {in_use} in use)");
+            }
+        }
+        Error::new(code, format!("payload of {} bytes", self.payload_bytes), cause)
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limits {
+            budget_bytes,
+            segments_per_client,
+            ..
+        } = self.limits;
+        match self.reason {
+            Reason::Budget => write!(
+                f,
+                "of {budget_bytes} bytes, {} are leased to producers ({} of them hold objects) and {} are kept inline",
+                self.counters.leased_bytes, self.counters.occupied_bytes, self.counters.inline_bytes
+            ),
+            Reason::TooLarge => write!(f, "the whole budget is {budget_bytes} bytes"),
+            Reason::Segments => write!(f, "the client leases {segments_per_client} segments, as many as it may"),
+            Reason::Empty => f.write_str("an empty payload needs no segment"),
+            Reason::Numbers => f.write_str("the server has used up its segment numbers; start it anew"),
+        }
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// What is wrong with what a client says about its segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such segment (any more).
+    NoSuchSegment,
+    /// The client does not lease it.
+    NotLeased,
+    /// The segment has fewer slots.
+    NoSuchSlot {
+        /// How many it has.
+        slots: u32,
+    },
+    /// An object lies in the slot.
+    Occupied,
+    /// The payload is longer than the slot.
+    TooLong {
+        /// Bytes of the slot.
+        slot_bytes: u64,
+    },
+    /// Objects lie in the segment, so it cannot be returned.
+    InUse {
+        /// How many.
+        occupied: u32,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchSegment => f.write_str("there is no such segment"),
+            Self::NotLeased => f.write_str("the client does not lease it"),
+            Self::NoSuchSlot { slots } => write!(f, "it has only {slots} slots"),
+            Self::Occupied => f.write_str("an object lies in the slot"),
+            Self::TooLong { slot_bytes } => write!(f, "the payload is longer than the slot of {slot_bytes} bytes"),
+            Self::InUse { occupied } => write!(f, "{occupied} objects lie in it"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        let code = match refused {
+            Refused::NotLeased => Code::Denied,
+            Refused::Occupied | Refused::InUse { .. } => Code::Conflict,
+            _ => Code::InvalidArgument,
+        };
+        Self::new(code, "segment", refused.to_string())
+    }
+}

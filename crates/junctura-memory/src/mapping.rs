@@ -1,0 +1,302 @@
+//! The client's side of a segment: maps of descriptors that somebody else made.
+//!
+//! A descriptor is mapped only after its seals and its size were checked, because reading past the end of a file that
+//! a peer has truncated kills the reader. It is closed once it is mapped. A consumer gets a [`Mapping`], which reads;
+//! a producer a [`WritableMapping`], which hands out each slot as a [`SlotMut`] to one owner at a time.
+//!
+//! What the compiler cannot see: other processes map the same pages. The protocol says that a producer does not touch
+//! a slot from `offer` until the pool has freed it, and every process of the user is trusted to follow it (mode
+//! `trusted`). On that belief bytes that were delivered are shown as plain slices.
+
+use std::ffi::c_void;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use junctura_model::{Code, Error, Result};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::segment::SEALS;
+
+/// A segment, mapped for reading. Unmapped when dropped; share it by `Arc`.
+#[derive(Debug)]
+pub struct Mapping(Region);
+
+impl Mapping {
+    /// Maps the segment of `bytes` behind `fd`, and closes `fd`.
+    ///
+    /// # Errors
+    /// `Corrupt` when `fd` is no sealed segment of exactly that size; `Denied` when it may not be read; `Io` when the
+    /// system has no room for the map.
+    pub fn readonly(fd: OwnedFd, bytes: u64) -> Result<Self> {
+        Region::map(fd, bytes, ProtFlags::READ).map(Self)
+    }
+
+    /// Maps the segment of `bytes` behind `fd` for a producer that leases it, and closes `fd`.
+    ///
+    /// # Errors
+    /// Those of [`WritableMapping::new`].
+    pub fn writable(fd: OwnedFd, bytes: u64, slot_bytes: u64) -> Result<WritableMapping> {
+        WritableMapping::new(fd, bytes, slot_bytes)
+    }
+
+    /// Bytes of the whole segment.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes as u64
+    }
+
+    /// The bytes of a range.
+    ///
+    /// # Errors
+    /// `Corrupt` when the range reaches over the end.
+    pub fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
+        let start = self.0.range(offset, length)?;
+        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self` and is always
+        // initialised; nobody writes to them while they are delivered (see the module's belief).
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
+    }
+
+    /// Touches every page now, so that a measurement does not pay for it later.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn prefault(&self) -> Result<()> {
+        self.0.advise(Advice::LinuxPopulateRead)
+    }
+}
+
+/// A leased segment, mapped for writing. Unmapped when it and its last [`SlotMut`] are dropped.
+#[derive(Debug)]
+pub struct WritableMapping {
+    region: Region,
+    slot_bytes: u64,
+    slots: u32,
+    taken: Box<[AtomicU64]>,
+}
+
+impl WritableMapping {
+    /// Maps the segment of `bytes` behind `fd`, divided into slots, and closes `fd`.
+    ///
+    /// # Errors
+    /// `Corrupt` when `fd` is no sealed segment of exactly that size, or not even one slot fits into it; `Denied` when
+    /// it may not be written; `Io` when the system has no room for the map.
+    pub fn new(fd: OwnedFd, bytes: u64, slot_bytes: u64) -> Result<Self> {
+        let slots = bytes
+            .checked_div(slot_bytes)
+            .and_then(|slots| u32::try_from(slots).ok())
+            .filter(|&slots| slots > 0);
+        let slots = slots.ok_or_else(|| corrupt(format!("slots of {slot_bytes} bytes in {bytes} bytes")))?;
+        let region = Region::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        let taken = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self {
+            region,
+            slot_bytes,
+            slots,
+            taken,
+        })
+    }
+
+    /// Bytes of the whole segment.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.region.bytes as u64
+    }
+
+    /// Bytes of each slot.
+    #[must_use]
+    pub fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// The number of slots.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The first `length` bytes of a slot, for one owner. They hold whatever was there before.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is no such slot or it is shorter; `Conflict` when it has an owner.
+    pub fn take(self: &Arc<Self>, slot: u32, length: u64) -> Result<SlotMut> {
+        if slot >= self.slots || length > self.slot_bytes {
+            let cause = format!(
+                "{length} bytes asked of {} slots of {} bytes",
+                self.slots, self.slot_bytes
+            );
+            return Err(Error::new(Code::InvalidArgument, format!("slot {slot}"), cause));
+        }
+        let start = self.region.range(u64::from(slot) * self.slot_bytes, length)?;
+        let (word, bit) = self.taken_bit(slot);
+        // Acquire, with the release in `SlotMut::drop`: the former owner's writes come before ours.
+        if word.fetch_or(bit, Ordering::Acquire) & bit != 0 {
+            return Err(Error::new(Code::Conflict, format!("slot {slot}"), "it has an owner"));
+        }
+        Ok(SlotMut {
+            mapping: Arc::clone(self),
+            start,
+            length: length as usize,
+            slot,
+        })
+    }
+
+    /// Touches every page now, so that a measurement does not pay for it later.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn prefault(&self) -> Result<()> {
+        self.region.advise(Advice::LinuxPopulateWrite)
+    }
+
+    fn taken_bit(&self, slot: u32) -> (&AtomicU64, u64) {
+        (&self.taken[slot as usize / 64], 1 << (slot % 64))
+    }
+}
+
+/// A slot's bytes, with the right to write them. Dropping it ends that right; whether the slot is offered or free is
+/// not its business.
+#[derive(Debug)]
+pub struct SlotMut {
+    mapping: Arc<WritableMapping>,
+    start: NonNull<u8>,
+    length: usize,
+    slot: u32,
+}
+
+impl SlotMut {
+    /// The slot's place in its segment.
+    #[must_use]
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// The map that the bytes lie in; whoever exports their address keeps it alive.
+    #[must_use]
+    pub fn mapping(&self) -> &Arc<WritableMapping> {
+        &self.mapping
+    }
+
+    /// The address of the bytes, for other languages; valid while [`Self::mapping`] lives.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Keeps only the first `length` bytes; more than there are changes nothing.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl Deref for SlotMut {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `take` has shown that the bytes lie within the map, which `mapping` keeps alive; the slot's bit in
+        // `taken` is ours, so no other `SlotMut` covers them.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for SlotMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only borrow; the map is writable.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for SlotMut {
+    fn drop(&mut self) {
+        let (word, bit) = self.mapping.taken_bit(self.slot);
+        word.fetch_and(!bit, Ordering::Release);
+    }
+}
+
+// SAFETY: a `SlotMut` owns its bytes alone, as a `Box<[u8]>` would; the map behind it is shared by `Arc`.
+unsafe impl Send for SlotMut {}
+// SAFETY: `&SlotMut` only reads.
+unsafe impl Sync for SlotMut {}
+
+/// Mapped bytes; unmapped when dropped.
+#[derive(Debug)]
+struct Region {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the region is plain memory that belongs to no thread; who may write to it is decided by its wrappers.
+unsafe impl Send for Region {}
+// SAFETY: as above; a `&Region` gives out addresses and never writes.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
+        check(&fd, bytes)?;
+        let size = usize::try_from(bytes).map_err(|_| corrupt(format!("{bytes} bytes do not fit into an address")))?;
+        // SAFETY: a new map at an address that the system chooses overlaps no memory that Rust knows; the seals keep
+        // the file at its size, so every byte of the map stays backed.
+        let start = unsafe { rustix::mm::mmap(null_mut(), size, rights, MapFlags::SHARED, &fd, 0) };
+        drop(fd);
+        let start = start.map_err(|errno| match errno {
+            Errno::ACCESS | Errno::PERM => {
+                Error::new(Code::Denied, "segment", format!("mapping {bytes} bytes: {errno}"))
+            }
+            _ => Error::new(Code::Io, "segment", format!("mapping {bytes} bytes: {errno}")),
+        })?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| corrupt("mapped at no address"))?;
+        Ok(Self { start, bytes: size })
+    }
+
+    /// Where a range begins, if all of it lies within the region.
+    fn range(&self, offset: u64, length: u64) -> Result<NonNull<u8>> {
+        if offset.checked_add(length).is_none_or(|end| end > self.bytes as u64) {
+            return Err(corrupt(format!(
+                "{length} bytes at {offset} reach over the end of {} bytes",
+                self.bytes
+            )));
+        }
+        // SAFETY: the offset is at most the size of the map, so the address stays within it or at its end.
+        Ok(unsafe { self.start.add(offset as usize) })
+    }
+
+    fn advise(&self, advice: Advice) -> Result<()> {
+        // SAFETY: the range is exactly our map, and populating changes no byte.
+        unsafe { rustix::mm::madvise(self.address(), self.bytes, advice) }
+            .map_err(|errno| Error::new(Code::Io, "segment", format!("touching its pages: {errno}")))
+    }
+
+    fn address(&self) -> *mut c_void {
+        self.start.as_ptr().cast()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly our map; slices of it borrow the wrapper or hold its `Arc`, so none is left.
+        let result = unsafe { rustix::mm::munmap(self.address(), self.bytes) };
+        debug_assert!(result.is_ok(), "unmapping what was mapped");
+    }
+}
+
+/// Whether the descriptor is a segment that nobody can shrink, of the size that was announced.
+fn check(fd: &OwnedFd, bytes: u64) -> Result<()> {
+    let seals = rustix::fs::fcntl_get_seals(fd).map_err(|errno| corrupt(format!("no seals: {errno}")))?;
+    if !seals.contains(SEALS) {
+        return Err(corrupt(format!("it lacks the seals {:?}", SEALS.difference(seals))));
+    }
+    let stat = rustix::fs::fstat(fd).map_err(|errno| corrupt(format!("no size: {errno}")))?;
+    if bytes == 0 || u64::try_from(stat.st_size) != Ok(bytes) {
+        return Err(corrupt(format!(
+            "it has {} bytes, announced were {bytes}",
+            stat.st_size
+        )));
+    }
+    Ok(())
+}
+
+fn corrupt(cause: impl Into<String>) -> Error {
+    Error::new(Code::Corrupt, "segment", cause)
+}

@@ -1,0 +1,129 @@
+//! The server's side of a segment: memory that everybody may see and nobody may shrink.
+//!
+//! A segment is a memfd of a fixed size. Seals forbid anybody, the server included, to change the size or the seals,
+//! so no peer can make another one fault; its mode lets only the owner read. Two descriptors stay with the server:
+//! one for writing, which goes to the producer that leases the segment and through which holes are punched, and one
+//! that was opened anew for reading only, which goes to consumers. The second can neither be mapped writable nor
+//! truncated, and another user cannot open it again.
+//!
+//! `F_SEAL_FUTURE_WRITE` would protect more, but it also forbids punching holes; so that seal is not used.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use junctura_model::{Code, Error, Result};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::io::Errno;
+
+use crate::classes::PAGE_BYTES;
+
+/// The seals that every segment has, and that every client checks.
+pub(crate) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A sealed segment. Its memory lives until this value and every map of it are gone.
+#[derive(Debug)]
+pub struct Segment {
+    rw: OwnedFd,
+    ro: OwnedFd,
+    bytes: u64,
+}
+
+impl Segment {
+    /// Makes a segment of `bytes` zeros, of which none takes memory before it is touched.
+    ///
+    /// # Errors
+    /// `InvalidArgument` unless `bytes` is a positive multiple of a page; `LimitExceeded` when the process or the
+    /// system has no descriptors left; `Io` for whatever else the system refuses.
+    pub fn create(bytes: u64) -> Result<Self> {
+        if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) || i64::try_from(bytes).is_err() {
+            let cause = format!("{bytes} bytes are not a positive multiple of {PAGE_BYTES}");
+            return Err(Error::new(Code::InvalidArgument, "segment", cause));
+        }
+        Self::sealed(bytes).map_err(|errno| {
+            let code = match errno {
+                Errno::MFILE | Errno::NFILE => Code::LimitExceeded,
+                _ => Code::Io,
+            };
+            Error::new(
+                code,
+                "segment",
+                format!("making {bytes} bytes of shared memory: {errno}"),
+            )
+        })
+    }
+
+    fn sealed(bytes: u64) -> rustix::io::Result<Self> {
+        let rw = memfd()?;
+        rustix::fs::ftruncate(&rw, bytes)?;
+        rustix::fs::fchmod(&rw, Mode::RUSR)?;
+        rustix::fs::fcntl_add_seals(&rw, SEALS)?;
+        let path = format!("/proc/self/fd/{}", rw.as_raw_fd());
+        let ro = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { rw, ro, bytes })
+    }
+
+    /// Bytes of the whole segment.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The descriptor for the producer that leases the segment.
+    #[must_use]
+    pub fn writable(&self) -> BorrowedFd<'_> {
+        self.rw.as_fd()
+    }
+
+    /// The descriptor for consumers.
+    #[must_use]
+    pub fn readonly(&self) -> BorrowedFd<'_> {
+        self.ro.as_fd()
+    }
+
+    /// Gives the memory of the whole pages within a range back to the system; the range reads as zeros from then on,
+    /// at once and in every map. A range that reaches over the end is cut.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn punch(&self, offset: u64, length: u64) -> Result<()> {
+        let end = offset.saturating_add(length).min(self.bytes);
+        let (first, last) = (
+            offset.div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES),
+            end - end % PAGE_BYTES,
+        );
+        if first >= last {
+            return Ok(());
+        }
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&self.rw, how, first, last - first).map_err(|errno| io("punching a hole", errno))
+    }
+
+    /// Gives all memory of the segment back to the system, even where a slow client still maps it.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn punch_all(&self) -> Result<()> {
+        self.punch(0, self.bytes)
+    }
+
+    /// Bytes of memory that the segment takes now.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let stat = rustix::fs::fstat(&self.ro).map_err(|errno| io("asking for its size", errno))?;
+        Ok(stat.st_blocks as u64 * 512)
+    }
+}
+
+/// An empty memfd that may be sealed and, where the kernel knows it (6.3), never be executed.
+fn memfd() -> rustix::io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    match rustix::fs::memfd_create("junctura", flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create("junctura", flags),
+        other => other,
+    }
+}
+
+fn io(doing: &str, errno: Errno) -> Error {
+    Error::new(Code::Io, "segment", format!("{doing}: {errno}"))
+}

@@ -1,0 +1,148 @@
+//! A payload to read, wherever it lies.
+//!
+//! Small payloads travel inside the message and are kept here; larger ones stay in their segment, and the view keeps
+//! its map alive. Clones are cheap and share the bytes. Telling the server that an object is released is not done
+//! here: whoever hands out views counts them.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use junctura_model::Result;
+
+use crate::mapping::Mapping;
+
+/// The bytes of a delivered object, read-only.
+#[derive(Clone)]
+pub struct Payload(Place);
+
+#[derive(Clone)]
+enum Place {
+    Empty,
+    Inline(Arc<[u8]>),
+    Mapped {
+        mapping: Arc<Mapping>,
+        offset: u64,
+        length: u64,
+    },
+}
+
+impl Payload {
+    /// No bytes at all.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self(Place::Empty)
+    }
+
+    /// A copy of bytes that came inside a message.
+    #[must_use]
+    pub fn inline(bytes: &[u8]) -> Self {
+        if bytes.is_empty() {
+            Self::empty()
+        } else {
+            Self(Place::Inline(bytes.into()))
+        }
+    }
+
+    /// Bytes that lie in a segment.
+    ///
+    /// # Errors
+    /// `Corrupt` when they reach over the segment's end.
+    pub fn mapped(mapping: Arc<Mapping>, offset: u64, length: u64) -> Result<Self> {
+        mapping.slice(offset, length)?;
+        Ok(Self(Place::Mapped {
+            mapping,
+            offset,
+            length,
+        }))
+    }
+
+    /// The map that the bytes lie in, if they do.
+    #[must_use]
+    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+        match &self.0 {
+            Place::Mapped { mapping, .. } => Some(mapping),
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Place::Empty => &[],
+            Place::Inline(bytes) => bytes,
+            // The range was checked when the view was made, and a map never changes its size.
+            Place::Mapped {
+                mapping,
+                offset,
+                length,
+            } => mapping.slice(*offset, *length).unwrap_or_default(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.0 {
+            Place::Empty => "empty",
+            Place::Inline(_) => "inline",
+            Place::Mapped { .. } => "mapped",
+        };
+        write!(f, "Payload({place}, {} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Segment;
+
+    #[test]
+    fn inline_bytes_are_kept() {
+        let payload = Payload::inline(b"abc");
+        let other = payload.clone();
+        drop(payload);
+        assert_eq!(&*other, b"abc");
+        assert!(other.mapping().is_none());
+        assert!(Payload::inline(b"").is_empty());
+        assert_eq!(format!("{other:?}"), "Payload(inline, 3 bytes)");
+    }
+
+    #[test]
+    fn a_view_keeps_its_map() {
+        let segment = Segment::create(8192).unwrap();
+        let fd = segment.readonly().try_clone_to_owned().unwrap();
+        let mapping = Arc::new(Mapping::readonly(fd, 8192).unwrap());
+        let payload = Payload::mapped(Arc::clone(&mapping), 4096, 100).unwrap();
+        assert!(Arc::ptr_eq(payload.mapping().unwrap(), &mapping));
+        drop((mapping, segment));
+        assert_eq!(&*payload, [0; 100]);
+    }
+
+    #[test]
+    fn a_view_over_the_end_is_refused() {
+        let segment = Segment::create(4096).unwrap();
+        let mapping = Arc::new(Mapping::readonly(segment.readonly().try_clone_to_owned().unwrap(), 4096).unwrap());
+        assert!(Payload::mapped(Arc::clone(&mapping), 0, 4096).is_ok());
+        assert!(Payload::mapped(Arc::clone(&mapping), 4096, 0).unwrap().is_empty());
+        for (offset, length) in [(0, 4097), (4096, 1), (u64::MAX, 1), (1, u64::MAX)] {
+            let error = Payload::mapped(Arc::clone(&mapping), offset, length).unwrap_err();
+            assert_eq!(error.code(), junctura_model::Code::Corrupt);
+        }
+    }
+}
