@@ -1,0 +1,30 @@
+//! Attributes as a hostile client might send them: what `check` lets through is a record whose key reads back, and keys
+//! as a user might write them.
+
+#![no_main]
+
+use junctura_fuzz::SCHEMA;
+use junctura_model::RecordRef;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(record) = SCHEMA.check(bytes) {
+        key_reads_back(record);
+        let mut dataset = String::new();
+        SCHEMA.dataset_of(record, &mut dataset);
+    }
+    if let Ok(text) = str::from_utf8(bytes)
+        && let Ok(key) = SCHEMA.parse_key(text)
+    {
+        SCHEMA.check(key.as_ref().as_bytes()).expect("a key is a record");
+        key_reads_back(key.as_ref());
+    }
+});
+
+fn key_reads_back(record: RecordRef<'_>) {
+    let mut text = String::new();
+    SCHEMA.key_of(record, &mut text);
+    _ = SCHEMA.key_hash(&text);
+    let again = SCHEMA.parse_key(&text).expect("canonical key reads");
+    assert_eq!(again.as_ref().as_bytes(), record.key_bytes(SCHEMA.key_len()), "{text}");
+}
