@@ -11,9 +11,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX};
-use crate::record::{Record, RecordRef};
+use crate::record::{Entry, Record, RecordRef, text_of};
 use crate::schema::{LEVELS, Schema};
-use crate::text::{is_bare_byte, quote_into, unquote};
+use crate::text::{is_bare, is_bare_byte, quote_into, unquote};
 use crate::value::{Given, Sink};
 
 /// What the hash is called; part of what is hashed.
@@ -32,27 +32,36 @@ impl fmt::Display for KeyHash {
 impl Schema {
     /// Appends the canonical text of the key.
     pub fn key_of(&self, record: RecordRef<'_>, out: &mut String) {
-        self.write_key(record, 3, out);
+        self.append_key(record, 3, out);
     }
 
     /// Appends the canonical text of the key's first level.
     pub fn dataset_of(&self, record: RecordRef<'_>, out: &mut String) {
-        self.write_key(record, 1, out);
+        self.append_key(record, 1, out);
+    }
+
+    /// As bytes, so that UTF-8 is proved once for the whole and not for every value.
+    fn append_key(&self, record: RecordRef<'_>, levels: usize, out: &mut String) {
+        let mut bytes = std::mem::take(out).into_bytes();
+        bytes.reserve(self.key_frame_len() + record.as_bytes().len());
+        self.write_key(record, levels, &mut bytes);
+        *out = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     }
 
     pub(crate) fn write_key(&self, record: RecordRef<'_>, levels: usize, out: &mut impl Sink) {
-        let ends = self.level_ends();
-        let mut entries = record.iter().peekable();
-        for &end in &ends[..levels] {
-            let mut before = b'{';
-            while let Some((id, _, text)) = entries.next_if(|(id, ..)| id.index() < end) {
-                out.put_ascii(before);
-                out.put(&self.attribute(id).name);
-                out.put_ascii(b'=');
-                quote_into(text, out);
-                before = b',';
+        let mut rest = record.as_bytes();
+        for &end in &self.level_ends()[..levels] {
+            let mut is_first = true;
+            while let Some((entry, after)) = Entry::split(rest).filter(|(entry, _)| entry.id.index() < end) {
+                out.put(self.key_frame(entry.id, is_first));
+                if is_bare(entry.text) {
+                    out.put_ascii_text(entry.text);
+                } else {
+                    quote_into(text_of(entry.text), out);
+                }
+                (rest, is_first) = (after, false);
             }
-            out.put(if before == b'{' { "{}" } else { "}" });
+            out.put(if is_first { "{}" } else { "}" });
         }
     }
 

@@ -11,24 +11,44 @@ use crate::value::Sink;
 /// Words that selectors use for themselves.
 pub const RESERVED: [&str; 6] = ["to", "by", "and", "or", "not", "exists"];
 
+/// For each byte: may it stand in an unquoted value? A table, since keys ask it of every byte.
+static BARE: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0);
+    while byte < 128 {
+        let c = byte as u8;
+        table[byte] = c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'+' | b':' | b'-');
+        byte += 1;
+    }
+    table
+};
+
 /// May this byte stand in an unquoted value?
 #[must_use]
 pub fn is_bare_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'+' | b':' | b'-')
+    BARE[usize::from(byte)]
 }
 
 /// Is this word one of [`RESERVED`], in any case?
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
+    is_reserved_word(word.as_bytes())
+}
+
+fn is_reserved_word(word: &[u8]) -> bool {
     // Nearly every word is told apart by its first letter.
-    let first = word.bytes().next().unwrap_or(b' ').to_ascii_lowercase();
-    matches!(first, b't' | b'b' | b'a' | b'o' | b'n' | b'e') && RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+    let may_be = matches!(word, [b't' | b'T' | b'b' | b'B' | b'a' | b'A' | b'o' | b'O' | b'n' | b'N' | b'e' | b'E', _, ..]);
+    may_be && RESERVED.iter().any(|reserved| reserved.as_bytes().eq_ignore_ascii_case(word))
 }
 
 /// Must this value be quoted?
 #[must_use]
 pub fn needs_quotes(text: &str) -> bool {
-    text.is_empty() || !text.bytes().all(is_bare_byte) || is_reserved(text)
+    !is_bare(text.as_bytes())
+}
+
+/// May a value of these bytes stand unquoted? Then it is ASCII.
+pub(crate) fn is_bare(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_bare_byte(byte)) && !is_reserved_word(bytes)
 }
 
 /// Appends the one canonical spelling of `text`.
@@ -159,7 +179,7 @@ mod tests {
     #[test]
     fn reads_every_spelling_and_says_where_it_cannot() {
         assert_eq!(unquote("\"a\"/b"), Ok((Cow::Borrowed("a"), 3)));
-        assert_eq!(unquote(r#""\u{65e5}\u{00672C}\n\"\\" rest"#), Ok((Cow::Borrowed("日本\n\"\\"), 25)));
+        assert_eq!(unquote(r#""\u{65e5}\u{00672C}\n\"\\" rest"#), Ok((Cow::Borrowed("日本\n\"\\"), 26)));
         for (input, at) in [("", 0), ("a", 0), ("\"a", 2), ("\"\\", 1), ("\"ab\\x\"", 3), ("\"\\u{}\"", 1)] {
             assert_eq!(unquote(input).unwrap_err().at, at, "{input}");
         }

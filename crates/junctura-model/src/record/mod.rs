@@ -110,21 +110,21 @@ impl<'a> RecordRef<'a> {
 }
 
 /// Proved to be UTF-8 when the record was checked.
-fn text_of(bytes: &[u8]) -> &str {
+pub(crate) fn text_of(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 /// One attribute, not looked into.
-struct Entry<'a> {
-    id: AttrId,
+pub(crate) struct Entry<'a> {
+    pub(crate) id: AttrId,
     /// Only of undeclared attributes.
     name: &'a [u8],
-    text: &'a [u8],
+    pub(crate) text: &'a [u8],
 }
 
 impl<'a> Entry<'a> {
     /// The entry at the front, and what follows it.
-    fn split(bytes: &'a [u8]) -> Option<(Entry<'a>, &'a [u8])> {
+    pub(crate) fn split(bytes: &'a [u8]) -> Option<(Entry<'a>, &'a [u8])> {
         let (&id, mut rest) = bytes.split_first()?;
         let mut name = &rest[..0];
         if id == AttrId::OPEN.0 {

@@ -1,0 +1,211 @@
+//! Records: what goes in, what comes out, and what damaged bytes meet.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::error::{Code, Error};
+use crate::limits::VALUE_BYTES_MAX;
+use crate::schema::Schema;
+use crate::value::Given::{self, Integer as I, List as L, Text as T};
+
+const SMALL: &str = "
+name: small
+key: {dataset: [a], element: [\"b?\", c]}
+attributes:
+  a: {type: string, values: [x, y, \"é \"], default: x}
+  b: {type: decimal}
+  c: {type: integer, range: [0, 99], aliases: [see]}
+  tags: {type: list of string}
+  sizes: {type: list of integer, range: [1, 9]}
+  at: {type: step, range: [0, 24]}
+";
+
+fn small() -> Schema {
+    Schema::parse_yaml(SMALL).unwrap()
+}
+
+fn free() -> Arc<Schema> {
+    Schema::builtin("free").unwrap()
+}
+
+fn make(schema: &Schema, given: &[(&str, Given<'_>)]) -> Result<Vec<u8>, Error> {
+    let mut out = b"old".to_vec();
+    let done = schema.record(given.iter().copied(), &mut out);
+    assert!(done.is_ok() || out.is_empty());
+    done.map(|()| {
+        assert_eq!(schema.check(&out).unwrap().as_bytes(), out);
+        out
+    })
+}
+
+fn refused(schema: &Schema, given: &[(&str, Given<'_>)]) -> (Code, String) {
+    let error = make(schema, given).unwrap_err();
+    (error.code(), error.subject().to_owned())
+}
+
+#[test]
+fn the_bytes_are_as_pictured() {
+    let bytes = make(&small(), &[("tags", L(&[T("p"), T("")])), ("see", T("+7")), ("b", T("0.50"))]).unwrap();
+    assert_eq!(bytes, b"\x00\x01\x00x\x01\x03\x000.5\x02\x01\x007\x03\x04\x00p/\"\"");
+    let record = RecordRef::trusted(&bytes);
+    assert_eq!(record.get(AttrId(1)), Some("0.5"));
+    assert_eq!(record.get(AttrId(5)), None);
+    assert_eq!(record.key_bytes(3), &bytes[..14]);
+    assert_eq!(record.key_bytes(0), b"");
+    let texts: Vec<_> = record.iter().map(|(id, name, text)| (id.0, name, text)).collect();
+    assert_eq!(texts, [(0, None, "x"), (1, None, "0.5"), (2, None, "7"), (3, None, "p/\"\"")]);
+    assert_eq!(record.to_owned().as_ref(), record);
+}
+
+#[test]
+fn any_order_of_attributes_gives_the_same_bytes() {
+    let schema = small();
+    let all = [("a", T("y")), ("b", I(5)), ("c", I(1)), ("at", T("6"))];
+    let sorted = make(&schema, &all).unwrap();
+    for turn in 1..4 {
+        let mut turned = all;
+        turned.rotate_left(turn);
+        assert_eq!(make(&schema, &turned).unwrap(), sorted);
+        turned.reverse();
+        assert_eq!(make(&schema, &turned).unwrap(), sorted);
+    }
+}
+
+#[test]
+fn what_the_schema_does_not_allow_names_the_attribute() {
+    let schema = small();
+    let one = ("c", I(1));
+    for (given, code, subject) in [
+        (&[][..], Code::SchemaMismatch, "c"),
+        (&[one, ("see", I(1))], Code::SchemaMismatch, "c"),
+        (&[one, ("colour", T("red"))], Code::SchemaMismatch, "colour"),
+        (&[("c", I(100))], Code::SchemaMismatch, "c"),
+        (&[("c", T("x"))], Code::TypeMismatch, "c"),
+        (&[("c", L(&[I(1)]))], Code::TypeMismatch, "c"),
+        (&[one, ("a", T("z"))], Code::SchemaMismatch, "a"),
+        (&[one, ("a", I(1))], Code::TypeMismatch, "a"),
+        (&[one, ("a", T(&"x".repeat(1025)))], Code::TooLarge, "a"),
+        (&[one, ("tags", T("p"))], Code::TypeMismatch, "tags"),
+        (&[one, ("tags", L(&[L(&[])]))], Code::TypeMismatch, "tags"),
+        (&[one, ("sizes", L(&[I(1), I(10)]))], Code::SchemaMismatch, "sizes"),
+        (&[one, ("at", T("12-36"))], Code::SchemaMismatch, "at"),
+    ] {
+        assert_eq!(refused(&schema, given), (code, subject.to_owned()), "{given:?}");
+    }
+    assert!(make(&schema, &[one, ("at", T("12-24"))]).is_ok());
+    let error = make(&schema, &[one, ("tag", T("p"))]).unwrap_err();
+    assert!(error.cause().contains("did you mean tags?"), "{error}");
+    let error = make(&schema, &[("c", T("abc"))]).unwrap_err();
+    assert!(error.to_string().contains("TypeMismatch: c: \"abc\" is no integer"), "{error}");
+}
+
+#[test]
+fn limits_hold_at_the_edge() {
+    let schema = Schema::parse_yaml("name: n\nkey: {dataset: [a, b, c, d]}\nattributes: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}, l: {type: list of string}}").unwrap();
+    let text = |len: usize| "x".repeat(len);
+    let (long, rest) = (text(VALUE_BYTES_MAX), text(4096 - 3 * VALUE_BYTES_MAX - "{a=,b=,c=,d=}{}{}".len()));
+    let key = [("a", T(&long)), ("b", T(&long)), ("c", T(&long))];
+    let whole = |last: &str| refused_or_len(&schema, &[&key[..], &[("d", T(last))]].concat());
+    assert_eq!(whole(&rest), Ok(4096));
+    assert_eq!(whole(&format!("{rest}x")), Err(Code::TooLarge));
+    // Quotes and escapes count: each of these stands as six bytes.
+    let (fits, too_long) = ("\u{9f}".repeat(500), "\u{9f}".repeat(512));
+    let quoted = |text: &str| refused_or_len(&schema, &[("a", T(text)), ("b", T("b")), ("c", T("c")), ("d", T(&text[..300]))]);
+    assert_eq!(quoted(&fits), Ok(17 + 3000 + 900 + 4 + 2));
+    assert_eq!(quoted(&too_long), Ok(17 + 3072 + 900 + 4 + 2));
+    assert_eq!(refused_or_len(&schema, &[("a", T(&too_long)), ("b", T(&too_long)), ("c", T("c")), ("d", T("d"))]), Err(Code::TooLarge));
+
+    let items = vec![T(&long); 16];
+    let small_key = [("a", T("1")), ("b", T("1")), ("c", T("1")), ("d", T("1"))];
+    let with_list = |items: &[Given<'_>]| refused_or_len(&schema, &[&small_key[..], &[("l", L(items))]].concat());
+    assert!(with_list(&items[..15]).is_ok());
+    assert_eq!(with_list(&items), Err(Code::TooLarge));
+    let names: Vec<String> = (0..64).map(|at| format!("n{at}")).collect();
+    let open: Vec<_> = names.iter().map(|name| (name.as_str(), T("v"))).collect();
+    let named = |count: usize| refused_or_len(&free(), &[&[("name", T("o"))][..], &open[..count]].concat());
+    assert!(named(62).is_ok());
+    assert_eq!(named(63), Err(Code::LimitExceeded), "with the default of `space` it is one too many");
+    assert_eq!(named(64), Err(Code::LimitExceeded));
+    let big = text(VALUE_BYTES_MAX);
+    let open: Vec<_> = names.iter().map(|name| (name.as_str(), T(&big))).collect();
+    assert_eq!(refused_or_len(&free(), &[&[("name", T(&big)), ("space", T(&big))][..], &open[..62]].concat()), Err(Code::TooLarge));
+}
+
+fn refused_or_len(schema: &Schema, given: &[(&str, Given<'_>)]) -> Result<usize, Code> {
+    let bytes = make(schema, given).map_err(|error| error.code())?;
+    let mut key = String::new();
+    schema.key_of(RecordRef::trusted(&bytes), &mut key);
+    Ok(key.len())
+}
+
+#[test]
+fn an_open_schema_takes_undeclared_strings() {
+    let schema = free();
+    let bytes = make(&schema, &[("z", T("1")), ("name", T("o")), ("colour", T("dark red"))]).unwrap();
+    let record = RecordRef::trusted(&bytes);
+    assert_eq!(record.get_open("colour"), Some("dark red"));
+    assert_eq!(record.get_open("name"), None);
+    assert_eq!(record.get(AttrId::OPEN), None);
+    let open: Vec<_> = record.iter().filter_map(|(_, name, text)| Some((name?, text))).collect();
+    assert_eq!(open, [("colour", "dark red"), ("z", "1")]);
+
+    let name = ("name", T("o"));
+    assert_eq!(refused(&schema, &[name, ("x", T("1")), ("x", T("2"))]), (Code::SchemaMismatch, "x".into()));
+    assert_eq!(refused(&schema, &[name, ("x", I(1))]), (Code::TypeMismatch, "x".into()));
+    assert_eq!(refused(&schema, &[name, ("x y", T("1"))]), (Code::SchemaMismatch, "x y".into()));
+    assert_eq!(refused(&schema, &[name, ("to", T("1"))]), (Code::SchemaMismatch, "to".into()));
+}
+
+#[test]
+fn lists_read_back_item_by_item() {
+    let schema = small();
+    for items in [&[][..], &[""], &["", ""], &["a/b", "to", "x", "\"/\"", "\\", "é\n"]] {
+        let given: Vec<_> = items.iter().map(|item| T(item)).collect();
+        let bytes = make(&schema, &[("c", I(1)), ("tags", L(&given))]).unwrap();
+        let text = RecordRef::trusted(&bytes).get(AttrId(3)).unwrap();
+        assert_eq!(list_items(text).collect::<Vec<_>>(), items, "{text}");
+    }
+    assert_eq!(list_items("1/\"x").collect::<Vec<_>>(), ["1", "\"x"], "never checked, but no panic");
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    let schema = small();
+    for (bytes, code) in [
+        (&b""[..], Code::SchemaMismatch),
+        (b"\x00", Code::Corrupt),
+        (b"\x00\x01", Code::Corrupt),
+        (b"\x00\x01\x00", Code::Corrupt),
+        (b"\x00\x01\x00x\x02\x01\x001\x07\x00\x00", Code::Corrupt),
+        (b"\x02\x01\x001\x00\x01\x00x", Code::Corrupt),
+        (b"\x00\x01\x00x\x00\x01\x00x\x02\x01\x001", Code::Corrupt),
+        (b"\x00\x01\x00x\x02\x01\x001\xff\x01q\x01\x00v", Code::SchemaMismatch),
+        (b"\x00\x01\x00\xe9\x02\x01\x001", Code::Corrupt),
+        (b"\x02\x01\x001", Code::SchemaMismatch),
+        (b"\x00\x01\x00z\x02\x01\x001", Code::SchemaMismatch),
+        (b"\x00\x01\x00x\x02\x02\x0001", Code::TypeMismatch),
+        (b"\x00\x01\x00x\x02\x03\x00100", Code::SchemaMismatch),
+        (b"\x00\x01\x00x\x01\x03\x005.0\x02\x01\x001", Code::TypeMismatch),
+    ] {
+        assert_eq!(schema.check(bytes).unwrap_err().code(), code, "{bytes:?}");
+    }
+    for list in ["a/", "/a", "\"a\"", "to", "a b", "\"a b", "\"a b\"x", "\"\\u{0a}\"", "\"\\u{A0}\"", "\"\n\""] {
+        let mut bytes = b"\x00\x01\x00x\x02\x01\x001\x03".to_vec();
+        bytes.extend_from_slice(&(list.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(list.as_bytes());
+        assert_eq!(schema.check(&bytes).unwrap_err().code(), Code::TypeMismatch, "{list}");
+    }
+    let (free, key) = (free(), b"\x00\x01\x00s\x01\x01\x00n");
+    for (open, code) in [
+        (&b"\xff\x00\x00\x00"[..], Code::Corrupt),
+        (b"\xff\x01b\x00\x00\xff\x01a\x00\x00", Code::Corrupt),
+        (b"\xff\x01a\x00\x00\xff\x01a\x00\x00", Code::Corrupt),
+        (b"\xff\x04name\x00\x00", Code::Corrupt),
+        (b"\xff\x01a\x01\x00\xff", Code::Corrupt),
+        (b"\xff\x09a", Code::Corrupt),
+    ] {
+        assert_eq!(free.check(&[key, open].concat()).unwrap_err().code(), code, "{open:?}");
+    }
+    let error = schema.check(b"\x00\x01\x00x\x02\x01\x00?").unwrap_err();
+    assert_eq!(error.position(), Some(4), "the position is that of the entry");
+}

@@ -9,7 +9,11 @@ use crate::key::HASH_NAME;
 
 impl Schema {
     /// Fills in what is computed from the rest.
-    pub(super) fn with_digests(mut self) -> Schema {
+    pub(super) fn completed(mut self) -> Schema {
+        let frames = |a: &Attribute| [format!("{{{}=", a.name), format!(",{}=", a.name)];
+        self.key_frames = self.attributes[..self.key_len()].iter().map(frames).collect();
+        // Besides the frames: the closing braces, and `{}` for empty levels.
+        self.key_frame_len = 6 + self.key_frames.iter().map(|frame| frame[0].len()).sum::<usize>();
         self.hash_prefix = format!("{HASH_NAME}\0{}\0{}\0", self.name, self.generation).into_bytes();
         self.fingerprint = Fingerprint(xxh3_128(self.essence().as_bytes()));
         self

@@ -45,13 +45,14 @@ fn schema(root: &Node) -> Read<Schema> {
         names: names(&attributes, root.line)?,
         required: bits(&attributes, |a| a.level.is_some() && (!a.optional || a.default.is_some())),
         defaulted: bits(&attributes, |a| a.default.is_some()),
-        key_frame_len: 6 + attributes.iter().filter(|a| a.level.is_some()).map(|a| a.name.len() + 2).sum::<usize>(),
+        key_frames: Vec::new(),
+        key_frame_len: 0,
         hash_prefix: Vec::new(),
         fingerprint: Fingerprint(0),
         attributes,
         level_ends,
     };
-    Ok(schema.with_digests())
+    Ok(schema.completed())
 }
 
 fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {

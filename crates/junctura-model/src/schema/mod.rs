@@ -145,6 +145,8 @@ pub struct Schema {
     required: u64,
     /// One bit for each attribute with a default.
     defaulted: u64,
+    /// What stands in front of each value of a key, where it is the first of its level and where not: `{name=`, `,name=`.
+    key_frames: Vec<[String; 2]>,
     /// Bytes of a key's text that are not values, at most.
     key_frame_len: usize,
     /// What stands in front of a key's text where it is hashed.
@@ -249,6 +251,11 @@ impl Schema {
     /// Bits of the attributes with a default.
     pub(crate) fn defaulted(&self) -> u64 {
         self.defaulted
+    }
+
+    /// What stands in front of a value of the key.
+    pub(crate) fn key_frame(&self, id: AttrId, is_first: bool) -> &str {
+        &self.key_frames[id.index()][usize::from(!is_first)]
     }
 
     /// At most how many bytes of a key's text are not values.

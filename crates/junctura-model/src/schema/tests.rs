@@ -1,0 +1,184 @@
+//! Schemas: read, printed, compared, refused.
+
+use super::*;
+use crate::error::Code;
+use crate::value::Type;
+
+const SMALL: &str = "\
+name: small
+key:
+  dataset: [a]
+  element: [\"b?\", c]
+attributes:
+  note: {type: list of string}
+  c: {type: integer, range: [0, 99], aliases: [see]}
+  a: {type: string, values: [x, y], default: x, doc: first}
+  b: {type: decimal, unit: hPa}
+";
+
+fn small() -> Schema {
+    Schema::parse_yaml(SMALL).unwrap()
+}
+
+#[test]
+fn ids_are_in_key_order_then_in_file_order() {
+    let schema = small();
+    let names: Vec<&str> = schema.attributes().iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "note"]);
+    assert_eq!((schema.key_len(), schema.level_ends()), (3, [1, 1, 3]));
+    assert_eq!(schema.find("see"), Some(AttrId(2)));
+    assert_eq!(schema.find("A"), None);
+    let b = schema.attribute(AttrId(1));
+    assert_eq!((b.optional, b.level, b.unit.as_str(), b.kind), (true, Some(2), "hPa", Kind::one(Type::Decimal)));
+    let note = schema.attribute(AttrId(3));
+    assert_eq!((note.optional, note.level), (true, None));
+    assert_eq!(schema.on_same_key(), SameKey::Reject);
+    assert_eq!(schema.default_retention(), Retention::UntilWithdrawn);
+    assert_eq!(schema.default_durability(), Durability::Memory);
+    assert_eq!((schema.generation(), schema.is_open()), (1, false));
+}
+
+#[test]
+fn prints_as_a_file_that_reads_as_the_same_schema() {
+    let rich = SMALL.to_owned()
+        + "doc: \"say \\\"x\\\": \\\\ \\x07 {é, #}\"\ngeneration: 3\nopen: true\nsame_key: supersede\nretention: {released: 2}\ndurability: durable\n";
+    for text in [SMALL, &rich] {
+        let schema = Schema::parse_yaml(text).unwrap();
+        assert_eq!(Schema::parse_yaml(&schema.to_yaml()).unwrap(), schema, "{}", schema.to_yaml());
+    }
+    for name in Schema::BUILTIN_NAMES {
+        let schema = Schema::builtin(name).unwrap();
+        assert_eq!(schema.name(), name);
+        assert_eq!(Schema::parse_yaml(&schema.to_yaml()).unwrap(), *schema);
+    }
+    assert!(Schema::builtin("none").is_none());
+}
+
+#[test]
+fn every_attribute_of_a_built_in_schema_is_documented() {
+    for name in Schema::BUILTIN_NAMES {
+        let schema = Schema::builtin(name).unwrap();
+        assert!(!schema.doc().is_empty());
+        for attribute in schema.attributes() {
+            assert!(!attribute.doc.is_empty(), "{name}: {}", attribute.name);
+        }
+    }
+}
+
+#[test]
+fn the_fingerprint_covers_the_key_and_nothing_else() {
+    let schema = small();
+    let changed = |from: &str, to: &str| {
+        assert!(SMALL.contains(from));
+        Schema::parse_yaml(&SMALL.replace(from, to)).unwrap()
+    };
+    for (from, to) in [
+        ("attributes:\n", "attributes:\n  more: {type: bool}\n"),
+        ("doc: first", "doc: second"),
+        ("aliases: [see]", "aliases: [sea]"),
+        ("note: {type: list of string}", "note: {type: string}"),
+        ("name: small\n", "name: small\nretention: {released: 1}\ndurability: durable\nsame_key: supersede\n"),
+    ] {
+        let other = changed(from, to);
+        assert_eq!(other.fingerprint(), schema.fingerprint(), "{to}");
+        assert_eq!(schema.first_difference(&other), None);
+    }
+    for (from, to, what) in [
+        ("name: small", "name: large", "name: small here, large there"),
+        ("name: small\n", "name: small\ngeneration: 2\n", "key generation: 1 here, 2 there"),
+        ("name: small\n", "name: small\nopen: true\n", "open: false here, true there"),
+        ("type: decimal", "type: integer", "key attribute: b? (decimal, in element) here, b? (integer, in element) there"),
+        ("default: x", "default: y", "key attribute: a (string, in dataset, default \"x\") here"),
+        ("b?", "b", "b? (decimal, in element) here, b (decimal, in element) there"),
+        ("dataset: [a]\n", "dataset: []\n  collocation: [a]\n", "a (string, in dataset"),
+        (", c]", "]", "key attribute c: here, but not there"),
+    ] {
+        let other = changed(from, to);
+        assert_ne!(other.fingerprint(), schema.fingerprint(), "{to}");
+        let difference = schema.first_difference(&other).unwrap();
+        assert!(difference.contains(what), "{difference}");
+        assert!(other.first_difference(&schema).is_some());
+    }
+    assert_eq!(schema.fingerprint().to_string().len(), 32);
+}
+
+#[test]
+fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
+    for (from, to, line, says) in [
+        ("name: small", "name: small\ncolour: red", 2, "no field colour"),
+        ("name: small\n", "", 1, "needs the field name"),
+        ("name: small", "name: a b", 1, "\"a b\" is no name"),
+        ("name: small", "name: [x]", 1, "must be one value"),
+        ("name: small", "name: small\nname: other", 2, "name stands twice"),
+        ("name: small", "name: small\ngeneration: 0", 2, "generation must be a number from 1"),
+        ("name: small", "name: small\nopen: yes", 2, "open must be true or false"),
+        ("name: small", "name: small\nretention: forever", 2, "retention must be withdrawn"),
+        ("name: small", "name: small\nretention: {released: 0}", 2, "released must be"),
+        ("name: small", "name: small\nsame_key: replace", 2, "reject or supersede"),
+        ("name: small", "name: &x small", 1, "anchors"),
+        ("name: small", "name: *x", 1, ""),
+        ("name: small", "name: !!str small", 1, "tags"),
+        ("dataset: [a]", "dataset: [a, c]", 4, "c stands twice in the key"),
+        ("dataset: [a]", "dataset: [a, note]", 6, "note: a list of string cannot be part of the key"),
+        ("dataset: [a]", "dataset: [a, q]", 3, "the key names q"),
+        ("dataset: [a]", "dataset: a", 3, "dataset must be a list"),
+        ("dataset: [a]", "datasets: [a]", 3, "no field datasets"),
+        ("type: decimal", "type: float", 0, "a float cannot be part of the key"),
+        ("type: decimal", "type: number", 9, "b: \"number\" is no type"),
+        ("type: decimal, ", "", 9, "b: an attribute needs the field type"),
+        ("unit: hPa", "units: hPa", 9, "b: an attribute has no field units"),
+        ("range: [0, 99]", "range: [0]", 7, "range must be [smallest, largest]"),
+        ("range: [0, 99]", "range: [9, 0]", 7, "the largest is smaller"),
+        ("range: [0, 99]", "range: [0, x]", 7, "range: \"x\" is no integer"),
+        ("values: [x, y]", "range: [a, b]", 8, "has no order"),
+        ("values: [x, y]", "values: []", 8, "values must have 1 to"),
+        ("default: x", "default: z", 8, "the default is not among"),
+        ("type: list of string", "type: string, default: x", 6, "only attributes of the key"),
+        ("aliases: [see]", "aliases: [a]", 1, "a names two attributes"),
+        ("aliases: [see]", "aliases: [to]", 7, "\"to\" is no name"),
+        ("note:", "\"9\":", 6, "\"9\" is no name"),
+        ("name: small", "name: [[[[[[[[[]]]]]]]]]", 1, "more than 8 levels"),
+        ("name: small", "name: small\n---\nname: x", 2, ""),
+        ("name: small", "name: \"small", 1, ""),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let error = Schema::parse_yaml(&SMALL.replace(from, to)).expect_err(to);
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.subject().starts_with("schema line "), "{error}");
+        assert!(error.cause().contains(says), "{to}: {error}");
+        if line > 0 && !says.is_empty() {
+            assert_eq!(error.subject(), format!("schema line {line}"), "{to}: {error}");
+        }
+    }
+    for text in ["", "# nothing", "[]", "x", "a: b: c", "\u{0}", "{", "key: {dataset: []}\nname: x\nattributes: {}"] {
+        assert!(Schema::parse_yaml(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn limits_hold() {
+    let many = |count: usize| {
+        let attributes: String = (0..count).map(|at| format!("  a{at}: {{type: string}}\n")).collect();
+        Schema::parse_yaml(&format!("name: n\nkey: {{dataset: [a0]}}\nattributes:\n{attributes}"))
+    };
+    assert_eq!(many(64).unwrap().attributes().len(), 64);
+    assert!(many(65).unwrap_err().cause().contains("more than 64 attributes"));
+    let huge = " ".repeat(crate::limits::SCHEMA_BYTES_MAX + 1);
+    assert_eq!(Schema::parse_yaml(&huge).unwrap_err().code(), Code::TooLarge);
+    let long = SMALL.replace("default: x", &format!("default: {}", "x".repeat(1025)));
+    assert!(Schema::parse_yaml(&long).unwrap_err().cause().contains("more than 1024 bytes"));
+    assert!(is_name(&"n".repeat(64)) && !is_name(&"n".repeat(65)));
+}
+
+#[test]
+fn mars_keys_of_different_fields_differ() {
+    let schema = Schema::builtin("mars").unwrap();
+    // What all fields have comes first in each level, so that plain keys read as they always did.
+    let names: Vec<&str> = schema.attributes().iter().map(|a| a.name.as_str()).collect();
+    let [dataset, collocation, _] = schema.level_ends();
+    assert_eq!(names[..5], ["class", "expver", "stream", "date", "time"]);
+    assert_eq!(names[dataset..collocation], ["type", "levtype"]);
+    assert_eq!(names[collocation..collocation + 4], ["step", "number", "levelist", "param"]);
+    assert_eq!(schema.find("level"), schema.find("levelist"));
+    assert_eq!(schema.find("member"), schema.find("number"));
+}

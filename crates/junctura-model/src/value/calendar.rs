@@ -53,6 +53,7 @@ fn days_before(year: i64, month: i64) -> i64 {
 
 impl Scalar for Date {
     const EXPECTED: &'static str = "a day such as 2026-11-20 or 20261120";
+    const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
@@ -100,6 +101,7 @@ impl Time {
 
 impl Scalar for Time {
     const EXPECTED: &'static str = "a time of day such as 12, 1200 or 12:00";
+    const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {

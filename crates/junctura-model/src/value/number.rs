@@ -12,6 +12,7 @@ pub(super) struct Integer(i64);
 
 impl Scalar for Integer {
     const EXPECTED: &'static str = "a whole number of 64 bits, such as 12 or -3";
+    const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
@@ -60,6 +61,7 @@ pub(super) struct Decimal {
 
 impl Scalar for Decimal {
     const EXPECTED: &'static str = "an exact number of up to 18 digits, such as 500 or 0.5";
+    const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
@@ -191,12 +193,27 @@ impl std::fmt::Write for Short {
     }
 }
 
+/// The shortest digits that read back as this number, as `d.ddde±x`; of two equally near, the even one, as Python has it.
+fn shortest(number: f64) -> Option<Short> {
+    /// Fewer digits than this are never those of two numbers.
+    const TIE_DIGITS_MIN: usize = 16;
+    let mut text = Short { bytes: [0; 32], len: 0 };
+    write!(text, "{number:e}").ok()?;
+    let digits = text.as_str().bytes().take_while(|&byte| byte != b'e').filter(u8::is_ascii_digit).count();
+    if digits < TIE_DIGITS_MIN {
+        return Some(text);
+    }
+    // Rounded to as many digits, ties go to the even one.
+    let mut even = Short { bytes: [0; 32], len: 0 };
+    write!(even, "{number:.*e}", digits - 1).ok()?;
+    Some(if even.as_str().parse() == Ok(number) { even } else { text })
+}
+
 /// The shortest text that reads back as this finite number, laid out as Python's `repr` does: `0.5`, `7.0`, `1e-05`, `1e+16`.
 /// The longest is 24 bytes.
 fn repr(number: f64) -> Option<Short> {
     const ZEROS: &str = "0000000000000000";
-    let mut scientific = Short { bytes: [0; 32], len: 0 };
-    write!(scientific, "{number:e}").ok()?;
+    let scientific = shortest(number)?;
     let (mantissa, exponent) = scientific.as_str().split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
     let (sign, mantissa) = if let Some(unsigned) = mantissa.strip_prefix('-') { ("-", unsigned) } else { ("", mantissa) };

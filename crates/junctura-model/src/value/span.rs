@@ -33,6 +33,7 @@ fn step_seconds(text: &str) -> Option<u64> {
 
 impl Scalar for Step {
     const EXPECTED: &'static str = "a step or a range of steps, such as 6, 90m or 0-24";
+    const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
