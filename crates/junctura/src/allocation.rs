@@ -1,12 +1,259 @@
-//! Memory in the pool, to be filled in place.
-/// Deref<Target=[u8]> + DerefMut, Send. Dropped without an offer: freed.
-pub struct Allocation {}
-impl Allocation {
-    pub fn offer<'a, V: IntoGiven<'a>>(self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<Version>;
-    pub fn offer_with<'a, V: IntoGiven<'a>>(self, options: OfferOptions<'_>, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<Version>;
+//! Memory in the pool that a producer fills in place, so that a payload is never copied.
+//!
+//! ```text
+//!  allocate --> filled by its owner --offer--> the pool's, read-only for all
+//!                     |
+//!                     '------drop------> free again
+//! ```
+
+use std::fmt;
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_memory::SlotMut;
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Request;
+use junctura_wire::body::Lease;
+
+use crate::connection::{Connection, Guard, Wait};
+use crate::given::IntoGiven;
+use crate::mail::{Letter, SlotId, Talk};
+use crate::offer::{Content, OfferOptions};
+use crate::pool::Pool;
+use crate::state::Stop;
+
+/// Memory for one payload, until it is offered. It holds whatever was there before.
+pub struct Allocation {
+    pub(crate) connection: Arc<Connection>,
+    memory: Memory,
 }
+
+pub(crate) enum Memory {
+    /// Small enough to travel inside the message.
+    Heap(Vec<u8>),
+    Slot { segment: u32, slot: SlotMut },
+    Gone,
+}
+
 impl Pool {
-    /// Waits for memory as long as the pool's offer timeout says
-    pub fn allocate(&self, bytes: usize) -> Result<Allocation>;
-    pub fn allocate_within(&self, bytes: usize, timeout: Option<Duration>) -> Result<Allocation>;
+    /// Memory for a payload of `bytes`, to be filled and offered; waits for it as long as the pool's offer timeout says.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// let mut field = pool.allocate(100_000)?;
+    /// field.fill(7);
+    /// field.offer([("dataset", "demo"), ("name", "sevens")])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `TooLarge` for more than the pool takes, `PoolFull` when there was no memory in time; it says what fills the pool.
+    pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
+        let connection = self.connection()?;
+        Allocation::new(&connection, bytes, connection.offer_timeout)
+    }
+
+    /// As [`Pool::allocate`], with a timeout of its own; `None`: waits for ever.
+    pub fn allocate_within(&self, bytes: usize, timeout: Option<Duration>) -> Result<Allocation> {
+        Allocation::new(&self.connection()?, bytes, timeout)
+    }
+}
+
+impl Allocation {
+    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>) -> Result<Self> {
+        let memory = if connection.goes_inline(bytes) {
+            Memory::Heap(vec![0; bytes])
+        } else {
+            let (segment, slot) = connection.take_slot(bytes as u64, timeout)?;
+            Memory::Slot { segment, slot }
+        };
+        Ok(Self { connection: Arc::clone(connection), memory })
+    }
+
+    /// Offers it and returns when the object is visible. Should the offer fail, the memory is free again.
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer`].
+    pub fn offer<'a, V: IntoGiven<'a>>(self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<Version> {
+        self.offer_with(OfferOptions::default(), attributes)
+    }
+
+    /// As [`Allocation::offer`], with options.
+    pub fn offer_with<'a, V: IntoGiven<'a>>(
+        self,
+        options: OfferOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Version> {
+        let connection = Arc::clone(&self.connection);
+        let terms = connection.terms(options)?;
+        let mut record = Vec::new();
+        connection.record(terms, attributes, &mut record)?;
+        let ready = self.into_ready();
+        connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// Whether it lies in shared memory (a small payload travels inside the message).
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.memory, Memory::Slot { .. })
+    }
+
+    /// Keeps only the first `bytes`; more than there are changes nothing.
+    pub fn truncate(&mut self, bytes: usize) {
+        match &mut self.memory {
+            Memory::Heap(heap) => heap.truncate(bytes),
+            Memory::Slot { slot, .. } => slot.truncate(bytes),
+            Memory::Gone => {}
+        }
+    }
+
+    /// A slot means nothing to another server.
+    pub(crate) fn must_be_of(&self, connection: &Arc<Connection>) -> Result<()> {
+        if Arc::ptr_eq(&self.connection, connection) {
+            return Ok(());
+        }
+        Err(Error::new(Code::InvalidArgument, "allocation", "it belongs to another connection"))
+    }
+
+    /// Gives up the right to write; what remains can only be offered.
+    pub(crate) fn into_ready(mut self) -> Ready {
+        match mem::replace(&mut self.memory, Memory::Gone) {
+            Memory::Heap(heap) => Ready::Heap(heap),
+            Memory::Slot { segment, slot } => {
+                let checksum = if self.connection.greeting.checked { crc32c::crc32c(&slot) } else { 0 };
+                Ready::Slot { slot: SlotId { segment, slot: slot.slot() }, length: slot.len() as u64, checksum }
+            }
+            Memory::Gone => Ready::Heap(Vec::new()),
+        }
+    }
+}
+
+/// A payload that nobody writes to any more.
+pub(crate) enum Ready {
+    Heap(Vec<u8>),
+    Slot { slot: SlotId, length: u64, checksum: u32 },
+}
+
+impl Ready {
+    pub(crate) fn content(&self) -> Content<'_> {
+        match self {
+            Ready::Heap(heap) => Content::Inline(heap),
+            &Ready::Slot { slot, length, checksum } => Content::Slot { slot, length, checksum },
+        }
+    }
+}
+
+impl Deref for Allocation {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Heap(heap) => heap,
+            Memory::Slot { slot, .. } => slot,
+            Memory::Gone => &[],
+        }
+    }
+}
+
+impl DerefMut for Allocation {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Heap(heap) => heap,
+            Memory::Slot { slot, .. } => slot,
+            Memory::Gone => &mut [],
+        }
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Allocation({} bytes)", self.len())
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let Memory::Slot { segment, slot } = mem::replace(&mut self.memory, Memory::Gone) else { return };
+        let id = SlotId { segment, slot: slot.slot() };
+        drop(slot);
+        if let Ok(mut state) = self.connection.lock() {
+            state.free_slot(id);
+            state.wake_concerned();
+        }
+    }
+}
+
+/// What waiting for memory came to.
+enum Found {
+    Slot(u32, SlotMut),
+    /// A segment came, and others took its slots.
+    Nothing,
+}
+
+impl Connection {
+    /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
+    /// whichever comes first is taken: slots that come free, or a segment.
+    pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>) -> Result<(u32, SlotMut)> {
+        if bytes > self.greeting.payload_bytes_max {
+            let cause = format!("{bytes} bytes; this pool takes {} at most", self.greeting.payload_bytes_max);
+            return Err(Error::new(Code::TooLarge, "payload", cause));
+        }
+        let mut state = self.lock()?;
+        state.alive()?;
+        if let Some(taken) = state.segments.take(bytes) {
+            return taken;
+        }
+        // Slots may have come free and nobody has read of it.
+        let (mut state, looked) = self.glance(state);
+        looked?;
+        loop {
+            if let Some(taken) = state.segments.take(bytes) {
+                return taken;
+            }
+            let found;
+            (state, found) = self.lease(state, bytes, timeout);
+            if let Found::Slot(segment, slot) = found? {
+                return Ok((segment, slot));
+            }
+        }
+    }
+
+    fn lease<'a>(&'a self, mut state: Guard<'a>, bytes: u64, timeout: Option<Duration>) -> (Guard<'a>, Result<Found>) {
+        let number = match state.mail.open(Talk::Once) {
+            Ok(number) => number,
+            Err(error) => return (state, Err(error)),
+        };
+        let lease = Lease { payload_bytes: bytes, timeout_ms: timeout.map(|time| time.as_millis() as u64) };
+        if let Err(error) = state.append(number, &Request::Lease(lease)) {
+            state.mail.close(number);
+            return (state, Err(error));
+        }
+        let what = Wait { request: number, for_slots: true, deadline: None };
+        let mut answered = false;
+        let (mut state, found) = self.wait_keeping(state, what, |state| {
+            if let Some(taken) = state.segments.take(bytes) {
+                return Some(taken.map(|(segment, slot)| Found::Slot(segment, slot)));
+            }
+            let letter = state.mail.get(number)?.take()?;
+            answered = true;
+            match letter {
+                Letter::Failed(error) => Some(Err(error)),
+                _ => Some(Ok(Found::Nothing)),
+            }
+        });
+        if answered {
+            state.mail.close(number);
+        } else {
+            // Where it cannot be said, there is no server any more.
+            let _ = state.abandon(number, Stop::Cancel);
+        }
+        let found = found.and_then(|found| found.unwrap_or(Ok(Found::Nothing)));
+        (state, found)
+    }
 }

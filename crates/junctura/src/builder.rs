@@ -1,33 +1,228 @@
 //! What can be set before a pool is opened.
-#[derive(Debug, Default)]
-pub struct PoolBuilder {}
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_memory::Reuse;
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_pool::Config;
+use junctura_pool::server::{Server, ServerOptions};
+use junctura_transport::Address;
+
+use crate::connection::Hook;
+use crate::handshake::Introduction;
+use crate::pool::Pool;
+use crate::start::start;
+
+/// Where a schema comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Builtin(String),
+    Text(String),
+    File(PathBuf),
+}
+
+impl Source {
+    fn read(&self) -> Result<Arc<Schema>> {
+        match self {
+            Source::Builtin(name) => Schema::builtin(name).ok_or_else(|| {
+                let cause = format!("built in are {}", Schema::BUILTIN_NAMES.join(", "));
+                Error::new(Code::NotFound, format!("schema {name}"), cause)
+            }),
+            Source::Text(text) => Schema::parse_yaml(text).map(Arc::new),
+            Source::File(path) => {
+                let subject = path.display().to_string();
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| Error::new(Code::Io, subject.as_str(), error.to_string()))?;
+                Schema::parse_yaml(&text).map(Arc::new).map_err(|error| {
+                    let named = Error::new(error.code(), format!("{subject}: {}", error.subject()), error.cause());
+                    error.position().map_or_else(|| named.clone(), |at| named.clone().at(at))
+                })
+            }
+        }
+    }
+}
+
+/// How a server that this process starts or embeds is to be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerSettings {
+    pub(crate) schemas: Vec<Source>,
+    pub(crate) budget_bytes: Option<u64>,
+    pub(crate) inline_bytes_max: Option<u64>,
+    pub(crate) checked: bool,
+    pub(crate) spin: Duration,
+}
+
+/// Opens a pool; every setting has a default.
+#[derive(Clone, Default)]
+pub struct PoolBuilder {
+    url: Option<String>,
+    name: Option<String>,
+    start: bool,
+    offer_timeout: Option<Duration>,
+    reuse: Reuse,
+    hook: Option<Hook>,
+    server: ServerSettings,
+}
+
 impl PoolBuilder {
-    /// The defaults: an embedded pool with the built-in schemas.
+    /// A pool that is embedded in this process, with the built-in schemas.
     #[must_use]
-    pub fn new() -> Self;
-    /// Where the pool is; without one it is embedded in this process.
-    pub fn url(self, url: impl Into<String>) -> Self;
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the pool is: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`. Without one it is embedded in this process.
+    #[must_use]
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
     /// What this client calls itself; others see it in events and counters. By default the name of the program.
-    pub fn name(self, name: impl Into<String>) -> Self;
-    /// Adds a built-in schema by its name.
-    /// An embedded pool knows the schemas that were added; a served one must agree with them. The first is the default.
-    pub fn schema(self, builtin_name: &str) -> Self;
-    /// Adds a schema from the text of a schema file
-    pub fn schema_yaml(self, yaml: impl Into<String>) -> Self;
-    /// Adds a schema from a file
-    pub fn schema_file(self, path: impl Into<PathBuf>) -> Self;
-    /// Starts a server for `unix:NAME` where none runs; it ends when idle
-    pub fn start(self, start: bool) -> Self;
-    /// Memory for payloads, in bytes (embedded pools and servers that `start` starts).
-    pub fn budget_bytes(self, bytes: u64) -> Self;
-    /// Mode `checked` (embedded pools and servers that `start` starts).
-    pub fn checked(self, checked: bool) -> Self;
-    /// Payloads of at most this many bytes travel inside the message (embedded..).
-    pub fn inline_bytes_max(self, bytes: u64) -> Self;
-    /// How long an offer may wait for memory before PoolFull; `None` (default): for ever.
-    pub fn offer_timeout(self, timeout: Option<Duration>) -> Self;
-    /// Called whenever a wait was interrupted by a signal ... an error ends the wait with it.
-    pub fn on_interrupt(self, hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self;
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a built-in schema, by its name. The first schema that is added is meant where none is named.
+    ///
+    /// A pool that is embedded or started here knows the schemas that were added, or all built-in ones if none was. One
+    /// that is there already must agree with them: `SchemaMismatch` names the first difference.
+    #[must_use]
+    pub fn schema(mut self, builtin_name: impl Into<String>) -> Self {
+        self.server.schemas.push(Source::Builtin(builtin_name.into()));
+        self
+    }
+
+    /// Adds a schema, as the text of a schema file.
+    #[must_use]
+    pub fn schema_yaml(mut self, text: impl Into<String>) -> Self {
+        self.server.schemas.push(Source::Text(text.into()));
+        self
+    }
+
+    /// Adds a schema from a file.
+    #[must_use]
+    pub fn schema_file(mut self, path: impl AsRef<Path>) -> Self {
+        self.server.schemas.push(Source::File(path.as_ref().to_owned()));
+        self
+    }
+
+    /// Whether to start a server where none runs at the URL. It ends itself when nobody is there and nothing lies in it.
+    /// The program is `$JUNCTURA_PROGRAM`, else the `junctura` beside this program, else the one on the path.
+    #[must_use]
+    pub fn start(mut self, start: bool) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Bytes of payload memory that the pool may take. For a pool that is embedded or started here.
+    #[must_use]
+    pub fn budget_bytes(mut self, bytes: u64) -> Self {
+        self.server.budget_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether payloads carry checksums, verified at delivery. For a pool that is embedded or started here.
+    #[must_use]
+    pub fn checked(mut self, checked: bool) -> Self {
+        self.server.checked = checked;
+        self
+    }
+
+    /// Payloads of at most so many bytes travel inside the message. For a pool that is embedded or started here.
+    #[must_use]
+    pub fn inline_bytes_max(mut self, bytes: u64) -> Self {
+        self.server.inline_bytes_max = Some(bytes);
+        self
+    }
+
+    /// How long the embedded server looks for work before it sleeps: lower latency for the price of a busy core.
+    #[must_use]
+    pub fn spin(mut self, spin: Duration) -> Self {
+        self.server.spin = spin;
+        self
+    }
+
+    /// How long an offer or an allocation may wait for memory before it fails with `PoolFull`; `None`, the default: for ever.
+    #[must_use]
+    pub fn offer_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.offer_timeout = timeout;
+        self
+    }
+
+    /// Whether every slot comes round, the one that was freed first being used next; by default it is the one that was freed
+    /// last, which is warm in the cache. For measurements.
+    #[must_use]
+    pub fn rotate_slots(mut self, rotate: bool) -> Self {
+        self.reuse = if rotate { Reuse::Oldest } else { Reuse::Latest };
+        self
+    }
+
+    /// Called by a wait that a signal interrupts, and now and then by every long one; an error ends the wait with it.
+    #[must_use]
+    pub fn on_interrupt(mut self, hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
+        self.hook = Some(Arc::new(hook));
+        self
+    }
+
     /// Opens the pool.
-    pub fn open(self) -> Result<Pool>;
+    ///
+    /// # Errors
+    /// Those of [`Pool::connect`] and [`Pool::embedded`]; what is wrong with a schema; `SchemaMismatch` where the pool has
+    /// another schema under the same name.
+    pub fn open(self) -> Result<Pool> {
+        let schemas: Vec<Arc<Schema>> = self.server.schemas.iter().map(Source::read).collect::<Result<_>>()?;
+        let me = Introduction {
+            name: self.name.unwrap_or_else(program_name),
+            schemas,
+            offer_timeout: self.offer_timeout,
+            reuse: self.reuse,
+            hook: self.hook,
+        };
+        let Some(url) = self.url else {
+            let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
+            let address = embedded.address().clone();
+            return Pool::open(address, me, Some(embedded));
+        };
+        let address: Address = url.parse()?;
+        match Pool::open(address.clone(), me.clone(), None) {
+            Err(error) if error.code() == Code::Unavailable && self.start => {
+                start(&address, &self.server, || Pool::open(address.clone(), me.clone(), None))
+            }
+            other => other,
+        }
+    }
+}
+
+impl ServerSettings {
+    fn options(&self, schemas: &[Arc<Schema>]) -> ServerOptions {
+        let mut config = Config { checked: self.checked, ..Config::default() };
+        if !schemas.is_empty() {
+            config.schemas = schemas.to_vec();
+        }
+        if let Some(bytes) = self.budget_bytes {
+            config.budget_bytes = bytes;
+        }
+        if let Some(bytes) = self.inline_bytes_max {
+            config.inline_bytes_max = bytes;
+        }
+        ServerOptions { config, end_when_idle: None, spin: self.spin }
+    }
+}
+
+fn program_name() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+impl fmt::Debug for PoolBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolBuilder({})", self.url.as_deref().unwrap_or("embedded"))
+    }
 }

@@ -1,4 +1,57 @@
+//! Getting one object, and waiting for it if need be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::Result;
+use junctura_wire::Request;
+use junctura_wire::body::Demand;
+
+use crate::connection::{Connection, unexpected};
+use crate::mail::Letter;
+use crate::object::{Object, Origin};
+use crate::pool::Pool;
+use crate::target::Target;
+
 impl Pool {
-    /// One object; waits for it. `None`: for ever; zero: not at all (NotFound)
-    pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object>;
+    /// The object with this key, or the newest one that matches a selector; waits until there is one.
+    ///
+    /// A timeout of zero does not wait; `None` waits for ever.
+    ///
+    /// ```
+    /// # use junctura::{Pool, Target};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    ///
+    /// let by_selector = pool.demand("dataset=demo", None)?;
+    /// let by_key = pool.demand(Target::key([("dataset", "demo"), ("name", "first")]), None)?;
+    /// assert_eq!(by_key.key(), by_selector.key());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there and the timeout is zero; `Timeout`; `Gone` when the object with this key was there
+    /// and went, with the reason; `InvalidSelector`.
+    pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
+        demand(&self.connection()?, &target.into(), timeout, None)
+    }
+}
+
+pub(crate) fn demand(
+    connection: &Arc<Connection>,
+    target: &Target<'_>,
+    timeout: Option<Duration>,
+    requirement: Option<u64>,
+) -> Result<Object> {
+    let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
+    let target = connection.resolve(target)?;
+    match connection.call(&Request::Demand(Demand { target, timeout_ms, requirement }))? {
+        Letter::Delivered(arrived) => {
+            let origin = Arc::new(Origin { connection: Arc::clone(connection), follow: None });
+            Object::new(&origin, arrived)
+        }
+        _ => Err(unexpected("no object for a demand")),
+    }
 }

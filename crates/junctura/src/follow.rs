@@ -1,19 +1,276 @@
-#[derive(Clone, Debug)] pub struct FollowOptions { pub window: u32 /*256*/, pub order_by: Option<String>, pub cursor: Option<String /* printed Cursor */>, pub only_new: bool, pub until_live: bool }
-pub enum Item { Object(Object), Live, Gap(Gap) }
-pub struct Gap { pub items: Vec<GapItem>, pub reason: String }
-pub struct GapItem { described: Described, version }   // Deref to Described: key(), get(), attributes()
-pub struct Follow {}   // Send; Iterator<Item = Result<Item>>
-impl Pool {
-    pub fn follow(&self, selector: &str) -> Result<Follow>;
-    pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow>;
+//! Everything that matches: what is there, then what comes.
+//!
+//! ```text
+//!  follow --> objects that were there, by key --> Live --> objects as they become visible … --> stop
+//!               '--- Gap: what went before it could be given, in its place, at any point ---'
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use junctura_model::version::{Cursor, Version};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::Order;
+use junctura_wire::{Frame, Kind, Reply, Request, body};
+
+use crate::connection::{Connection, unexpected};
+use crate::described::Described;
+use crate::mail::Letter;
+use crate::object::{Object, Origin, Snapshot};
+use crate::pool::Pool;
+use crate::stream::Stream;
+
+/// How to follow, where it is not the default.
+#[derive(Clone, Debug)]
+pub struct FollowOptions {
+    /// Objects that may be on their way or held, unreleased, at once. Whoever holds that many gets no more.
+    pub window: u32,
+    /// The attribute by whose value what is there is ordered; `None`: by key.
+    pub order_by: Option<String>,
+    /// Goes on where an earlier follow of the same selector and order was: what [`Follow::cursor`] printed.
+    pub cursor: Option<String>,
+    /// Only what comes.
+    pub only_new: bool,
+    /// Ends when all that was there has been given.
+    pub until_live: bool,
 }
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        Self { window: 256, order_by: None, cursor: None, only_new: false, until_live: false }
+    }
+}
+
+/// What a follow gives.
+#[derive(Debug)]
+pub enum Item {
+    /// An object that matches.
+    Object(Object),
+    /// All that was there when the follow began has been given; what comes now is new.
+    Live,
+    /// Objects that went before they could be given.
+    Gap(Gap),
+}
+
+/// Objects that a reader will not get.
+#[derive(Debug)]
+pub struct Gap {
+    /// Which.
+    pub items: Vec<GapItem>,
+    /// Why: `withdrawn`, `expired`, ….
+    pub reason: String,
+}
+
+/// One version of an object that a reader will not get.
+#[derive(Debug)]
+pub struct GapItem {
+    /// Its attributes.
+    pub object: Described,
+    /// Which version of it.
+    pub version: Version,
+}
+
+/// A follow; dropping it ends it. Objects that it gave stay held until they are dropped themselves.
+///
+/// As an iterator it waits for the next item, and ends when the follow ends.
+pub struct Follow {
+    stream: Stream,
+    origin: Arc<Origin>,
+    snapshot: u64,
+    live: bool,
+    last: Option<Last>,
+}
+
+/// The last object that was given.
+struct Last {
+    sequence: u64,
+    /// Only among what was there at the beginning is the key needed.
+    first_phase: Option<Cursor>,
+}
+
+impl Pool {
+    /// Follows what matches a selector; the empty one matches everything.
+    ///
+    /// Each version of each object is given at most once, and nothing is missed between what was there and what comes.
+    ///
+    /// ```
+    /// # use junctura::{Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// pool.offer([("dataset", "demo"), ("name", "early")], b"")?;
+    /// let mut follow = pool.follow("dataset=demo")?;
+    /// pool.offer([("dataset", "demo"), ("name", "late")], b"")?;
+    ///
+    /// let mut names = Vec::new();
+    /// while names.len() < 2 {
+    ///     if let Some(Item::Object(object)) = follow.next_item()? {
+    ///         names.push(object.get("name").map(str::to_owned));
+    ///     }
+    /// }
+    /// assert_eq!(names, [Some("early".to_owned()), Some("late".to_owned())]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`, pointing at the character.
+    pub fn follow(&self, selector: &str) -> Result<Follow> {
+        self.follow_with(&FollowOptions::default(), selector)
+    }
+
+    /// As [`Pool::follow`], with options.
+    ///
+    /// # Errors
+    /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost.
+    pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
+        follow(&self.connection()?, options, selector, None)
+    }
+}
+
+pub(crate) fn follow(
+    connection: &Arc<Connection>,
+    options: &FollowOptions,
+    selector: &str,
+    requirement: Option<u64>,
+) -> Result<Follow> {
+    let request = Request::Follow(body::Follow {
+        selector: selector.into(),
+        order: order(options.order_by.as_deref()),
+        window: options.window.max(1),
+        cursor: options.cursor.as_deref().map(Into::into),
+        only_new: options.only_new,
+        requirement,
+        until_live: options.until_live,
+    });
+    let (stream, snapshot) = Stream::begin(connection, &request)?;
+    let follow = Some(Snapshot { sequence: snapshot, order_by: options.order_by.clone() });
+    let origin = Arc::new(Origin { connection: Arc::clone(connection), follow });
+    Ok(Follow { stream, origin, snapshot, live: false, last: None })
+}
+
+pub(crate) fn order(by: Option<&str>) -> Order<'_> {
+    by.map_or(Order::Key, |name| Order::Attribute(name.into()))
+}
+
 impl Follow {
-    /// None after until_live's end or close
-    pub fn next(&mut self) -> Result<Option<Item>>   // named next_item (Iterator::next is the iterator's)
-    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Item>>;   // Timeout
-    pub fn try_next(&mut self) -> Result<Option<Item>>;
-    pub fn snapshot_sequence(&self) -> u64;
-    pub fn cursor(&self) -> Option<Cursor>;     // of the last object that was given
-    pub fn is_live(&self) -> bool;
-    pub fn stop(self) -> Result<()>;
+    /// The next item; waits for it. `None`: the follow has ended.
+    ///
+    /// # Errors
+    /// `Disconnected`; `Corrupt` for an object whose payload was changed (mode `checked`): the follow goes on after it.
+    pub fn next_item(&mut self) -> Result<Option<Item>> {
+        self.next_until(None)
+    }
+
+    /// The next item.
+    ///
+    /// # Errors
+    /// Also `Timeout` when none came in time.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Item>> {
+        self.next_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The next item, if one has come. `None`: none has, or the follow has ended ([`Follow::is_over`]).
+    pub fn try_next(&mut self) -> Result<Option<Item>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(letter) => self.item(letter),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the follow has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stream.is_over()
+    }
+
+    /// Whether all that was there when it began has been given.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The newest sequence number when it began: what was there has at most this one, what comes has larger ones.
+    #[must_use]
+    pub fn snapshot_sequence(&self) -> u64 {
+        self.snapshot
+    }
+
+    /// Where a later follow goes on after the last object that this one gave; `None` before the first one.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Cursor> {
+        let last = self.last.as_ref()?;
+        if let Some(cursor) = &last.first_phase {
+            return Some(cursor.clone());
+        }
+        let incarnation = self.origin.connection.greeting.incarnation;
+        Some(Cursor { incarnation, phase: junctura_model::version::Phase::Live { last: last.sequence } })
+    }
+
+    /// Ends it; what was on its way is given back.
+    pub fn stop(mut self) -> Result<()> {
+        self.stream.stop()
+    }
+
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.next(deadline)? {
+            Some(letter) => self.item(letter),
+            None => Err(Error::new(Code::Timeout, "follow", "nothing came in time")),
+        }
+    }
+
+    fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
+        Ok(Some(match letter {
+            Letter::Delivered(arrived) => {
+                let object = Object::new(&self.origin, arrived)?;
+                let first_phase = if object.in_first_phase() { object.cursor() } else { None };
+                self.last = Some(Last { sequence: object.version().sequence, first_phase });
+                Item::Object(object)
+            }
+            Letter::Live => {
+                self.live = true;
+                Item::Live
+            }
+            Letter::Gap(body) => Item::Gap(Gap::read(&self.origin.connection, &body)?),
+            Letter::Ended(error) if error.code() == Code::Closed => return Ok(None),
+            Letter::Ended(error) | Letter::Failed(error) => return Err(error),
+            _ => return Err(unexpected("in a follow")),
+        }))
+    }
+}
+
+impl Iterator for Follow {
+    type Item = Result<Item>;
+
+    fn next(&mut self) -> Option<Result<Item>> {
+        self.next_item().transpose()
+    }
+}
+
+impl fmt::Debug for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Follow(from {}, live: {})", self.snapshot, self.live)
+    }
+}
+
+impl Gap {
+    /// Reads the body of a frame.
+    pub(crate) fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
+        let frame = Frame { kind: Kind::Gap as u8, descriptors: 0, request: 0, body };
+        let Reply::Gap(gap) = Reply::decode(&frame)? else {
+            return Err(unexpected("no gap"));
+        };
+        let items = gap.items.iter().map(|name| {
+            let schema = connection.known_schema(name.schema)?;
+            let version = connection.version(name.sequence);
+            Ok(GapItem { object: Described::new(schema, &name.record), version })
+        });
+        Ok(Self { items: items.collect::<Result<_>>()?, reason: gap.reason.into_owned() })
+    }
 }

@@ -1,22 +1,233 @@
-/// How the payload came
-pub enum Transport { Inline, Mapped }
-/// Send + Sync; Deref<Target=[u8]>; dropped: released. Share it with Arc.
-pub struct Object {}
+//! An object that a consumer was given: its attributes, and its payload where it lies.
+//!
+//! The payload is not copied: the object keeps alive what it lies in, also when the pool is closed or the server gone.
+//! Dropping the object tells the server that it is released; share it in an `Arc` while several need it.
+
+use std::fmt;
+use std::mem;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use junctura_memory::Mapping;
+use junctura_model::version::{Cursor, Phase, Version};
+use junctura_model::{Code, Error, RecordRef, Result, Schema};
+use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding};
+
+use crate::connection::Connection;
+use crate::described;
+
+/// How a payload came here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Inside the message.
+    Inline,
+    /// Through shared memory, without a copy.
+    Shared,
+}
+
+/// A delivery as it was received.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) holding: Holding,
+    pub(crate) schema: u16,
+    pub(crate) flags: u16,
+    pub(crate) record_length: u32,
+    pub(crate) checksum: u32,
+    pub(crate) producer: u32,
+    pub(crate) length: u64,
+    pub(crate) place: Place,
+    /// The record, then the payload if it is inline.
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Place {
+    Inline,
+    Empty,
+    Mapped { mapping: Arc<Mapping>, offset: u64 },
+}
+
+impl Arrived {
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        RecordRef::trusted(&self.body[..self.record_length as usize])
+    }
+
+    pub(crate) fn is_first_phase(&self) -> bool {
+        self.flags & FIRST_PHASE != 0
+    }
+
+    pub(crate) fn sequence(&self) -> u64 {
+        self.holding.sequence.get()
+    }
+
+    fn payload(&self) -> &[u8] {
+        match &self.place {
+            Place::Inline => &self.body[self.record_length as usize..],
+            Place::Empty => &[],
+            // The range was checked when the object came, and a map never changes its size.
+            Place::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
+        }
+    }
+}
+
+/// Where objects come from: one for each follow and demand.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) follow: Option<Snapshot>,
+}
+
+/// When a follow began, and how its first phase is ordered.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) sequence: u64,
+    pub(crate) order_by: Option<String>,
+}
+
+/// An object, held until it is dropped or released.
+///
+/// It reads as its payload: `&object[..]`.
+pub struct Object {
+    arrived: Arrived,
+    origin: Arc<Origin>,
+    key: OnceLock<String>,
+}
+
 impl Object {
-    pub fn key(&self) -> &str;
-    pub fn version(&self) -> Version;
-    pub fn schema(&self) -> &Arc<Schema>;
-    /// name and canonical text, key attributes first
-    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)>;
-    /// by name or alias
-    pub fn get(&self, name: &str) -> Option<&str>;
-    pub fn payload(&self) -> &[u8];
-    pub fn len(&self) -> usize; is_empty
-    /// None for an object of a demand
-    pub fn cursor(&self) -> Option<Cursor>;
-    pub fn in_first_phase(&self) -> bool;
-    pub fn producer(&self) -> u32;
-    pub fn transport(&self) -> Transport;
-    /// tells the server now
-    pub fn release(self) -> Result<()>;
+    /// # Errors
+    /// `Corrupt` when the payload is not what was offered; the object is released then.
+    pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
+        let object = Self { arrived, origin: Arc::clone(origin), key: OnceLock::new() };
+        if object.arrived.flags & CHECKSUM != 0 {
+            object.verify()?;
+        }
+        Ok(object)
+    }
+
+    fn verify(&self) -> Result<()> {
+        let found = crc32c::crc32c(self.payload());
+        if found == self.arrived.checksum {
+            return Ok(());
+        }
+        let cause = format!(
+            "its payload has checksum {found:08x}, not {:08x}: it was changed after client {} had offered it",
+            self.arrived.checksum, self.arrived.producer
+        );
+        Err(Error::new(Code::Corrupt, self.key(), cause))
+    }
+
+    /// Its canonical key.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.key.get_or_init(|| described::key(self.schema(), self.arrived.record()))
+    }
+
+    /// Its version: newer ones are greater.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        Version { incarnation: self.origin.connection.greeting.incarnation, sequence: self.arrived.sequence() }
+    }
+
+    /// The schema that describes it.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        self.origin.connection.schema(self.arrived.schema)
+    }
+
+    /// Names and canonical values of its attributes, those of the key first.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        described::attributes(self.schema(), self.arrived.record())
+    }
+
+    /// The canonical value of an attribute, by its name or an alias.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        described::get(self.schema(), self.arrived.record(), name)
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.arrived.payload()
+    }
+
+    /// Whether it came because it was there when the follow began.
+    #[must_use]
+    pub fn in_first_phase(&self) -> bool {
+        self.arrived.is_first_phase()
+    }
+
+    /// Where a follow that is to go on after this object begins; `None` for one that was demanded.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Cursor> {
+        let incarnation = self.origin.connection.greeting.incarnation;
+        let follow = self.origin.follow.as_ref()?;
+        Some(follow.cursor(incarnation, self.schema(), &self.arrived))
+    }
+
+    /// The number of the client that offered it.
+    #[must_use]
+    pub fn producer(&self) -> u32 {
+        self.arrived.producer
+    }
+
+    /// How its payload came.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        match self.arrived.place {
+            Place::Mapped { .. } => Transport::Shared,
+            Place::Inline | Place::Empty => Transport::Inline,
+        }
+    }
+
+    /// Gives it back, and tells the server at once (dropping it may tell the server somewhat later, together with others).
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server to tell any more; it is given back all the same.
+    pub fn release(self) -> Result<()> {
+        let origin = Arc::clone(&self.origin);
+        drop(self);
+        origin.connection.flush()
+    }
+}
+
+impl Snapshot {
+    fn cursor(&self, incarnation: u64, schema: &Schema, arrived: &Arrived) -> Cursor {
+        let phase = if arrived.is_first_phase() {
+            let sort = self.order_by.as_ref().and_then(|name| described::get(schema, arrived.record(), name));
+            let last_key = described::key(schema, arrived.record());
+            Phase::First { snapshot: self.sequence, last_sort_value: sort.map(str::to_owned), last_key }
+        } else {
+            Phase::Live { last: arrived.sequence() }
+        };
+        Cursor { incarnation, phase }
+    }
+}
+
+impl Deref for Object {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.arrived.payload()
+    }
+}
+
+impl AsRef<[u8]> for Object {
+    fn as_ref(&self) -> &[u8] {
+        self.arrived.payload()
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({} {}, {} bytes)", self.key(), self.version(), self.arrived.length)
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
+        self.arrived.place = Place::Empty;
+        self.origin.connection.release(self.arrived.holding, mem::take(&mut self.arrived.body));
+    }
 }

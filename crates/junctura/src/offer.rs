@@ -1,4 +1,20 @@
-//! Handing an object over.
+//! Handing an object over: the attributes become a record, the payload goes inside the message or into a slot.
+
+use std::collections::VecDeque;
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, Result, Retention};
+use junctura_wire::Request;
+use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, INLINE, OfferHead};
+use junctura_wire::frame::BODY_BYTES_MAX;
+
+use crate::allocation::Allocation;
+use crate::connection::{Connection, Wait, unexpected};
+use crate::given::IntoGiven;
+use crate::mail::{SlotId, Talk};
+use crate::pool::Pool;
+use crate::state::{State, Stop};
+use crate::target::find_schema;
 
 /// How an object is offered, where it is not the default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,10 +26,197 @@ pub struct OfferOptions<'a> {
 }
 
 impl Pool {
-    /// Offers a copy of `payload`; returns when the object is visible.
-    pub fn offer<'a, V: IntoGiven<'a>>(&self, attributes: impl IntoIterator<Item = (&'a str, V)>, payload: &[u8]) -> Result<Version>;
-    pub fn offer_with<'a, V: IntoGiven<'a>>(&self, options: OfferOptions<'_>, attributes: impl IntoIterator<Item = (&'a str, V)>, payload: &[u8]) -> Result<Version>;
-    /// Offers many, pipelined
+    /// Offers a copy of `payload` and returns when the object is visible to all.
+    ///
+    /// Where the payload is made anew for each object, [`Pool::allocate`] saves the copy.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// let version = pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// assert_eq!(version.sequence, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the schema does not take, `AlreadyExists` where
+    /// the key is taken, `PoolFull` when there was no memory for it within the pool's offer timeout.
+    pub fn offer<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<Version> {
+        self.offer_with(OfferOptions::default(), attributes, payload)
+    }
+
+    /// As [`Pool::offer`], with options.
+    pub fn offer_with<'a, V: IntoGiven<'a>>(
+        &self,
+        options: OfferOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<Version> {
+        let connection = self.connection()?;
+        let mut record = Vec::new();
+        let terms = connection.terms(options)?;
+        connection.record(terms, attributes, &mut record)?;
+        if connection.goes_inline(payload.len()) {
+            return connection.offer_one(terms, &record, Content::Inline(payload));
+        }
+        let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
+        allocation.copy_from_slice(payload);
+        let ready = allocation.into_ready();
+        connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// Offers many objects, each as by [`Pool::offer`], without awaiting each; returns when all are visible.
+    ///
+    /// # Errors
+    /// That of the first offer that failed. Those before it are visible; later ones may be.
     pub fn offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Version>>
-    where V: IntoGiven<'a>, A: IntoIterator<Item = (&'a str, V)>, P: AsRef<[u8]>;
+    where
+        V: IntoGiven<'a>,
+        A: IntoIterator<Item = (&'a str, V)>,
+        P: AsRef<[u8]>,
+    {
+        let mut pipeline = self.pipeline(1024)?.collect();
+        for (attributes, payload) in objects {
+            pipeline.offer(attributes, payload.as_ref())?;
+        }
+        pipeline.flush()?;
+        Ok(pipeline.collected())
+    }
+}
+
+/// What an offer says besides attributes and payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    schema: u16,
+    releases: u32,
+    flags: u16,
+}
+
+/// An offer's payload, ready to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    Inline(&'a [u8]),
+    Slot { slot: SlotId, length: u64, checksum: u32 },
+}
+
+impl Content<'_> {
+    fn slot(&self) -> Option<SlotId> {
+        match self {
+            Content::Inline(_) => None,
+            Content::Slot { slot, .. } => Some(*slot),
+        }
+    }
+}
+
+impl Connection {
+    /// Reads the options.
+    pub(crate) fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
+        let schema = match options.schema {
+            None => self.greeting.default_schema,
+            Some(name) => find_schema(&self.greeting.schemas, name)?,
+        };
+        let (releases, flags) = match options.retention {
+            None => (0, DEFAULT_RETENTION),
+            Some(Retention::UntilWithdrawn) => (0, 0),
+            Some(Retention::Released(0)) => {
+                return Err(Error::new(Code::InvalidArgument, "retention", "released by 0 consumers: nobody could get it"));
+            }
+            Some(Retention::Released(releases)) => (releases, 0),
+        };
+        Ok(Terms { schema, releases, flags })
+    }
+
+    /// Writes the record of an offer's attributes into `record`.
+    pub(crate) fn record<'a, V: IntoGiven<'a>>(
+        &self,
+        terms: Terms,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
+        let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
+        self.schema(terms.schema).record(given, record)
+    }
+
+    /// Whether a payload of this size travels inside the message.
+    pub(crate) fn goes_inline(&self, bytes: usize) -> bool {
+        // Half of a message is left to the record.
+        bytes as u64 <= self.greeting.inline_bytes_max.min(BODY_BYTES_MAX as u64 / 2) || bytes == 0
+    }
+
+    /// Offers one object and waits until it is visible.
+    pub(crate) fn offer_one(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Version> {
+        let mut state = self.lock()?;
+        let number = state.mail.open(Talk::Offers)?;
+        if let Err(error) = self.append_offer(&mut state, number, terms, record, content) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        let mut acks = VecDeque::new();
+        let take = |state: &mut State| state.mail.get(number)?.take_acks(&mut acks).then_some(());
+        let (mut state, waited) = self.wait_keeping(state, Wait::letters(number), take);
+        if let Err(error) = waited {
+            self.abandon(state, number, Stop::Silently);
+            return Err(error);
+        }
+        state.mail.close(number);
+        drop(state);
+        let sequence = acks.pop_front().unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
+        Ok(Version { incarnation: self.greeting.incarnation, sequence })
+    }
+
+    /// Puts an offer into the outbox.
+    pub(crate) fn append_offer(
+        &self,
+        state: &mut State,
+        number: u64,
+        terms: Terms,
+        record: &[u8],
+        content: Content<'_>,
+    ) -> Result<()> {
+        let mut head = OfferHead {
+            schema: terms.schema.into(),
+            flags: terms.flags.into(),
+            releases: terms.releases.into(),
+            ..OfferHead::default()
+        };
+        head.record_length = (record.len() as u32).into();
+        let mut flags = terms.flags;
+        let inline = match content {
+            Content::Inline(payload) => {
+                flags |= INLINE;
+                head.length = (payload.len() as u64).into();
+                if self.greeting.checked {
+                    head.checksum = crc32c::crc32c(payload).into();
+                }
+                payload
+            }
+            Content::Slot { slot, length, checksum } => {
+                head.length = length.into();
+                head.segment = slot.segment.into();
+                head.slot = slot.slot.into();
+                head.checksum = checksum.into();
+                &[]
+            }
+        };
+        if self.greeting.checked {
+            flags |= CHECKSUM;
+        }
+        head.flags = flags.into();
+        let slot = content.slot();
+        if let Err(error) = state.append(number, &Request::Offer { head, record, inline }) {
+            // It stays with the client.
+            slot.into_iter().for_each(|slot| state.free_slot(slot));
+            return Err(error);
+        }
+        if let Some(mailbox) = state.mail.get(number) {
+            mailbox.sent(number, slot);
+        }
+        Ok(())
+    }
 }

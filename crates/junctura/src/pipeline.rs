@@ -1,25 +1,288 @@
-/// What became of the `number`th offer of a pipeline.
-pub struct Ack { pub number: u64, pub outcome: Result<Version> }
-/// Send. Without a callback the first failure is returned by a later offer or `flush`
-pub struct Pipeline {}
-impl Pool {
-    /// window 0 counts as 1
-    pub fn pipeline(&self, window: usize) -> Result<Pipeline>;
+//! Offers that are not awaited one by one.
+//!
+//! A pipeline sends offers and goes on, up to a window of offers that are not acknowledged. Offers gather for some
+//! microseconds, so that many go with one system call: before a producer turns to something else for longer, it calls
+//! [`Pipeline::push`] or [`Pipeline::flush`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use junctura_model::Result;
+use junctura_model::version::Version;
+
+use crate::allocation::Allocation;
+use crate::connection::{Connection, Guard, Wait};
+use crate::given::IntoGiven;
+use crate::mail::Talk;
+use crate::offer::{Content, OfferOptions, Terms};
+use crate::pool::Pool;
+use crate::state::Stop;
+
+/// What became of an offer.
+#[derive(Clone, Debug)]
+pub struct Ack {
+    /// Which offer of its pipeline it was, counted from 0.
+    pub number: u64,
+    /// The version under which it is visible, or why it is not.
+    pub outcome: Result<Version>,
 }
+
+/// Takes acknowledgements as they come.
+type OnAck = Box<dyn FnMut(Ack) + Send>;
+
+/// What is done with acknowledgements.
+enum Acks {
+    /// Only the first failure is kept, for the next call that can return it.
+    FirstFailure,
+    Call(OnAck),
+    /// Versions are kept until they are taken.
+    Collect(Vec<Version>),
+}
+
+/// Offers on their way. Dropping it sends what has gathered, without waiting.
+pub struct Pipeline {
+    connection: Arc<Connection>,
+    /// The conversation.
+    number: u64,
+    window: usize,
+    outstanding: usize,
+    sent: u64,
+    acknowledged: u64,
+    acks: Acks,
+    failure: Option<junctura_model::Error>,
+    record: Vec<u8>,
+    batch: VecDeque<Result<u64>>,
+}
+
+impl Pool {
+    /// Offers that are not awaited one by one: up to `window` (at least 1) may be unacknowledged.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// let mut pipeline = pool.pipeline(64)?;
+    /// for name in ["a", "b", "c"] {
+    ///     pipeline.offer([("dataset", "demo"), ("name", name)], b"bytes")?;
+    /// }
+    /// pipeline.flush()?; // all are visible
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
+        let connection = self.connection()?;
+        let number = connection.lock()?.mail.open(Talk::Offers)?;
+        Ok(Pipeline {
+            connection,
+            number,
+            window: window.max(1),
+            outstanding: 0,
+            sent: 0,
+            acknowledged: 0,
+            acks: Acks::FirstFailure,
+            failure: None,
+            record: Vec::new(),
+            batch: VecDeque::new(),
+        })
+    }
+}
+
 impl Pipeline {
-    /// `call` gets every acknowledgement, in the order of the offers, on the thread that uses the pipeline
-    pub fn on_ack(self, call: impl FnMut(Ack) + Send + 'static) -> Self;
-    /// number of the offer in this pipeline, from 0
-    pub fn offer<'a, V: IntoGiven<'a>>(&mut self, attributes: impl IntoIterator<Item = (&'a str, V)>, payload: &[u8]) -> Result<u64>;
-    pub fn offer_with<'a, V: IntoGiven<'a>>(&mut self, options: OfferOptions<'_>, attributes, payload: &[u8]) -> Result<u64>;
-    pub fn allocate(&mut self, bytes: usize) -> Result<Allocation>;
-    pub fn offer_allocation<'a, V: IntoGiven<'a>>(&mut self, allocation: Allocation, attributes) -> Result<u64>;
-    pub fn offer_allocation_with<'a, V: IntoGiven<'a>>(&mut self, options, allocation: Allocation, attributes) -> Result<u64>;
-    /// sends what is buffered, without waiting
-    pub fn push(&mut self) -> Result<()>;
-    /// waits until at most `most` offers are not acknowledged
-    pub fn wait_outstanding(&mut self, most: usize) -> Result<()>;
-    pub fn outstanding(&self) -> usize;
-    /// sends all and waits for all; Err = the first failure since the last flush
-    pub fn flush(&mut self) -> Result<()>;
+    /// Hands every acknowledgement to `call`, in the order of the offers, on the thread that uses the pipeline. Failures go
+    /// there too, and not to later calls.
+    #[must_use]
+    pub fn on_ack(mut self, call: impl FnMut(Ack) + Send + 'static) -> Self {
+        self.acks = Acks::Call(Box::new(call));
+        self
+    }
+
+    /// Keeps all versions.
+    pub(crate) fn collect(mut self) -> Self {
+        self.acks = Acks::Collect(Vec::new());
+        self
+    }
+
+    pub(crate) fn collected(mut self) -> Vec<Version> {
+        match &mut self.acks {
+            Acks::Collect(versions) => std::mem::take(versions),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Offers a copy of `payload`; returns its number among the offers of this pipeline. Waits only when the window is full.
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer`] that are found without the server, or the first failure of an earlier offer: this one was
+    /// not sent then.
+    pub fn offer<'a, V: IntoGiven<'a>>(
+        &mut self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<u64> {
+        self.offer_with(OfferOptions::default(), attributes, payload)
+    }
+
+    /// As [`Pipeline::offer`], with options.
+    pub fn offer_with<'a, V: IntoGiven<'a>>(
+        &mut self,
+        options: OfferOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<u64> {
+        if !self.connection.goes_inline(payload.len()) {
+            let mut allocation = self.allocate(payload.len())?;
+            allocation.copy_from_slice(payload);
+            return self.offer_allocation_with(options, allocation, attributes);
+        }
+        let terms = self.prepare(options, attributes)?;
+        self.send(terms, Content::Inline(payload))
+    }
+
+    /// Memory for a payload, as [`Pool::allocate`].
+    pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
+        Allocation::new(&self.connection, bytes, self.connection.offer_timeout)
+    }
+
+    /// Offers what was filled in place, as [`Pipeline::offer`]. The allocation may come from any handle of this pool.
+    ///
+    /// # Errors
+    /// Those of [`Pipeline::offer`]; `InvalidArgument` for an allocation of another pool.
+    pub fn offer_allocation<'a, V: IntoGiven<'a>>(
+        &mut self,
+        allocation: Allocation,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<u64> {
+        self.offer_allocation_with(OfferOptions::default(), allocation, attributes)
+    }
+
+    /// As [`Pipeline::offer_allocation`], with options.
+    pub fn offer_allocation_with<'a, V: IntoGiven<'a>>(
+        &mut self,
+        options: OfferOptions<'_>,
+        allocation: Allocation,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<u64> {
+        allocation.must_be_of(&self.connection)?;
+        let terms = self.prepare(options, attributes)?;
+        let ready = allocation.into_ready();
+        self.send(terms, ready.content())
+    }
+
+    /// Offers that are not acknowledged, as far as this pipeline has heard.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Sends what has gathered, without waiting for acknowledgements.
+    pub fn push(&mut self) -> Result<()> {
+        self.connection.flush()
+    }
+
+    /// Takes the acknowledgements that have come, without waiting.
+    ///
+    /// # Errors
+    /// The first failure that nobody was told of.
+    pub fn poll(&mut self) -> Result<()> {
+        let (mut state, looked) = self.connection.glance(self.connection.lock()?);
+        if let Some(mailbox) = state.mail.get(self.number) {
+            mailbox.take_acks(&mut self.batch);
+        }
+        drop(state);
+        self.note_acks();
+        looked?;
+        self.check()
+    }
+
+    /// Sends what has gathered and waits until at most `most` offers are unacknowledged.
+    ///
+    /// # Errors
+    /// The first failure that nobody was told of.
+    pub fn wait_until(&mut self, most: usize) -> Result<()> {
+        while self.outstanding > most {
+            let state = self.connection.lock()?;
+            let (state, waited) = await_acks(&self.connection, state, self.number, &mut self.batch);
+            drop(state);
+            self.note_acks();
+            waited?;
+        }
+        self.check()
+    }
+
+    /// Sends what has gathered and waits until every offer is acknowledged.
+    ///
+    /// # Errors
+    /// The first failure that nobody was told of; the others were carried out all the same.
+    pub fn flush(&mut self) -> Result<()> {
+        self.wait_until(0)
+    }
+
+    fn prepare<'a, V: IntoGiven<'a>>(
+        &mut self,
+        options: OfferOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Terms> {
+        let terms = self.connection.terms(options)?;
+        self.connection.record(terms, attributes, &mut self.record)?;
+        if self.outstanding >= self.window {
+            self.wait_until(self.window - 1)?;
+        }
+        Ok(terms)
+    }
+
+    fn send(&mut self, terms: Terms, content: Content<'_>) -> Result<u64> {
+        let mut state = self.connection.lock()?;
+        let request = state.mail.next(self.number);
+        self.connection.append_offer(&mut state, request, terms, &self.record, content)?;
+        self.outstanding += 1;
+        self.sent += 1;
+        self.connection.push_when_due(state)?;
+        Ok(self.sent - 1)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn note_acks(&mut self) {
+        let incarnation = self.connection.greeting.incarnation;
+        for ack in self.batch.drain(..) {
+            let outcome = ack.map(|sequence| Version { incarnation, sequence });
+            let number = self.acknowledged;
+            self.acknowledged += 1;
+            self.outstanding -= 1;
+            match (&mut self.acks, outcome) {
+                (Acks::Call(call), outcome) => call(Ack { number, outcome }),
+                (_, Err(error)) => _ = self.failure.get_or_insert(error),
+                (Acks::Collect(versions), Ok(version)) => versions.push(version),
+                (Acks::FirstFailure, Ok(_)) => {}
+            }
+        }
+    }
+}
+
+fn await_acks<'a>(
+    connection: &'a Connection,
+    state: Guard<'a>,
+    number: u64,
+    batch: &mut VecDeque<Result<u64>>,
+) -> (Guard<'a>, Result<()>) {
+    let (state, waited) = connection
+        .wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take_acks(batch).then_some(()));
+    (state, waited.map(|_| ()))
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pipeline({} sent, {} outstanding)", self.sent, self.outstanding)
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if let Ok(state) = self.connection.lock() {
+            self.connection.abandon(state, self.number, Stop::Silently);
+        }
+    }
 }

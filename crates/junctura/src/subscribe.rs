@@ -1,5 +1,220 @@
-pub enum EventKind { Offered, Withdrawn, Expired, Joined, Left, Superseded }  // name(), from_name(), ALL
-pub struct Peer { pub client: u32, pub name: String, pub host: String, pub pid: u32 }
-pub struct PoolEvent { pub kind: EventKind, pub object: Option<Described>, pub version: Option<Version>, pub length: u64, pub client: Option<Peer>, pub reason: String }
-pub struct Subscription {}  // Iterator<Item = Result<PoolEvent>>; next_event() -> Result<Option<PoolEvent>>, next_within(Duration), try_next()
-impl Pool { subscribe(&self, selector: &str, kinds: &[EventKind] /* empty: all */) -> Result<Subscription> }
+//! Hearing what happens in a pool, without payloads.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::{Subscribe, events};
+use junctura_wire::{Frame, Kind, Reply, Request};
+
+use crate::connection::{Connection, unexpected};
+use crate::described::Described;
+use crate::mail::Letter;
+use crate::pool::Pool;
+use crate::stream::Stream;
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// An object became visible.
+    Offered,
+    /// An object was withdrawn.
+    Withdrawn,
+    /// An object's retention ended.
+    Expired,
+    /// A client joined.
+    Joined,
+    /// A client left.
+    Left,
+    /// A version was superseded by a newer one.
+    Superseded,
+}
+
+impl EventKind {
+    /// All of them, in the order of their bits on the wire.
+    pub const ALL: [EventKind; 6] =
+        [Self::Offered, Self::Withdrawn, Self::Expired, Self::Joined, Self::Left, Self::Superseded];
+
+    /// Its name, the same in every language.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        events::NAMES[self as usize]
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    fn from_bit(bit: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.bit() == bit)
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A client of the pool, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The number that the server gave it.
+    pub client: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub struct PoolEvent {
+    /// What.
+    pub kind: EventKind,
+    /// The object it happened to, and its version.
+    pub object: Option<(Described, Version)>,
+    /// Bytes of the object's payload.
+    pub bytes: u64,
+    /// The client that joined or left, or that offered the object.
+    pub client: Option<Peer>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A subscription; dropping it ends it. As an iterator it waits for the next event.
+#[derive(Debug)]
+pub struct Subscription {
+    connection: Arc<Connection>,
+    stream: Stream,
+}
+
+impl Pool {
+    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients come
+    /// whatever the selector says.
+    ///
+    /// ```
+    /// # use junctura::{EventKind, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// let mut events = pool.subscribe("dataset=demo", &[EventKind::Offered])?;
+    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// let event = events.next_event()?.expect("it has not ended");
+    /// assert_eq!((event.kind, event.bytes), (EventKind::Offered, 5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`, pointing at the character.
+    pub fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
+        let connection = self.connection()?;
+        let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
+        let events = if kinds.is_empty() { events::ALL } else { bits };
+        let request = Request::Subscribe(Subscribe { selector: selector.into(), events });
+        let (stream, _) = Stream::begin(&connection, &request)?;
+        Ok(Subscription { connection, stream })
+    }
+}
+
+impl Subscription {
+    /// The next event; waits for it. `None`: the subscription has ended.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when events came faster than they were read, and some were lost: it has ended then.
+    pub fn next_event(&mut self) -> Result<Option<PoolEvent>> {
+        self.next_until(None)
+    }
+
+    /// The next event.
+    ///
+    /// # Errors
+    /// Also `Timeout` when none came in time.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<PoolEvent>> {
+        self.next_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The next event, if one has come.
+    pub fn try_next(&mut self) -> Result<Option<PoolEvent>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(letter) => self.event(letter),
+            None => Ok(None),
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(mut self) -> Result<()> {
+        self.stream.stop()
+    }
+
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<PoolEvent>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.next(deadline)? {
+            Some(letter) => self.event(letter),
+            None => Err(Error::new(Code::Timeout, "subscription", "nothing happened in time")),
+        }
+    }
+
+    fn event(&self, letter: Letter) -> Result<Option<PoolEvent>> {
+        match letter {
+            Letter::Event(body) => PoolEvent::read(&self.connection, &body).map(Some),
+            Letter::Ended(error) if error.code() == Code::Closed => Ok(None),
+            Letter::Ended(error) | Letter::Failed(error) => Err(error),
+            _ => Err(unexpected("in a subscription")),
+        }
+    }
+}
+
+impl Iterator for Subscription {
+    type Item = Result<PoolEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_event().transpose()
+    }
+}
+
+impl PoolEvent {
+    fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
+        let frame = Frame { kind: Kind::Event as u8, descriptors: 0, request: 0, body };
+        let Reply::Event(happened) = Reply::decode(&frame)? else {
+            return Err(unexpected("no event"));
+        };
+        let kind = EventKind::from_bit(happened.event).ok_or_else(|| unexpected("an unknown kind of event"))?;
+        let object = match happened.object {
+            None => None,
+            Some(name) => {
+                let schema = connection.known_schema(name.schema)?;
+                Some((Described::new(schema, &name.record), connection.version(name.sequence)))
+            }
+        };
+        let client = happened.client.map(|peer| Peer {
+            client: peer.client,
+            name: peer.name.into_owned(),
+            host: peer.host.into_owned(),
+            pid: peer.pid,
+        });
+        Ok(Self {
+            kind,
+            object,
+            bytes: happened.length,
+            client,
+            reason: happened.reason.into_owned(),
+        })
+    }
+}

@@ -56,11 +56,14 @@ impl<'a> Target<'a> {
     }
 
     /// As the server is asked.
-    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>]) -> Result<body::Target<'_>> {
+    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>], default: u16) -> Result<body::Target<'_>> {
         match &self.what {
             What::Selector(text) => Ok(body::Target::selector(text)),
             What::Attributes(attributes) => {
-                let schema = find_schema(schemas, self.schema.as_deref())?;
+                let schema = match self.schema.as_deref() {
+                    None => default,
+                    Some(name) => find_schema(schemas, name)?,
+                };
                 let mut record = Vec::new();
                 schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record)?;
                 Ok(key_target(schema, &schemas[usize::from(schema)], record))
@@ -72,7 +75,7 @@ impl<'a> Target<'a> {
     /// A key's text does not say its schema: the first one that can read it is meant.
     fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::Target<'static>> {
         if let Some(name) = self.schema.as_deref() {
-            let number = find_schema(schemas, Some(name))?;
+            let number = find_schema(schemas, name)?;
             let schema = &schemas[usize::from(number)];
             return Ok(key_target(number, schema, schema.parse_key(text)?.into_bytes()));
         }
@@ -93,9 +96,8 @@ fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target
     body::Target::Key { schema: number, record: Cow::Owned(record) }
 }
 
-/// The number of the schema of this name; without a name, the pool's default.
-pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: Option<&str>) -> Result<u16> {
-    let Some(name) = name else { return Ok(0) };
+/// The number of the schema of this name.
+pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
     let found = schemas.iter().position(|schema| schema.name() == name);
     found.map(|number| number as u16).ok_or_else(|| {
         let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();

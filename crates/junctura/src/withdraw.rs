@@ -1,6 +1,71 @@
-#[derive(Default)] pub struct WithdrawOptions { pub timeout: Option<Duration> /* None: for ever */, pub force: bool }
+//! Taking objects out of the pool.
+
+use std::time::Duration;
+
+use junctura_model::Result;
+use junctura_wire::Request;
+use junctura_wire::body::{Target as Wanted, Withdraw};
+
+use crate::connection::unexpected;
+use crate::mail::Letter;
+use crate::pool::Pool;
+use crate::target::Target;
+
+/// How to withdraw.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WithdrawOptions {
+    /// How long to wait for requirements that are owed the object; `None`: for ever.
+    pub timeout: Option<Duration>,
+    /// Do not wait: who is owed it gets a gap.
+    pub force: bool,
+}
+
 impl Pool {
-    /// how many versions
-    pub fn withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<u64>;
-    pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64>;
+    /// Withdraws the object with this key; returns how many versions of it went. Waits until every requirement that is owed
+    /// it has released it.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool, Target, WithdrawOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("record").open()?;
+    /// let key = [("dataset", "demo"), ("name", "first")];
+    /// pool.offer(key, b"bytes")?;
+    /// assert_eq!(pool.withdraw(Target::key(key), WithdrawOptions::default())?, 1);
+    /// assert_eq!(pool.demand(Target::key(key), None).unwrap_err().code(), Code::Gone);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there; `Timeout`, naming who still waits: the object stays offered.
+    pub fn withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<u64> {
+        let connection = self.connection()?;
+        let key = key.into();
+        let target = connection.resolve(&key)?;
+        connection.count(&Request::Withdraw(options.of(target)))
+    }
+
+    /// Withdraws every object that matches a selector; returns how many went.
+    ///
+    /// # Errors
+    /// `InvalidSelector`; `Timeout`, naming who still waits.
+    pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
+        self.connection()?.count(&Request::Retire(options.of(Wanted::selector(selector))))
+    }
+}
+
+impl WithdrawOptions {
+    fn of(self, target: Wanted<'_>) -> Withdraw<'_> {
+        let timeout_ms = self.timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
+        Withdraw { target, timeout_ms, force: self.force }
+    }
+}
+
+impl crate::connection::Connection {
+    fn count(&self, request: &Request<'_>) -> Result<u64> {
+        match self.call(request)? {
+            Letter::Done(count) => Ok(count),
+            _ => Err(unexpected("no count")),
+        }
+    }
 }

@@ -1,0 +1,137 @@
+//! Sorts what the server says into the mailboxes of those who asked.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::Inbox;
+use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, SegmentHead};
+use junctura_wire::{Frame, Reply};
+
+use crate::connection::Connection;
+use crate::mail::{Letter, SlotId};
+use crate::object::{Arrived, Place};
+use crate::state::State;
+
+impl Connection {
+    /// Sorts all whole frames of the inbox.
+    ///
+    /// # Errors
+    /// The server broke the protocol: the connection cannot go on.
+    pub(crate) fn dispatch(&self, state: &mut State, inbox: &mut Inbox) -> Result<()> {
+        while let Some((frame, fd)) = inbox.next_frame()? {
+            self.sort(state, &frame, fd)?;
+        }
+        Ok(())
+    }
+
+    fn sort(&self, state: &mut State, frame: &Frame<'_>, fd: Option<OwnedFd>) -> Result<()> {
+        let request = frame.request;
+        let letter = match Reply::decode(frame) {
+            Ok(Reply::Offered(sequence)) => {
+                state.mail.acknowledge(request, Ok(sequence));
+                return Ok(());
+            }
+            Ok(Reply::Delivered { head, .. }) => {
+                Letter::Delivered(self.arrived(state, &head, &frame.body[size_of::<DeliveredHead>()..])?)
+            }
+            Ok(Reply::Freed(slots)) => {
+                for slot in slots {
+                    state.free_slot(SlotId { segment: slot.segment.get(), slot: slot.slot.get() });
+                }
+                return Ok(());
+            }
+            Ok(Reply::Failed(failure)) => {
+                let error = Error::from(failure);
+                if state.mail.takes_offers(request) {
+                    if let Some(slot) = state.mail.acknowledge(request, Err(error)) {
+                        state.free_slot(slot);
+                    }
+                    return Ok(());
+                }
+                if state.mail.get(request).is_none() {
+                    state.remark = Some(error);
+                    return Ok(());
+                }
+                Letter::Failed(error)
+            }
+            Ok(Reply::Segment(head)) => return self.segment(state, request, &head, fd),
+            Ok(Reply::Recall(segment)) => return state.return_segment(segment),
+            Ok(Reply::Dropped(segment)) => {
+                state.segments.dropped(segment);
+                return Ok(());
+            }
+            Ok(Reply::Live) => Letter::Live,
+            Ok(Reply::Gap(_)) => Letter::Gap(frame.body.to_vec()),
+            Ok(Reply::Event(_)) => Letter::Event(frame.body.to_vec()),
+            Ok(Reply::Listed(page)) => Letter::Page { last: page.last, entries: page.entries.to_vec() },
+            Ok(Reply::Done(count)) => Letter::Done(count),
+            Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
+            Ok(Reply::Began(sequence)) => Letter::Began(sequence),
+            Ok(Reply::Ended(failure)) => Letter::Ended(failure.into()),
+            Ok(Reply::Welcome(_)) => return Err(Error::new(Code::Protocol, "Welcome frame", "it came twice")),
+            // A newer server may say more than we understand.
+            Err(error) if error.code() == Code::Unsupported => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let is_delivery = matches!(letter, Letter::Delivered(_));
+        match state.mail.deliver(request, letter) {
+            Some(unwanted) => _ = state.discard([unwanted]),
+            None if is_delivery => _ = self.unread.fetch_add(1, Ordering::Relaxed),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A delivered object; `rest` is its record and, if it travelled inside the message, its payload.
+    fn arrived(&self, state: &mut State, head: &DeliveredHead, rest: &[u8]) -> Result<Arrived> {
+        let schema = head.schema.get();
+        if usize::from(schema) >= self.greeting.schemas.len() {
+            return Err(Error::new(Code::Protocol, format!("schema {schema}"), "an object has it, but the pool does not"));
+        }
+        let place = if head.flags.get() & INLINE != 0 {
+            Place::Inline
+        } else if head.length.get() == 0 {
+            Place::Empty
+        } else {
+            let (mapping, offset) = state.segments.find(head.segment.get(), head.slot.get(), head.length.get())?;
+            Place::Mapped { mapping, offset }
+        };
+        let mut body = state.spare();
+        body.extend_from_slice(rest);
+        Ok(Arrived {
+            holding: Holding { holding: head.holding, sequence: head.sequence, ..Holding::default() },
+            schema,
+            flags: head.flags.get(),
+            record_length: head.record_length.get(),
+            checksum: head.checksum.get(),
+            producer: head.producer.get(),
+            length: head.length.get(),
+            place,
+            body,
+        })
+    }
+
+    fn segment(&self, state: &mut State, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
+        let Some(fd) = fd else {
+            return Err(Error::new(Code::Protocol, "Segment frame", "it came without its descriptor"));
+        };
+        let added = state.segments.add(head, fd);
+        if head.writable.get() == 0 {
+            return added;
+        }
+        let letter = match added {
+            Ok(()) => {
+                state.freed = true;
+                Letter::Leased
+            }
+            Err(error) => {
+                let number = state.mail.next(0);
+                state.append(number, &junctura_wire::Request::Return(head.segment.get()))?;
+                Letter::Failed(error)
+            }
+        };
+        let _unwanted = state.mail.deliver(request, letter);
+        Ok(())
+    }
+}

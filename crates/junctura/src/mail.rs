@@ -1,0 +1,259 @@
+//! Which answer belongs to whom: a mailbox for every conversation with the server.
+//!
+//! A request number is `counter << 20 | mailbox`. The counter rises with every request of the connection, so numbers rise
+//! and are never used twice; the mailbox is found without a search. A mailbox is used again for later conversations: what
+//! still comes for an earlier one is known by its smaller counter.
+//!
+//! ```text
+//!  vacant --open--> open --close--> vacant             whoever asked has taken the answer
+//!                    |  abandon
+//!                    v
+//!                 draining ----last answer----> vacant  nobody takes it any more; what comes is given back
+//! ```
+
+use std::collections::VecDeque;
+use std::mem;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::object::Arrived;
+
+const BOX_BITS: u32 = 20;
+const BOXES_MAX: usize = 1 << BOX_BITS;
+
+/// What a server says in one conversation, apart from acknowledgements of offers.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    Delivered(Arrived),
+    Live,
+    /// The frame's body.
+    Gap(Vec<u8>),
+    Page { last: bool, entries: Vec<u8> },
+    /// The frame's body.
+    Event(Vec<u8>),
+    Done(u64),
+    Stats(String),
+    Began(u64),
+    Leased,
+    Ended(Error),
+    Failed(Error),
+}
+
+impl Letter {
+    /// Whether nothing follows it in a conversation of this kind.
+    fn is_last(&self, kind: Talk) -> bool {
+        match self {
+            Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => true,
+            _ => kind == Talk::Once,
+        }
+    }
+}
+
+/// The kinds of conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// One request, one answer.
+    Once,
+    /// Answers go on until one side ends it.
+    Stream,
+    /// Any number of offers, each acknowledged.
+    Offers,
+}
+
+/// A slot of a segment that this client leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotId {
+    pub(crate) segment: u32,
+    pub(crate) slot: u32,
+}
+
+/// An offer that is not acknowledged.
+#[derive(Debug)]
+struct Sent {
+    request: u64,
+    slot: Option<SlotId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Vacant,
+    Open,
+    Draining,
+}
+
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    state: State,
+    talk: Talk,
+    /// The number with which the conversation began.
+    first: u64,
+    letters: VecDeque<Letter>,
+    sent: VecDeque<Sent>,
+    acks: VecDeque<Result<u64>>,
+    /// The conversation that is over once this one is.
+    stops: Option<u64>,
+}
+
+impl Mailbox {
+    /// The next letter.
+    pub(crate) fn take(&mut self) -> Option<Letter> {
+        self.letters.pop_front()
+    }
+
+    /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.
+    pub(crate) fn take_all(&mut self, batch: &mut VecDeque<Letter>) -> bool {
+        mem::swap(&mut self.letters, batch);
+        !batch.is_empty()
+    }
+
+    /// All acknowledgements that are there, in exchange for `batch`, which is empty; whether there are any.
+    pub(crate) fn take_acks(&mut self, batch: &mut VecDeque<Result<u64>>) -> bool {
+        mem::swap(&mut self.acks, batch);
+        !batch.is_empty()
+    }
+
+    /// Remembers an offer until it is acknowledged.
+    pub(crate) fn sent(&mut self, request: u64, slot: Option<SlotId>) {
+        self.sent.push_back(Sent { request, slot });
+    }
+
+    fn has_mail(&self) -> bool {
+        !self.letters.is_empty() || !self.acks.is_empty()
+    }
+}
+
+/// All mailboxes of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    boxes: Vec<Mailbox>,
+    vacant: Vec<usize>,
+    counter: u64,
+}
+
+impl Mail {
+    /// Begins a conversation; its number is that of its first request.
+    pub(crate) fn open(&mut self, talk: Talk) -> Result<u64> {
+        let index = match self.vacant.pop() {
+            Some(index) => index,
+            None => self.build()?,
+        };
+        let number = self.next(index as u64);
+        let mailbox = &mut self.boxes[index];
+        mailbox.state = State::Open;
+        mailbox.talk = talk;
+        mailbox.first = number;
+        mailbox.stops = None;
+        Ok(number)
+    }
+
+    fn build(&mut self) -> Result<usize> {
+        if self.boxes.len() == BOXES_MAX {
+            let cause = format!("{BOXES_MAX} are waiting for answers on this connection");
+            return Err(Error::new(Code::LimitExceeded, "requests", cause));
+        }
+        self.boxes.push(Mailbox {
+            state: State::Vacant,
+            talk: Talk::Once,
+            first: 0,
+            letters: VecDeque::new(),
+            sent: VecDeque::new(),
+            acks: VecDeque::new(),
+            stops: None,
+        });
+        Ok(self.boxes.len() - 1)
+    }
+
+    /// The number of another request in a conversation (of 0: of one that has no answer).
+    pub(crate) fn next(&mut self, conversation: u64) -> u64 {
+        self.counter += 1;
+        self.counter << BOX_BITS | index(conversation) as u64
+    }
+
+    /// The mailbox that an answer to `request` belongs to.
+    pub(crate) fn get(&mut self, request: u64) -> Option<&mut Mailbox> {
+        let mailbox = self.boxes.get_mut(index(request));
+        mailbox.filter(|mailbox| mailbox.state != State::Vacant && request >= mailbox.first)
+    }
+
+    /// Whether something lies in the mailbox.
+    pub(crate) fn has_mail(&self, request: u64) -> bool {
+        self.boxes.get(index(request)).is_some_and(Mailbox::has_mail)
+    }
+
+    /// Puts a letter where it belongs; gives it back when nobody waits for it.
+    pub(crate) fn deliver(&mut self, request: u64, letter: Letter) -> Option<Letter> {
+        let Some(mailbox) = self.get(request) else { return Some(letter) };
+        if mailbox.state == State::Open {
+            mailbox.letters.push_back(letter);
+            return None;
+        }
+        if letter.is_last(mailbox.talk) {
+            self.close(request);
+        }
+        Some(letter)
+    }
+
+    /// The server has answered an offer: the slot that is the client's again, if there is one.
+    pub(crate) fn acknowledge(&mut self, request: u64, outcome: Result<u64>) -> Option<SlotId> {
+        let mailbox = self.get(request)?;
+        // The server answers offers in their order, so the first one is nearly always meant.
+        let at = mailbox.sent.iter().position(|sent| sent.request == request)?;
+        let slot = mailbox.sent.remove(at)?.slot.filter(|_| outcome.is_err());
+        if mailbox.state == State::Open {
+            mailbox.acks.push_back(outcome);
+        } else if mailbox.sent.is_empty() {
+            self.close(request);
+        }
+        slot
+    }
+
+    /// Whether answers to `request` are acknowledgements of offers.
+    pub(crate) fn takes_offers(&mut self, request: u64) -> bool {
+        self.get(request).is_some_and(|mailbox| mailbox.talk == Talk::Offers)
+    }
+
+    /// The conversation is over, on both sides.
+    pub(crate) fn close(&mut self, request: u64) {
+        let Some(mailbox) = self.get(request) else { return };
+        mailbox.state = State::Vacant;
+        mailbox.letters.clear();
+        mailbox.acks.clear();
+        mailbox.sent.clear();
+        let stops = mailbox.stops.take();
+        self.vacant.push(index(request));
+        if let Some(stopped) = stops {
+            self.close(stopped);
+        }
+    }
+
+    /// Nobody waits here any more. Returns the letters that are there, since what they hold must be given back, and whether
+    /// the server has more to say.
+    pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<Letter>, bool) {
+        let Some(mailbox) = self.get(request) else { return (VecDeque::new(), false) };
+        mailbox.state = State::Draining;
+        mailbox.acks.clear();
+        let letters = mem::take(&mut mailbox.letters);
+        let talk = mailbox.talk;
+        let over = match talk {
+            Talk::Offers => mailbox.sent.is_empty(),
+            Talk::Once | Talk::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
+        };
+        if over {
+            self.close(request);
+        }
+        (letters, !over)
+    }
+
+    /// Begins the conversation that ends `stopped`: when it is over, both are.
+    pub(crate) fn open_stop(&mut self, stopped: u64) -> Result<u64> {
+        let number = self.open(Talk::Once)?;
+        if let Some(mailbox) = self.get(number) {
+            mailbox.stops = Some(stopped);
+        }
+        Ok(number)
+    }
+}
+
+fn index(request: u64) -> usize {
+    (request & (BOXES_MAX as u64 - 1)) as usize
+}

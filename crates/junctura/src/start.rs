@@ -1,0 +1,141 @@
+//! Starts a server for those who ask for a pool that nobody serves yet.
+//!
+//! The server is the `junctura` program, a process of its own that outlives this one and ends itself when idle. Of several
+//! processes that find no server, one starts it: they queue on a lock beside the socket, and whoever gets the lock looks
+//! again before it starts anything. The program says on its standard output that it listens; nobody guesses or sleeps.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::Address;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::retry_on_intr;
+
+use crate::builder::{ServerSettings, Source};
+
+/// The variable that names the program.
+const PROGRAM_VARIABLE: &str = "JUNCTURA_PROGRAM";
+/// A server that ends itself just now makes the next one fail to start; it does not happen again and again.
+const ATTEMPTS: usize = 3;
+
+/// Starts a server unless another process has, and calls `connect`.
+///
+/// # Errors
+/// `Unavailable` when no program is found or it did not start; what `connect` says.
+pub(crate) fn start<T>(
+    address: &Address,
+    settings: &ServerSettings,
+    connect: impl Fn() -> Result<T>,
+) -> Result<T> {
+    let _turn = take_turn(address)?;
+    for _ in 1..ATTEMPTS {
+        match connect() {
+            Err(error) if error.code() == Code::Unavailable => run(address, settings)?,
+            other => return other,
+        }
+    }
+    connect()
+}
+
+/// Waits until no other process is about to start this server. The lock ends with the file.
+fn take_turn(address: &Address) -> Result<File> {
+    let Some(socket) = address.path() else {
+        let cause = "a server for an abstract name is not started by its clients: there is no place for a lock";
+        return Err(Error::new(Code::Unsupported, address.to_string(), cause));
+    };
+    let io = |error: std::io::Error| Error::new(Code::Io, socket.display().to_string(), error.to_string());
+    if let (Address::Named(_), Some(directory)) = (address, socket.parent())
+        && !directory.exists()
+    {
+        // Somebody else may make it meanwhile. Whether it is safe is looked at by the server.
+        let _ = DirBuilder::new().mode(0o700).create(directory);
+    }
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(socket.with_extension("start"))
+        .map_err(io)?;
+    retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive)).map_err(|errno| io(errno.into()))?;
+    Ok(lock)
+}
+
+/// Runs the program and waits until it listens, or has given up.
+fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
+    let program = program();
+    let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
+    let mut server = Command::new(&program)
+        .args(arguments(address, settings)?)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| {
+            failed(format!("no server runs there, and {} could not be started: {error}", program.display()))
+        })?;
+    let mut line = String::new();
+    if let Some(stdout) = server.stdout.take() {
+        // It prints one line when it listens; the end without a line means that it does not.
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    if !line.is_empty() {
+        return Ok(());
+    }
+    match server.wait() {
+        // Another server was quicker: that is as good.
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(format!(
+            "{} did not start a server ({status}); to see why: junctura serve {address}",
+            program.display()
+        ))),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>> {
+    let mut arguments = vec!["serve".to_owned(), address.to_string(), "--end-when-idle".to_owned(), "--announce".to_owned()];
+    let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    if let Some(bytes) = settings.budget_bytes {
+        add("--budget", bytes.to_string());
+    }
+    if let Some(bytes) = settings.inline_bytes_max {
+        add("--inline-max", bytes.to_string());
+    }
+    for schema in &settings.schemas {
+        match schema {
+            Source::Builtin(name) => add("--schema", name.clone()),
+            Source::File(path) => add("--schema", absolute(path)?),
+            Source::Text(_) => {
+                let cause = "a server can only be started with schemas that are built in or files";
+                return Err(Error::new(Code::Unsupported, address.to_string(), cause));
+            }
+        }
+    }
+    if settings.checked {
+        arguments.push("--checked".to_owned());
+    }
+    Ok(arguments)
+}
+
+fn absolute(path: &Path) -> Result<String> {
+    let path = std::path::absolute(path);
+    path.map(|path| path.to_string_lossy().into_owned())
+        .map_err(|error| Error::new(Code::Io, "schema file", error.to_string()))
+}
+
+/// The program: as the variable says, else beside this one, else on the path.
+fn program() -> PathBuf {
+    if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
+        return program.into();
+    }
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("junctura"));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| "junctura".into())
+}

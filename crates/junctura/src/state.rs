@@ -1,0 +1,257 @@
+//! What the threads that share a connection share, under its one lock: what is to go, whose answers are awaited, which
+//! segments are mapped. Everything here is short: bytes are appended and letters are sorted, nothing waits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Carrier, Outbox, Sent, UnixCarrier};
+use junctura_wire::Request;
+use junctura_wire::fixed::Holding;
+
+use crate::mail::{Letter, Mail, SlotId};
+use crate::object::Arrived;
+use crate::segments::Segments;
+
+/// Releases that are sent at the latest when there are this many.
+const RELEASES_MAX: usize = 64;
+/// Buffers of delivered objects that are kept for the next ones.
+const SPARES_MAX: usize = 1024;
+/// A leased segment in which nothing lay for so long may go.
+const SURPLUS_AGE: Duration = Duration::from_secs(1);
+/// A buffer larger than this is not kept.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+/// A thread that waits while another one reads.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    /// The conversation it waits for.
+    pub(crate) request: u64,
+    /// It also waits for slots.
+    pub(crate) for_slots: bool,
+    pub(crate) bell: Arc<Condvar>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The process that the connection belongs to.
+    pid: u32,
+    carrier: UnixCarrier,
+    outbox: Outbox,
+    pub(crate) mail: Mail,
+    pub(crate) segments: Segments,
+    releases: Vec<Holding>,
+    spares: Vec<Vec<u8>>,
+    /// A thread is reading the socket.
+    pub(crate) led: bool,
+    pub(crate) sleepers: Vec<Sleeper>,
+    /// Slots came free since sleepers were last woken.
+    pub(crate) freed: bool,
+    /// Why nothing works any more.
+    pub(crate) ended: Option<Error>,
+    /// What the server last complained about without naming a request.
+    pub(crate) remark: Option<Error>,
+    pub(crate) sent_at: Instant,
+    surplus_at: Instant,
+}
+
+impl State {
+    pub(crate) fn new(carrier: UnixCarrier, segments: Segments) -> Self {
+        let now = Instant::now();
+        Self {
+            pid: std::process::id(),
+            carrier,
+            outbox: Outbox::new(),
+            mail: Mail::default(),
+            segments,
+            releases: Vec::new(),
+            spares: Vec::new(),
+            led: false,
+            sleepers: Vec::new(),
+            freed: false,
+            ended: None,
+            remark: None,
+            sent_at: now,
+            surplus_at: now,
+        }
+    }
+
+    /// Whether the connection still works.
+    pub(crate) fn alive(&self) -> Result<()> {
+        match &self.ended {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// What a forked child inherited is its parent's: it says nothing and reads nothing here.
+    pub(crate) fn stay_in_process(&mut self) -> Result<()> {
+        if self.pid != std::process::id() {
+            self.end(forked());
+        }
+        self.alive()
+    }
+
+    /// Bytes that are to go.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Appends a request; it goes with the next [`State::send`].
+    pub(crate) fn append(&mut self, number: u64, request: &Request<'_>) -> Result<()> {
+        self.alive()?;
+        self.outbox.push(|out| request.encode(number, out))
+    }
+
+    /// Notes that an object is given back; the notes go together.
+    pub(crate) fn release(&mut self, holding: Holding, body: Vec<u8>) {
+        self.recycle(body);
+        self.releases.push(holding);
+    }
+
+    /// Whether enough releases have gathered.
+    pub(crate) fn is_release_due(&self) -> bool {
+        self.releases.len() >= RELEASES_MAX
+    }
+
+    /// Gives back what letters hold that nobody will read.
+    pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = Letter>) -> usize {
+        let mut delivered = 0;
+        for letter in letters {
+            if let Letter::Delivered(Arrived { holding, body, .. }) = letter {
+                self.release(holding, body);
+                delivered += 1;
+            }
+        }
+        delivered
+    }
+
+    /// An empty buffer for a delivered object.
+    pub(crate) fn spare(&mut self) -> Vec<u8> {
+        self.spares.pop().unwrap_or_default()
+    }
+
+    fn recycle(&mut self, mut body: Vec<u8>) {
+        if self.spares.len() < SPARES_MAX && body.capacity() <= SPARE_BYTES_MAX {
+            body.clear();
+            self.spares.push(body);
+        }
+    }
+
+    /// Sends what is to go, releases included, as far as the socket takes it; false: the rest has to wait.
+    pub(crate) fn send(&mut self) -> Result<bool> {
+        self.alive()?;
+        if self.releases.is_empty() && self.outbox.is_empty() {
+            return Ok(true);
+        }
+        self.stay_in_process()?;
+        if !self.releases.is_empty() {
+            let number = self.mail.next(0);
+            let releases = &self.releases;
+            self.outbox.push(|out| Request::Release(releases).encode(number, out))?;
+            self.releases.clear();
+        }
+        self.sent_at = Instant::now();
+        match self.carrier.send(&mut self.outbox) {
+            Ok(sent) => Ok(sent == Sent::All),
+            // What the server said before it went can still be read, and says more.
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// A slot is the client's again.
+    pub(crate) fn free_slot(&mut self, slot: SlotId) {
+        self.segments.free(slot);
+        self.freed = true;
+    }
+
+    /// Returns leased segments that have been idle, now and then.
+    pub(crate) fn return_surplus(&mut self) -> Result<()> {
+        if !self.segments.is_producing() || self.surplus_at.elapsed() < SURPLUS_AGE {
+            return Ok(());
+        }
+        self.surplus_at = Instant::now();
+        for segment in self.segments.surplus() {
+            self.return_segment(segment)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a leased segment, unless something lies in it.
+    pub(crate) fn return_segment(&mut self, segment: u32) -> Result<()> {
+        if !self.segments.give_up(segment) {
+            return Ok(());
+        }
+        let number = self.mail.next(0);
+        self.append(number, &Request::Return(segment))
+    }
+
+    /// Ends a conversation for which nobody waits any more: what came is given back, and `stop` tells the server, unless
+    /// it has said its last word. Returns how many deliveries were given back.
+    pub(crate) fn abandon(&mut self, request: u64, stop: Stop) -> Result<usize> {
+        let (letters, goes_on) = self.mail.abandon(request);
+        let delivered = self.discard(letters);
+        if goes_on && self.ended.is_none() {
+            match stop {
+                Stop::Silently => {}
+                Stop::Cancel => {
+                    let number = self.mail.next(0);
+                    self.append(number, &Request::Cancel(request))?;
+                }
+                Stop::Stop => {
+                    let number = self.mail.open_stop(request)?;
+                    self.append(number, &Request::Stop(request))?;
+                    self.mail.abandon(number);
+                }
+            }
+        }
+        Ok(delivered)
+    }
+
+    /// The connection is over: everybody who waits learns why.
+    pub(crate) fn end(&mut self, error: Error) {
+        self.ended.get_or_insert(error);
+        self.wake_all();
+    }
+
+    pub(crate) fn wake_all(&self) {
+        for sleeper in &self.sleepers {
+            sleeper.bell.notify_one();
+        }
+    }
+
+    /// Wakes those for whom something has come.
+    pub(crate) fn wake_concerned(&mut self) {
+        if self.sleepers.is_empty() {
+            return;
+        }
+        for sleeper in &self.sleepers {
+            if self.mail.has_mail(sleeper.request) || self.freed && sleeper.for_slots {
+                sleeper.bell.notify_one();
+            }
+        }
+        self.freed = false;
+    }
+
+    /// Batches of letters, for those who want to read many under one lock.
+    pub(crate) fn take_letters(&mut self, request: u64, batch: &mut VecDeque<Letter>) -> bool {
+        self.mail.get(request).is_some_and(|mailbox| mailbox.take_all(batch))
+    }
+}
+
+/// Why a child must not use what it inherited.
+pub(crate) fn forked() -> Error {
+    Error::new(Code::Closed, "connection", "it belongs to the process that this one was forked from")
+}
+
+/// How the server learns that nobody listens any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its one answer is awaited in silence.
+    Silently,
+    /// The request is given up.
+    Cancel,
+    /// The follow, list, subscription or requirement ends.
+    Stop,
+}
