@@ -1,1 +1,49 @@
 //! GRIB message boundaries and header keys, without decoding values.
+//!
+//! A producer's file must become objects with attributes before anything can match them, thousands a second and on
+//! machines that have no C library. So this crate does two things. [`Messages`] splits bytes into GRIB1 and GRIB2
+//! messages, checking lengths, sections and the end mark. [`Message::keys`] reads from one message's header what
+//! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys.
+//!
+//! What a header means is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
+//! `tools/make_tables.py`, and a small interpreter reads them. `docs/formats/grib.md` says what is read from where and
+//! lists each difference from ecCodes that is known.
+//!
+//! Promised: no bytes make it panic or loop; every read is inside the message; an error names message and byte.
+//! Refused: decoding values, writing, editions other than 1 and 2, guessing at a damaged header.
+//!
+//! ```
+//! # fn main() -> Result<(), junctura_grib::GribError> {
+//! let file: &[u8] = b"";
+//! for message in junctura_grib::Messages::new(file) {
+//!     let keys = message?.keys()?;
+//!     for (name, value) in keys.attributes() {
+//!         println!("{name}={value}");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod calc;
+mod edition1;
+mod edition2;
+mod error;
+mod eval;
+mod grid;
+mod head;
+mod keys;
+mod messages;
+mod octets;
+mod run;
+mod sections;
+mod tables;
+mod value;
+
+pub use error::{Fault, GribError};
+pub use keys::Keys;
+pub use messages::{Message, Messages};
+pub use value::{Text, Value};
+
+/// Version of ecCodes whose definitions the tables were derived from.
+pub const ECCODES_VERSION: &str = "2.50.0";

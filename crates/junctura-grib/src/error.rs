@@ -1,0 +1,67 @@
+//! Errors that say which message is damaged, where, and how.
+
+use std::fmt;
+
+/// What is wrong with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The edition number is neither 1 nor 2.
+    Edition(u8),
+    /// The length in the header is less than the smallest message of that edition.
+    Length(u64),
+    /// The length in the header reaches beyond the bytes that there are.
+    Truncated {
+        /// Bytes that the header announces.
+        needed: u64,
+        /// Bytes from the start of the message to the end of the input.
+        present: u64,
+    },
+    /// The four bytes at the announced end are not `7777`.
+    EndMark,
+    /// A section's length is less than its fixed part, or reaches beyond the message.
+    Section {
+        /// Number of the section.
+        section: u8,
+        /// Its length as announced.
+        length: u64,
+    },
+    /// A section comes where it may not stand, or one that must be there is missing.
+    Order {
+        /// Number of the section found (or missing).
+        section: u8,
+    },
+    /// A message has more sections than the limit.
+    TooManySections,
+}
+
+/// A damaged message: which one, at which byte, and what is wrong there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GribError {
+    /// Which message of the input, from 1. Good and damaged messages count alike.
+    pub message: u64,
+    /// First byte of that message in the input.
+    pub start: u64,
+    /// The byte in the input where the fault shows.
+    pub offset: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+impl fmt::Display for GribError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GRIB message {} at byte {}: ", self.message, self.start)?;
+        match self.fault {
+            Fault::Edition(edition) => write!(f, "edition {edition} is neither 1 nor 2")?,
+            Fault::Length(length) => write!(f, "length {length} is too small")?,
+            Fault::Truncated { needed, present } => write!(f, "{needed} bytes announced, {present} are there")?,
+            Fault::EndMark => write!(f, "no 7777 where the announced length ends")?,
+            Fault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
+            Fault::Order { section } => write!(f, "section {section} is missing or out of place")?,
+            Fault::TooManySections => write!(f, "more than {} sections", crate::sections::SECTIONS_MAX)?,
+        }
+        write!(f, " (byte {})", self.offset)
+    }
+}
+
+impl std::error::Error for GribError {}

@@ -1,0 +1,58 @@
+//! What a header says, as ordered names and values.
+
+use crate::value::Value;
+
+/// The keys of one message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    mars: Vec<(&'static str, Value)>,
+    descriptive: Vec<(&'static str, Value)>,
+}
+
+impl Keys {
+    pub(crate) fn new(mars: Vec<(&'static str, Value)>, descriptive: Vec<(&'static str, Value)>) -> Keys {
+        Keys { mars, descriptive }
+    }
+
+    /// The keys of ecCodes' `mars` namespace, with its names and values: `param` is `130.128` in edition 1 and
+    /// `130` in edition 2.
+    pub fn mars(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
+        self.mars.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// What describes the field without naming it: `edition`, `centre`, `shortName`, `paramId`, `units`, `typeOfLevel`,
+    /// `stepType`, `gridType`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`, `messageLength`, and `fields`, the
+    /// number of fields in the message. A message of several fields is described by its first one.
+    pub fn descriptive(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
+        self.descriptive.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// What an object is offered with: the mars keys, but `param` is the short name of the parameter (`t`) where the
+    /// tables know one, and `paramId` stands beside it.
+    pub fn attributes(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        let short = self.short_name();
+        let named = self.mars().map(move |(name, value)| match (name, short) {
+            ("param", Some(short)) => (name, short),
+            _ => (name, value),
+        });
+        named.chain(self.param_id().map(|id| ("paramId", id)))
+    }
+
+    /// The value of a key by ecCodes' name: a mars key, else a descriptive one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let find = |keys: &'_ [(&'static str, Value)]| keys.iter().position(|(n, _)| *n == name);
+        match find(&self.mars) {
+            Some(at) => self.mars.get(at).map(|(_, value)| value),
+            None => self.descriptive.get(find(&self.descriptive)?).map(|(_, value)| value),
+        }
+    }
+
+    fn short_name(&self) -> Option<&Value> {
+        self.get("shortName").filter(|value| !matches!(value.as_str(), Some("unknown" | "~")))
+    }
+
+    fn param_id(&self) -> Option<&Value> {
+        self.get("paramId").filter(|value| value.as_integer() != Some(0))
+    }
+}
