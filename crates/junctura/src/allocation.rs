@@ -34,7 +34,10 @@ pub struct Allocation {
 pub(crate) enum Memory {
     /// Small enough to travel inside the message.
     Heap(Vec<u8>),
-    Slot { segment: u32, slot: SlotMut },
+    Slot {
+        segment: u32,
+        slot: SlotMut,
+    },
     Gone,
 }
 
@@ -44,10 +47,10 @@ impl Pool {
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
+    /// let pool = Pool::builder().schema("free").open()?;
     /// let mut field = pool.allocate(100_000)?;
     /// field.fill(7);
-    /// field.offer([("dataset", "demo"), ("name", "sevens")])?;
+    /// field.offer([("space", "demo"), ("name", "sevens")])?;
     /// # Ok(())
     /// # }
     /// ```
@@ -73,7 +76,10 @@ impl Allocation {
             let (segment, slot) = connection.take_slot(bytes as u64, timeout)?;
             Memory::Slot { segment, slot }
         };
-        Ok(Self { connection: Arc::clone(connection), memory })
+        Ok(Self {
+            connection: Arc::clone(connection),
+            memory,
+        })
     }
 
     /// Offers it and returns when the object is visible. Should the offer fail, the memory is free again.
@@ -118,7 +124,11 @@ impl Allocation {
         if Arc::ptr_eq(&self.connection, connection) {
             return Ok(());
         }
-        Err(Error::new(Code::InvalidArgument, "allocation", "it belongs to another connection"))
+        Err(Error::new(
+            Code::InvalidArgument,
+            "allocation",
+            "it belongs to another connection",
+        ))
     }
 
     /// Gives up the right to write; what remains can only be offered.
@@ -126,8 +136,19 @@ impl Allocation {
         match mem::replace(&mut self.memory, Memory::Gone) {
             Memory::Heap(heap) => Ready::Heap(heap),
             Memory::Slot { segment, slot } => {
-                let checksum = if self.connection.greeting.checked { crc32c::crc32c(&slot) } else { 0 };
-                Ready::Slot { slot: SlotId { segment, slot: slot.slot() }, length: slot.len() as u64, checksum }
+                let checksum = if self.connection.greeting.checked {
+                    crc32c::crc32c(&slot)
+                } else {
+                    0
+                };
+                Ready::Slot {
+                    slot: SlotId {
+                        segment,
+                        slot: slot.slot(),
+                    },
+                    length: slot.len() as u64,
+                    checksum,
+                }
             }
             Memory::Gone => Ready::Heap(Vec::new()),
         }
@@ -179,8 +200,13 @@ impl fmt::Debug for Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let Memory::Slot { segment, slot } = mem::replace(&mut self.memory, Memory::Gone) else { return };
-        let id = SlotId { segment, slot: slot.slot() };
+        let Memory::Slot { segment, slot } = mem::replace(&mut self.memory, Memory::Gone) else {
+            return;
+        };
+        let id = SlotId {
+            segment,
+            slot: slot.slot(),
+        };
         drop(slot);
         if let Ok(mut state) = self.connection.lock() {
             state.free_slot(id);
@@ -201,7 +227,10 @@ impl Connection {
     /// whichever comes first is taken: slots that come free, or a segment.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>) -> Result<(u32, SlotMut)> {
         if bytes > self.greeting.payload_bytes_max {
-            let cause = format!("{bytes} bytes; this pool takes {} at most", self.greeting.payload_bytes_max);
+            let cause = format!(
+                "{bytes} bytes; this pool takes {} at most",
+                self.greeting.payload_bytes_max
+            );
             return Err(Error::new(Code::TooLarge, "payload", cause));
         }
         let mut state = self.lock()?;
@@ -229,12 +258,19 @@ impl Connection {
             Ok(number) => number,
             Err(error) => return (state, Err(error)),
         };
-        let lease = Lease { payload_bytes: bytes, timeout_ms: timeout.map(|time| time.as_millis() as u64) };
+        let lease = Lease {
+            payload_bytes: bytes,
+            timeout_ms: timeout.map(|time| time.as_millis() as u64),
+        };
         if let Err(error) = state.append(number, &Request::Lease(lease)) {
             state.mail.close(number);
             return (state, Err(error));
         }
-        let what = Wait { request: number, for_slots: true, deadline: None };
+        let what = Wait {
+            request: number,
+            for_slots: true,
+            deadline: None,
+        };
         let mut answered = false;
         let (mut state, found) = self.wait_keeping(state, what, |state| {
             if let Some(taken) = state.segments.take(bytes) {

@@ -38,7 +38,9 @@ impl Source {
                     .map_err(|error| Error::new(Code::Io, subject.as_str(), error.to_string()))?;
                 Schema::parse_yaml(&text).map(Arc::new).map_err(|error| {
                     let named = Error::new(error.code(), format!("{subject}: {}", error.subject()), error.cause());
-                    error.position().map_or_else(|| named.clone(), |at| named.clone().at(at))
+                    error
+                        .position()
+                        .map_or_else(|| named.clone(), |at| named.clone().at(at))
                 })
             }
         }
@@ -201,7 +203,10 @@ impl PoolBuilder {
 
 impl ServerSettings {
     fn options(&self, schemas: &[Arc<Schema>]) -> ServerOptions {
-        let mut config = Config { checked: self.checked, ..Config::default() };
+        let mut config = Config {
+            checked: self.checked,
+            ..Config::default()
+        };
         if !schemas.is_empty() {
             config.schemas = schemas.to_vec();
         }
@@ -211,13 +216,20 @@ impl ServerSettings {
         if let Some(bytes) = self.inline_bytes_max {
             config.inline_bytes_max = bytes;
         }
-        ServerOptions { config, end_when_idle: None, spin: self.spin }
+        ServerOptions {
+            config,
+            end_when_idle: None,
+            spin: self.spin,
+        }
     }
 }
 
 fn program_name() -> String {
     let path = std::env::current_exe().ok();
-    let name = path.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let name = path
+        .as_deref()
+        .and_then(Path::file_name)
+        .map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "unnamed".to_owned())
 }
 

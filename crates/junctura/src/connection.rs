@@ -72,7 +72,11 @@ pub(crate) struct Wait {
 impl Wait {
     /// For letters of this conversation, as long as it takes.
     pub(crate) fn letters(request: u64) -> Self {
-        Self { request, for_slots: false, deadline: None }
+        Self {
+            request,
+            for_slots: false,
+            deadline: None,
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -97,7 +101,10 @@ impl Connection {
             hook,
             pid: std::process::id(),
             state: Mutex::new(State::new(carrier.clone(), segments)),
-            reader: Mutex::new(Reader { carrier: carrier.clone(), inbox }),
+            reader: Mutex::new(Reader {
+                carrier: carrier.clone(),
+                inbox,
+            }),
             carrier,
             unread: AtomicUsize::new(0),
             _home: home,
@@ -108,12 +115,19 @@ impl Connection {
     pub(crate) fn known_schema(&self, number: u16) -> Result<&Arc<Schema>> {
         let schema = self.greeting.schemas.get(usize::from(number));
         schema.ok_or_else(|| {
-            Error::new(Code::Protocol, format!("schema {number}"), "an object has it, but the pool does not")
+            Error::new(
+                Code::Protocol,
+                format!("schema {number}"),
+                "an object has it, but the pool does not",
+            )
         })
     }
 
     pub(crate) fn version(&self, sequence: u64) -> Version {
-        Version { incarnation: self.greeting.incarnation, sequence }
+        Version {
+            incarnation: self.greeting.incarnation,
+            sequence,
+        }
     }
 
     /// As the server is asked.
@@ -186,15 +200,20 @@ impl Connection {
             if what.is_over() {
                 break Ok(None);
             }
-            let (next, done) =
-                if state.led { self.sleep(state, what) } else { self.read(state, Interest::READ, what.deadline) };
+            let (next, done) = if state.led {
+                self.sleep(state, what)
+            } else {
+                self.read(state, Interest::READ, what.deadline)
+            };
             state = next;
             if let Err(error) = done {
                 break Err(error);
             }
         };
         // Somebody else may have to go on reading.
-        if !state.led && let Some(sleeper) = state.sleepers.first() {
+        if !state.led
+            && let Some(sleeper) = state.sleepers.first()
+        {
             sleeper.bell.notify_one();
         }
         (state, taken)
@@ -263,9 +282,13 @@ impl Connection {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { carrier, inbox } = &mut *reader;
         let came = wait(carrier.as_fd(), interest, self.round(deadline)).and_then(|ready| {
-            if ready.is_none() { self.ask_hook().map(|()| Received::Nothing) } 
-            else if ready.readable { carrier.receive(inbox) } 
-            else { Ok(Received::Nothing) }
+            if ready.is_none() {
+                self.ask_hook().map(|()| Received::Nothing)
+            } else if ready.readable {
+                carrier.receive(inbox)
+            } else {
+                Ok(Received::Nothing)
+            }
         });
         self.sort_out(came, inbox)
     }
@@ -306,7 +329,11 @@ impl Connection {
     /// Sleeps until the reader has something for this thread, or hands the reading on.
     fn sleep<'a>(&'a self, mut state: Guard<'a>, what: Wait) -> (Guard<'a>, Result<()>) {
         let bell = Arc::new(Condvar::new());
-        let sleeper = Sleeper { request: what.request, for_slots: what.for_slots, bell: Arc::clone(&bell) };
+        let sleeper = Sleeper {
+            request: what.request,
+            for_slots: what.for_slots,
+            bell: Arc::clone(&bell),
+        };
         state.sleepers.push(sleeper);
         let mut state = match self.round(what.deadline) {
             None => bell.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -332,7 +359,11 @@ impl Connection {
 
     /// A signal came while waiting: the hook says whether to go on.
     fn interrupted(&self, error: Error) -> Result<()> {
-        if error.code() == Code::Interrupted { self.ask_hook() } else { Err(error) }
+        if error.code() == Code::Interrupted {
+            self.ask_hook()
+        } else {
+            Err(error)
+        }
     }
 
     fn ask_hook(&self) -> Result<()> {
@@ -347,7 +378,8 @@ impl Connection {
             state.mail.close(number);
             return Err(error);
         }
-        let (mut state, letter) = self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
+        let (mut state, letter) =
+            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
         match letter {
             Ok(Some(Letter::Failed(error))) => {
                 state.mail.close(number);
@@ -376,7 +408,8 @@ impl Connection {
             state.mail.close(number);
             return Err(error);
         }
-        let (mut state, letter) = self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
+        let (mut state, letter) =
+            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
         match letter {
             Ok(Some(Letter::Began(sequence))) => Ok((number, sequence)),
             Ok(Some(Letter::Failed(error) | Letter::Ended(error))) => {
@@ -384,11 +417,11 @@ impl Connection {
                 Err(error)
             }
             Ok(_) => {
-                self.abandon(state, number, Stop::Stop);
+                self.abandon(state, number, Stop::End);
                 Err(unexpected("no beginning"))
             }
             Err(error) => {
-                self.abandon(state, number, Stop::Stop);
+                self.abandon(state, number, Stop::End);
                 Err(error)
             }
         }
@@ -470,7 +503,12 @@ pub(crate) fn unexpected(what: &str) -> Error {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Connection(client {} of {})", self.greeting.client, self.greeting.server())
+        write!(
+            f,
+            "Connection(client {} of {})",
+            self.greeting.client,
+            self.greeting.server()
+        )
     }
 }
 

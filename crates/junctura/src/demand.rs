@@ -21,11 +21,11 @@ impl Pool {
     /// ```
     /// # use junctura::{Pool, Target};
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
     ///
-    /// let by_selector = pool.demand("dataset=demo", None)?;
-    /// let by_key = pool.demand(Target::key([("dataset", "demo"), ("name", "first")]), None)?;
+    /// let by_selector = pool.demand("space=demo", None)?;
+    /// let by_key = pool.demand(Target::key([("space", "demo"), ("name", "first")]), None)?;
     /// assert_eq!(by_key.key(), by_selector.key());
     /// # Ok(())
     /// # }
@@ -47,9 +47,16 @@ pub(crate) fn demand(
 ) -> Result<Object> {
     let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
     let target = connection.resolve(target)?;
-    match connection.call(&Request::Demand(Demand { target, timeout_ms, requirement }))? {
+    match connection.call(&Request::Demand(Demand {
+        target,
+        timeout_ms,
+        requirement,
+    }))? {
         Letter::Delivered(arrived) => {
-            let origin = Arc::new(Origin { connection: Arc::clone(connection), follow: None });
+            let origin = Arc::new(Origin {
+                connection: Arc::clone(connection),
+                follow: None,
+            });
             Object::new(&origin, arrived)
         }
         _ => Err(unexpected("no object for a demand")),

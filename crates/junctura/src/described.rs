@@ -14,7 +14,11 @@ pub struct Described {
 
 impl Described {
     pub(crate) fn new(schema: &Arc<Schema>, record: &[u8]) -> Self {
-        Self { schema: Arc::clone(schema), record: record.into(), key: OnceLock::new() }
+        Self {
+            schema: Arc::clone(schema),
+            record: record.into(),
+            key: OnceLock::new(),
+        }
     }
 
     /// Its canonical key.
@@ -58,11 +62,16 @@ pub(crate) fn key(schema: &Schema, record: RecordRef<'_>) -> String {
 }
 
 pub(crate) fn attributes<'a>(schema: &'a Schema, record: RecordRef<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
-    record.iter().map(move |(id, open_name, text)| (open_name.unwrap_or_else(|| name(schema, id)), text))
+    record
+        .iter()
+        .map(move |(id, open_name, text)| (open_name.unwrap_or_else(|| name(schema, id)), text))
 }
 
 fn name(schema: &Schema, id: AttrId) -> &str {
-    schema.attributes().get(id.index()).map_or("", |attribute| attribute.name.as_str())
+    schema
+        .attributes()
+        .get(id.index())
+        .map_or("", |attribute| attribute.name.as_str())
 }
 
 pub(crate) fn get<'a>(schema: &Schema, record: RecordRef<'a>, name: &str) -> Option<&'a str> {

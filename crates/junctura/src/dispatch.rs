@@ -37,7 +37,10 @@ impl Connection {
             }
             Ok(Reply::Freed(slots)) => {
                 for slot in slots {
-                    state.free_slot(SlotId { segment: slot.segment.get(), slot: slot.slot.get() });
+                    state.free_slot(SlotId {
+                        segment: slot.segment.get(),
+                        slot: slot.slot.get(),
+                    });
                 }
                 return Ok(());
             }
@@ -55,7 +58,7 @@ impl Connection {
                 }
                 Letter::Failed(error)
             }
-            Ok(Reply::Segment(head)) => return self.segment(state, request, &head, fd),
+            Ok(Reply::Segment(head)) => return segment(state, request, &head, fd),
             Ok(Reply::Recall(segment)) => return state.return_segment(segment),
             Ok(Reply::Dropped(segment)) => {
                 state.segments.dropped(segment);
@@ -64,7 +67,10 @@ impl Connection {
             Ok(Reply::Live) => Letter::Live,
             Ok(Reply::Gap(_)) => Letter::Gap(frame.body.to_vec()),
             Ok(Reply::Event(_)) => Letter::Event(frame.body.to_vec()),
-            Ok(Reply::Listed(page)) => Letter::Page { last: page.last, entries: page.entries.to_vec() },
+            Ok(Reply::Listed(page)) => Letter::Page {
+                last: page.last,
+                entries: page.entries.to_vec(),
+            },
             Ok(Reply::Done(count)) => Letter::Done(count),
             Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
             Ok(Reply::Began(sequence)) => Letter::Began(sequence),
@@ -87,20 +93,30 @@ impl Connection {
     fn arrived(&self, state: &mut State, head: &DeliveredHead, rest: &[u8]) -> Result<Arrived> {
         let schema = head.schema.get();
         if usize::from(schema) >= self.greeting.schemas.len() {
-            return Err(Error::new(Code::Protocol, format!("schema {schema}"), "an object has it, but the pool does not"));
+            return Err(Error::new(
+                Code::Protocol,
+                format!("schema {schema}"),
+                "an object has it, but the pool does not",
+            ));
         }
         let place = if head.flags.get() & INLINE != 0 {
             Place::Inline
         } else if head.length.get() == 0 {
             Place::Empty
         } else {
-            let (mapping, offset) = state.segments.find(head.segment.get(), head.slot.get(), head.length.get())?;
+            let (mapping, offset) = state
+                .segments
+                .find(head.segment.get(), head.slot.get(), head.length.get())?;
             Place::Mapped { mapping, offset }
         };
         let mut body = state.spare();
         body.extend_from_slice(rest);
         Ok(Arrived {
-            holding: Holding { holding: head.holding, sequence: head.sequence, ..Holding::default() },
+            holding: Holding {
+                holding: head.holding,
+                sequence: head.sequence,
+                ..Holding::default()
+            },
             schema,
             flags: head.flags.get(),
             record_length: head.record_length.get(),
@@ -111,27 +127,32 @@ impl Connection {
             body,
         })
     }
+}
 
-    fn segment(&self, state: &mut State, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
-        let Some(fd) = fd else {
-            return Err(Error::new(Code::Protocol, "Segment frame", "it came without its descriptor"));
-        };
-        let added = state.segments.add(head, fd);
-        if head.writable.get() == 0 {
-            return added;
-        }
-        let letter = match added {
-            Ok(()) => {
-                state.freed = true;
-                Letter::Leased
-            }
-            Err(error) => {
-                let number = state.mail.next(0);
-                state.append(number, &junctura_wire::Request::Return(head.segment.get()))?;
-                Letter::Failed(error)
-            }
-        };
-        let _unwanted = state.mail.deliver(request, letter);
-        Ok(())
+/// Maps a segment; one that was leased is told to who asked for it.
+fn segment(state: &mut State, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
+    let Some(fd) = fd else {
+        return Err(Error::new(
+            Code::Protocol,
+            "Segment frame",
+            "it came without its descriptor",
+        ));
+    };
+    let added = state.segments.add(head, fd);
+    if head.writable.get() == 0 {
+        return added;
     }
+    let letter = match added {
+        Ok(()) => {
+            state.freed = true;
+            Letter::Leased
+        }
+        Err(error) => {
+            let number = state.mail.next(0);
+            state.append(number, &junctura_wire::Request::Return(head.segment.get()))?;
+            Letter::Failed(error)
+        }
+    };
+    let _unwanted = state.mail.deliver(request, letter);
+    Ok(())
 }

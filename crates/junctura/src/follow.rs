@@ -38,7 +38,13 @@ pub struct FollowOptions {
 
 impl Default for FollowOptions {
     fn default() -> Self {
-        Self { window: 256, order_by: None, cursor: None, only_new: false, until_live: false }
+        Self {
+            window: 256,
+            order_by: None,
+            cursor: None,
+            only_new: false,
+            until_live: false,
+        }
     }
 }
 
@@ -97,10 +103,10 @@ impl Pool {
     /// ```
     /// # use junctura::{Item, Pool};
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// pool.offer([("dataset", "demo"), ("name", "early")], b"")?;
-    /// let mut follow = pool.follow("dataset=demo")?;
-    /// pool.offer([("dataset", "demo"), ("name", "late")], b"")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "early")], b"")?;
+    /// let mut follow = pool.follow("space=demo")?;
+    /// pool.offer([("space", "demo"), ("name", "late")], b"")?;
     ///
     /// let mut names = Vec::new();
     /// while names.len() < 2 {
@@ -144,9 +150,21 @@ pub(crate) fn follow(
         until_live: options.until_live,
     });
     let (stream, snapshot) = Stream::begin(connection, &request)?;
-    let follow = Some(Snapshot { sequence: snapshot, order_by: options.order_by.clone() });
-    let origin = Arc::new(Origin { connection: Arc::clone(connection), follow });
-    Ok(Follow { stream, origin, snapshot, live: false, last: None })
+    let follow = Some(Snapshot {
+        sequence: snapshot,
+        order_by: options.order_by.clone(),
+    });
+    let origin = Arc::new(Origin {
+        connection: Arc::clone(connection),
+        follow,
+    });
+    Ok(Follow {
+        stream,
+        origin,
+        snapshot,
+        live: false,
+        last: None,
+    })
 }
 
 pub(crate) fn order(by: Option<&str>) -> Order<'_> {
@@ -207,7 +225,10 @@ impl Follow {
             return Some(cursor.clone());
         }
         let incarnation = self.origin.connection.greeting.incarnation;
-        Some(Cursor { incarnation, phase: junctura_model::version::Phase::Live { last: last.sequence } })
+        Some(Cursor {
+            incarnation,
+            phase: junctura_model::version::Phase::Live { last: last.sequence },
+        })
     }
 
     /// Ends it; what was on its way is given back.
@@ -230,7 +251,10 @@ impl Follow {
             Letter::Delivered(arrived) => {
                 let object = Object::new(&self.origin, arrived)?;
                 let first_phase = if object.in_first_phase() { object.cursor() } else { None };
-                self.last = Some(Last { sequence: object.version().sequence, first_phase });
+                self.last = Some(Last {
+                    sequence: object.version().sequence,
+                    first_phase,
+                });
                 Item::Object(object)
             }
             Letter::Live => {
@@ -262,15 +286,26 @@ impl fmt::Debug for Follow {
 impl Gap {
     /// Reads the body of a frame.
     pub(crate) fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
-        let frame = Frame { kind: Kind::Gap as u8, descriptors: 0, request: 0, body };
+        let frame = Frame {
+            kind: Kind::Gap as u8,
+            descriptors: 0,
+            request: 0,
+            body,
+        };
         let Reply::Gap(gap) = Reply::decode(&frame)? else {
             return Err(unexpected("no gap"));
         };
         let items = gap.items.iter().map(|name| {
             let schema = connection.known_schema(name.schema)?;
             let version = connection.version(name.sequence);
-            Ok(GapItem { object: Described::new(schema, &name.record), version })
+            Ok(GapItem {
+                object: Described::new(schema, &name.record),
+                version,
+            })
         });
-        Ok(Self { items: items.collect::<Result<_>>()?, reason: gap.reason.into_owned() })
+        Ok(Self {
+            items: items.collect::<Result<_>>()?,
+            reason: gap.reason.into_owned(),
+        })
     }
 }

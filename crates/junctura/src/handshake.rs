@@ -38,15 +38,28 @@ impl Greeting {
 
     fn new(welcome: &Welcome<'_>, address: &Address, own: &[Arc<Schema>]) -> Result<Self> {
         if welcome.version != junctura_wire::VERSION {
-            let cause = format!("it speaks version {}, this client {}", welcome.version, junctura_wire::VERSION);
+            let cause = format!(
+                "it speaks version {}, this client {}",
+                welcome.version,
+                junctura_wire::VERSION
+            );
             return Err(Error::new(Code::Unsupported, address.to_string(), cause));
         }
-        let schemas: Vec<Arc<Schema>> =
-            welcome.schemas.iter().map(|text| Schema::parse_yaml(text).map(Arc::new)).collect::<Result<_>>()?;
+        let schemas: Vec<Arc<Schema>> = welcome
+            .schemas
+            .iter()
+            .map(|text| Schema::parse_yaml(text).map(Arc::new))
+            .collect::<Result<_>>()?;
         if schemas.is_empty() {
-            return Err(Error::new(Code::Protocol, address.to_string(), "the pool has no schema"));
+            return Err(Error::new(
+                Code::Protocol,
+                address.to_string(),
+                "the pool has no schema",
+            ));
         }
-        let default = own.first().and_then(|first| schemas.iter().position(|schema| schema.name() == first.name()));
+        let default = own
+            .first()
+            .and_then(|first| schemas.iter().position(|schema| schema.name() == first.name()));
         Ok(Self {
             address: address.clone(),
             incarnation: welcome.incarnation,
@@ -105,15 +118,29 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         }
     };
     let segments = Segments::new(me.reuse);
-    Ok(Connection::new(carrier, inbox, greeting, segments, me.offer_timeout, me.hook.clone(), home))
+    Ok(Connection::new(
+        carrier,
+        inbox,
+        greeting,
+        segments,
+        me.offer_timeout,
+        me.hook.clone(),
+        home,
+    ))
 }
 
 fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
-    let Some((frame, _)) = inbox.next_frame()? else { return Ok(None) };
+    let Some((frame, _)) = inbox.next_frame()? else {
+        return Ok(None);
+    };
     match Reply::decode(&frame)? {
         Reply::Welcome(welcome) => Greeting::new(&welcome, address, own).map(Some),
         Reply::Failed(failure) => Err(failure.into()),
-        other => Err(Error::new(Code::Protocol, address.to_string(), format!("{:?} instead of welcome", other.kind()))),
+        other => Err(Error::new(
+            Code::Protocol,
+            address.to_string(),
+            format!("{:?} instead of welcome", other.kind()),
+        )),
     }
 }
 

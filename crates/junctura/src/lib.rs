@@ -8,8 +8,8 @@
 //! use junctura::Pool;
 //!
 //! # fn main() -> junctura::Result<()> {
-//! let pool = Pool::builder().schema("record").open()?; // private to this process and its children
-//! pool.offer([("dataset", "demo"), ("name", "hello")], b"a payload")?;
+//! let pool = Pool::builder().schema("free").open()?; // private to this process and its children
+//! pool.offer([("space", "demo"), ("name", "hello")], b"a payload")?;
 //!
 //! let object = pool.demand("name=hello", None)?;
 //! assert_eq!(&object[..], b"a payload");
@@ -61,7 +61,7 @@ pub use object::{Object, Transport};
 pub use offer::OfferOptions;
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
-pub use require::{Requirement, RequireOptions};
+pub use require::{RequireOptions, Requirement};
 pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
 pub use withdraw::WithdrawOptions;

@@ -66,9 +66,9 @@ impl Pool {
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
-    /// let entries = pool.list("dataset=demo")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
+    /// let entries = pool.list("space=demo")?;
     /// assert_eq!((entries.len(), entries[0].bytes()), (1, 5));
     /// # Ok(())
     /// # }
@@ -87,9 +87,16 @@ impl Pool {
     /// As [`Pool::list`], page by page, ordered by key or by the value of an attribute.
     pub fn list_pages(&self, selector: &str, order_by: Option<&str>) -> Result<Pages> {
         let connection = self.connection()?;
-        let request = Request::List(List { selector: selector.into(), order: order(order_by) });
+        let request = Request::List(List {
+            selector: selector.into(),
+            order: order(order_by),
+        });
         let (stream, _) = Stream::begin(&connection, &request)?;
-        Ok(Pages { connection, stream, asked: true })
+        Ok(Pages {
+            connection,
+            stream,
+            asked: true,
+        })
     }
 }
 
@@ -100,7 +107,13 @@ impl Pages {
         }
         self.asked = false;
         match self.stream.next(None)? {
-            Some(Letter::Page { last, entries }) => read(&self.connection, Listed { last, entries: &entries }),
+            Some(Letter::Page { last, entries }) => read(
+                &self.connection,
+                Listed {
+                    last,
+                    entries: &entries,
+                },
+            ),
             Some(Letter::Failed(error) | Letter::Ended(error)) => Err(error),
             _ => Err(unexpected("in a list")),
         }
@@ -112,7 +125,11 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
         let (head, record) = entry?;
         let schema = connection.known_schema(head.schema.get())?;
         let version = connection.version(head.sequence.get());
-        Ok(Entry { object: Described::new(schema, record), version, bytes: head.length.get() })
+        Ok(Entry {
+            object: Described::new(schema, record),
+            version,
+            bytes: head.length.get(),
+        })
     });
     entries.collect()
 }

@@ -28,7 +28,10 @@ pub(crate) enum Letter {
     Live,
     /// The frame's body.
     Gap(Vec<u8>),
-    Page { last: bool, entries: Vec<u8> },
+    Page {
+        last: bool,
+        entries: Vec<u8>,
+    },
     /// The frame's body.
     Event(Vec<u8>),
     Done(u64),
@@ -182,7 +185,9 @@ impl Mail {
 
     /// Puts a letter where it belongs; gives it back when nobody waits for it.
     pub(crate) fn deliver(&mut self, request: u64, letter: Letter) -> Option<Letter> {
-        let Some(mailbox) = self.get(request) else { return Some(letter) };
+        let Some(mailbox) = self.get(request) else {
+            return Some(letter);
+        };
         if mailbox.state == State::Open {
             mailbox.letters.push_back(letter);
             return None;
@@ -229,7 +234,9 @@ impl Mail {
     /// Nobody waits here any more. Returns the letters that are there, since what they hold must be given back, and whether
     /// the server has more to say.
     pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<Letter>, bool) {
-        let Some(mailbox) = self.get(request) else { return (VecDeque::new(), false) };
+        let Some(mailbox) = self.get(request) else {
+            return (VecDeque::new(), false);
+        };
         mailbox.state = State::Draining;
         mailbox.acks.clear();
         let letters = mem::take(&mut mailbox.letters);

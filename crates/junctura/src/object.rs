@@ -97,7 +97,11 @@ impl Object {
     /// # Errors
     /// `Corrupt` when the payload is not what was offered; the object is released then.
     pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
-        let object = Self { arrived, origin: Arc::clone(origin), key: OnceLock::new() };
+        let object = Self {
+            arrived,
+            origin: Arc::clone(origin),
+            key: OnceLock::new(),
+        };
         if object.arrived.flags & CHECKSUM != 0 {
             object.verify()?;
         }
@@ -119,13 +123,17 @@ impl Object {
     /// Its canonical key.
     #[must_use]
     pub fn key(&self) -> &str {
-        self.key.get_or_init(|| described::key(self.schema(), self.arrived.record()))
+        self.key
+            .get_or_init(|| described::key(self.schema(), self.arrived.record()))
     }
 
     /// Its version: newer ones are greater.
     #[must_use]
     pub fn version(&self) -> Version {
-        Version { incarnation: self.origin.connection.greeting.incarnation, sequence: self.arrived.sequence() }
+        Version {
+            incarnation: self.origin.connection.greeting.incarnation,
+            sequence: self.arrived.sequence(),
+        }
     }
 
     /// The schema that describes it.
@@ -194,11 +202,20 @@ impl Object {
 impl Snapshot {
     fn cursor(&self, incarnation: u64, schema: &Schema, arrived: &Arrived) -> Cursor {
         let phase = if arrived.is_first_phase() {
-            let sort = self.order_by.as_ref().and_then(|name| described::get(schema, arrived.record(), name));
+            let sort = self
+                .order_by
+                .as_ref()
+                .and_then(|name| described::get(schema, arrived.record(), name));
             let last_key = described::key(schema, arrived.record());
-            Phase::First { snapshot: self.sequence, last_sort_value: sort.map(str::to_owned), last_key }
+            Phase::First {
+                snapshot: self.sequence,
+                last_sort_value: sort.map(str::to_owned),
+                last_key,
+            }
         } else {
-            Phase::Live { last: arrived.sequence() }
+            Phase::Live {
+                last: arrived.sequence(),
+            }
         };
         Cursor { incarnation, phase }
     }
@@ -220,7 +237,13 @@ impl AsRef<[u8]> for Object {
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Object({} {}, {} bytes)", self.key(), self.version(), self.arrived.length)
+        write!(
+            f,
+            "Object({} {}, {} bytes)",
+            self.key(),
+            self.version(),
+            self.arrived.length
+        )
     }
 }
 
@@ -228,6 +251,8 @@ impl Drop for Object {
     fn drop(&mut self) {
         // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
         self.arrived.place = Place::Empty;
-        self.origin.connection.release(self.arrived.holding, mem::take(&mut self.arrived.body));
+        self.origin
+            .connection
+            .release(self.arrived.holding, mem::take(&mut self.arrived.body));
     }
 }

@@ -33,8 +33,8 @@ impl Pool {
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// let version = pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let version = pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
     /// assert_eq!(version.sequence, 1);
     /// # Ok(())
     /// # }
@@ -125,11 +125,19 @@ impl Connection {
             None => (0, DEFAULT_RETENTION),
             Some(Retention::UntilWithdrawn) => (0, 0),
             Some(Retention::Released(0)) => {
-                return Err(Error::new(Code::InvalidArgument, "retention", "released by 0 consumers: nobody could get it"));
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "released by 0 consumers: nobody could get it",
+                ));
             }
             Some(Retention::Released(releases)) => (releases, 0),
         };
-        Ok(Terms { schema, releases, flags })
+        Ok(Terms {
+            schema,
+            releases,
+            flags,
+        })
     }
 
     /// Writes the record of an offer's attributes into `record`.
@@ -166,8 +174,13 @@ impl Connection {
         }
         state.mail.close(number);
         drop(state);
-        let sequence = acks.pop_front().unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
-        Ok(Version { incarnation: self.greeting.incarnation, sequence })
+        let sequence = acks
+            .pop_front()
+            .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
+        Ok(Version {
+            incarnation: self.greeting.incarnation,
+            sequence,
+        })
     }
 
     /// Puts an offer into the outbox.
@@ -211,7 +224,9 @@ impl Connection {
         let slot = content.slot();
         if let Err(error) = state.append(number, &Request::Offer { head, record, inline }) {
             // It stays with the client.
-            slot.into_iter().for_each(|slot| state.free_slot(slot));
+            if let Some(slot) = slot {
+                state.free_slot(slot);
+            }
             return Err(error);
         }
         if let Some(mailbox) = state.mail.get(number) {

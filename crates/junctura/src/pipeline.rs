@@ -61,10 +61,10 @@ impl Pool {
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
+    /// let pool = Pool::builder().schema("free").open()?;
     /// let mut pipeline = pool.pipeline(64)?;
     /// for name in ["a", "b", "c"] {
-    ///     pipeline.offer([("dataset", "demo"), ("name", name)], b"bytes")?;
+    ///     pipeline.offer([("space", "demo"), ("name", name)], b"bytes")?;
     /// }
     /// pipeline.flush()?; // all are visible
     /// # Ok(())
@@ -234,7 +234,8 @@ impl Pipeline {
     fn send(&mut self, terms: Terms, content: Content<'_>) -> Result<u64> {
         let mut state = self.connection.lock()?;
         let request = state.mail.next(self.number);
-        self.connection.append_offer(&mut state, request, terms, &self.record, content)?;
+        self.connection
+            .append_offer(&mut state, request, terms, &self.record, content)?;
         self.outstanding += 1;
         self.sent += 1;
         self.connection.push_when_due(state)?;
@@ -268,8 +269,9 @@ fn await_acks<'a>(
     number: u64,
     batch: &mut VecDeque<Result<u64>>,
 ) -> (Guard<'a>, Result<()>) {
-    let (state, waited) = connection
-        .wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take_acks(batch).then_some(()));
+    let (state, waited) = connection.wait_keeping(state, Wait::letters(number), |state| {
+        state.mail.get(number)?.take_acks(batch).then_some(())
+    });
     (state, waited.map(|_| ()))
 }
 

@@ -61,7 +61,15 @@ impl Pool {
     pub(crate) fn open(address: Address, introduction: Introduction, home: Home) -> Result<Pool> {
         let connection = Arc::new(connect(&address, &introduction, Arc::new(home))?);
         let url = address.to_string();
-        Ok(Pool { shared: Arc::new(Shared { address, url, introduction, connection, anew: Mutex::new(None) }) })
+        Ok(Pool {
+            shared: Arc::new(Shared {
+                address,
+                url,
+                introduction,
+                connection,
+                anew: Mutex::new(None),
+            }),
+        })
     }
 
     /// What other processes, children among them, give to [`Pool::connect`].

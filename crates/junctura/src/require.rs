@@ -39,9 +39,9 @@ impl Pool {
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// let requirement = pool.require("dataset=demo")?;
-    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let requirement = pool.require("space=demo")?;
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
     /// let object = requirement.demand("name=first", None)?;
     /// assert_eq!(&object[..], b"bytes");
     /// # Ok(())
@@ -63,7 +63,12 @@ impl Pool {
             name: options.name.as_deref().map(Into::into),
         });
         let (stream, sequence) = Stream::begin(&connection, &request)?;
-        Ok(Requirement { connection, stream, selector: selector.to_owned(), sequence })
+        Ok(Requirement {
+            connection,
+            stream,
+            selector: selector.to_owned(),
+            sequence,
+        })
     }
 }
 

@@ -30,7 +30,11 @@ pub(crate) struct Segments {
 
 impl Segments {
     pub(crate) fn new(reuse: Reuse) -> Self {
-        Self { readable: HashMap::new(), leased: HashMap::new(), slots: Slots::with_reuse(reuse) }
+        Self {
+            readable: HashMap::new(),
+            leased: HashMap::new(),
+            slots: Slots::with_reuse(reuse),
+        }
     }
 
     /// Maps a segment that the server announced.
@@ -63,7 +67,11 @@ impl Segments {
         let (segment, slot) = self.slots.allocate(bytes)?;
         let taken = match self.leased.get(&segment) {
             Some(mapping) => mapping.take(slot, bytes),
-            None => Err(Error::new(Code::Protocol, format!("segment {segment}"), "it has slots but no map")),
+            None => Err(Error::new(
+                Code::Protocol,
+                format!("segment {segment}"),
+                "it has slots but no map",
+            )),
         };
         Some(taken.map(|taken| (segment, taken)))
     }

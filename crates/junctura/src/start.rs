@@ -27,11 +27,7 @@ const ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// `Unavailable` when no program is found or it did not start; what `connect` says.
-pub(crate) fn start<T>(
-    address: &Address,
-    settings: &ServerSettings,
-    connect: impl Fn() -> Result<T>,
-) -> Result<T> {
+pub(crate) fn start<T>(address: &Address, settings: &ServerSettings, connect: impl Fn() -> Result<T>) -> Result<T> {
     let _turn = take_turn(address)?;
     for _ in 1..ATTEMPTS {
         match connect() {
@@ -79,7 +75,10 @@ fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
         .process_group(0)
         .spawn()
         .map_err(|error| {
-            failed(format!("no server runs there, and {} could not be started: {error}", program.display()))
+            failed(format!(
+                "no server runs there, and {} could not be started: {error}",
+                program.display()
+            ))
         })?;
     let mut line = String::new();
     if let Some(stdout) = server.stdout.take() {
@@ -101,7 +100,12 @@ fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
 }
 
 fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>> {
-    let mut arguments = vec!["serve".to_owned(), address.to_string(), "--end-when-idle".to_owned(), "--announce".to_owned()];
+    let mut arguments = vec![
+        "serve".to_owned(),
+        address.to_string(),
+        "--end-when-idle".to_owned(),
+        "--announce".to_owned(),
+    ];
     let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
     if let Some(bytes) = settings.budget_bytes {
         add("--budget", bytes.to_string());
@@ -137,5 +141,7 @@ fn program() -> PathBuf {
         return program.into();
     }
     let beside = std::env::current_exe().ok().map(|path| path.with_file_name("junctura"));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| "junctura".into())
+    beside
+        .filter(|path| path.is_file())
+        .unwrap_or_else(|| "junctura".into())
 }

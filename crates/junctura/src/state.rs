@@ -199,7 +199,7 @@ impl State {
                     let number = self.mail.next(0);
                     self.append(number, &Request::Cancel(request))?;
                 }
-                Stop::Stop => {
+                Stop::End => {
                     let number = self.mail.open_stop(request)?;
                     self.append(number, &Request::Stop(request))?;
                     self.mail.abandon(number);
@@ -242,7 +242,11 @@ impl State {
 
 /// Why a child must not use what it inherited.
 pub(crate) fn forked() -> Error {
-    Error::new(Code::Closed, "connection", "it belongs to the process that this one was forked from")
+    Error::new(
+        Code::Closed,
+        "connection",
+        "it belongs to the process that this one was forked from",
+    )
 }
 
 /// How the server learns that nobody listens any more.
@@ -253,5 +257,5 @@ pub(crate) enum Stop {
     /// The request is given up.
     Cancel,
     /// The follow, list, subscription or requirement ends.
-    Stop,
+    End,
 }

@@ -27,7 +27,15 @@ impl Stream {
     pub(crate) fn begin(connection: &Arc<Connection>, request: &Request<'_>) -> Result<(Self, u64)> {
         let (number, sequence) = connection.begin(request)?;
         let connection = Arc::clone(connection);
-        Ok((Self { connection, number, batch: VecDeque::new(), over: false }, sequence))
+        Ok((
+            Self {
+                connection,
+                number,
+                batch: VecDeque::new(),
+                over: false,
+            },
+            sequence,
+        ))
     }
 
     /// The number by which the server knows it.
@@ -43,9 +51,20 @@ impl Stream {
     /// The next letter; `None` when the time is over.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
         if self.batch.is_empty() {
-            let Self { connection, number, batch, .. } = self;
-            let what = Wait { request: *number, for_slots: false, deadline };
-            connection.wait(connection.lock()?, what, |state| state.take_letters(*number, batch).then_some(()))?;
+            let Self {
+                connection,
+                number,
+                batch,
+                ..
+            } = self;
+            let what = Wait {
+                request: *number,
+                for_slots: false,
+                deadline,
+            };
+            connection.wait(connection.lock()?, what, |state| {
+                state.take_letters(*number, batch).then_some(())
+            })?;
         }
         Ok(self.pop())
     }

@@ -35,8 +35,14 @@ pub enum EventKind {
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 6] =
-        [Self::Offered, Self::Withdrawn, Self::Expired, Self::Joined, Self::Left, Self::Superseded];
+    pub const ALL: [EventKind; 6] = [
+        Self::Offered,
+        Self::Withdrawn,
+        Self::Expired,
+        Self::Joined,
+        Self::Left,
+        Self::Superseded,
+    ];
 
     /// Its name, the same in every language.
     #[must_use]
@@ -107,9 +113,9 @@ impl Pool {
     /// ```
     /// # use junctura::{EventKind, Pool};
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// let mut events = pool.subscribe("dataset=demo", &[EventKind::Offered])?;
-    /// pool.offer([("dataset", "demo"), ("name", "first")], b"bytes")?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let mut events = pool.subscribe("space=demo", &[EventKind::Offered])?;
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
     /// let event = events.next_event()?.expect("it has not ended");
     /// assert_eq!((event.kind, event.bytes), (EventKind::Offered, 5));
     /// # Ok(())
@@ -122,7 +128,10 @@ impl Pool {
         let connection = self.connection()?;
         let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
         let events = if kinds.is_empty() { events::ALL } else { bits };
-        let request = Request::Subscribe(Subscribe { selector: selector.into(), events });
+        let request = Request::Subscribe(Subscribe {
+            selector: selector.into(),
+            events,
+        });
         let (stream, _) = Stream::begin(&connection, &request)?;
         Ok(Subscription { connection, stream })
     }
@@ -191,7 +200,12 @@ impl Iterator for Subscription {
 
 impl PoolEvent {
     fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
-        let frame = Frame { kind: Kind::Event as u8, descriptors: 0, request: 0, body };
+        let frame = Frame {
+            kind: Kind::Event as u8,
+            descriptors: 0,
+            request: 0,
+            body,
+        };
         let Reply::Event(happened) = Reply::decode(&frame)? else {
             return Err(unexpected("no event"));
         };

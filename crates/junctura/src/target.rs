@@ -15,8 +15,8 @@ use crate::given::IntoGiven;
 /// ```
 /// use junctura::Target;
 ///
-/// let by_key = Target::key([("dataset", "demo"), ("name", "hello")]);
-/// let by_selector = Target::from("dataset=demo,name=hello/bye");
+/// let by_key = Target::key([("space", "demo"), ("name", "hello")]);
+/// let by_selector = Target::from("space=demo,name=hello/bye");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Target<'a> {
@@ -34,18 +34,30 @@ enum What<'a> {
 impl<'a> Target<'a> {
     /// The object whose key has these attributes.
     pub fn key<V: IntoGiven<'a>>(attributes: impl IntoIterator<Item = (&'a str, V)>) -> Self {
-        let attributes = attributes.into_iter().map(|(name, value)| (name, value.into_given())).collect();
-        Self { what: What::Attributes(attributes), schema: None }
+        let attributes = attributes
+            .into_iter()
+            .map(|(name, value)| (name, value.into_given()))
+            .collect();
+        Self {
+            what: What::Attributes(attributes),
+            schema: None,
+        }
     }
 
     /// What this selector matches; the empty one matches everything.
     pub fn selector(text: impl Into<Cow<'a, str>>) -> Self {
-        Self { what: What::Selector(text.into()), schema: None }
+        Self {
+            what: What::Selector(text.into()),
+            schema: None,
+        }
     }
 
     /// The object with this key, written as [`crate::Object::key`] prints it.
     pub fn key_text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self { what: What::Key(text.into()), schema: None }
+        Self {
+            what: What::Key(text.into()),
+            schema: None,
+        }
     }
 
     /// Of this schema, where it is not the pool's default.
@@ -91,9 +103,14 @@ impl<'a> Target<'a> {
 }
 
 fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target<'static> {
-    let key = junctura_model::RecordRef::trusted(&record).key_bytes(schema.key_len()).len();
+    let key = junctura_model::RecordRef::trusted(&record)
+        .key_bytes(schema.key_len())
+        .len();
     record.truncate(key);
-    body::Target::Key { schema: number, record: Cow::Owned(record) }
+    body::Target::Key {
+        schema: number,
+        record: Cow::Owned(record),
+    }
 }
 
 /// The number of the schema of this name.
@@ -101,13 +118,21 @@ pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
     let found = schemas.iter().position(|schema| schema.name() == name);
     found.map(|number| number as u16).ok_or_else(|| {
         let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
-        Error::new(Code::NotFound, format!("schema {name}"), format!("this pool has {}", names.join(", ")))
+        Error::new(
+            Code::NotFound,
+            format!("schema {name}"),
+            format!("this pool has {}", names.join(", ")),
+        )
     })
 }
 
 impl<'a> From<&'a str> for Target<'a> {
     fn from(text: &'a str) -> Self {
-        if text.starts_with('{') { Self::key_text(text) } else { Self::selector(text) }
+        if text.starts_with('{') {
+            Self::key_text(text)
+        } else {
+            Self::selector(text)
+        }
     }
 }
 

@@ -27,8 +27,8 @@ impl Pool {
     /// ```
     /// # use junctura::{Code, Pool, Target, WithdrawOptions};
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("record").open()?;
-    /// let key = [("dataset", "demo"), ("name", "first")];
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let key = [("space", "demo"), ("name", "first")];
     /// pool.offer(key, b"bytes")?;
     /// assert_eq!(pool.withdraw(Target::key(key), WithdrawOptions::default())?, 1);
     /// assert_eq!(pool.demand(Target::key(key), None).unwrap_err().code(), Code::Gone);
@@ -50,14 +50,19 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`; `Timeout`, naming who still waits.
     pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
-        self.connection()?.count(&Request::Retire(options.of(Wanted::selector(selector))))
+        self.connection()?
+            .count(&Request::Retire(options.of(Wanted::selector(selector))))
     }
 }
 
 impl WithdrawOptions {
     fn of(self, target: Wanted<'_>) -> Withdraw<'_> {
         let timeout_ms = self.timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
-        Withdraw { target, timeout_ms, force: self.force }
+        Withdraw {
+            target,
+            timeout_ms,
+            force: self.force,
+        }
     }
 }
 
