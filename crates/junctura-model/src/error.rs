@@ -141,7 +141,12 @@ struct Inner {
 impl Error {
     /// An error about `subject` (an attribute, key, path, peer; may be empty) because of `cause`.
     pub fn new(code: Code, subject: impl Into<String>, cause: impl Into<String>) -> Error {
-        Error(Box::new(Inner { code, subject: subject.into(), cause: cause.into(), position: None }))
+        Error(Box::new(Inner {
+            code,
+            subject: subject.into(),
+            cause: cause.into(),
+            position: None,
+        }))
     }
 
     /// The same error, pointing at a byte of the text or record that was being read.
@@ -217,7 +222,10 @@ mod tests {
     #[test]
     fn an_error_says_what_with_what_why_and_where() {
         let error = Error::new(Code::TypeMismatch, "levelist", "\"abc\" is no decimal").at(7);
-        assert_eq!(error.to_string(), "TypeMismatch: levelist: \"abc\" is no decimal (at byte 7)");
+        assert_eq!(
+            error.to_string(),
+            "TypeMismatch: levelist: \"abc\" is no decimal (at byte 7)"
+        );
         assert_eq!(Error::new(Code::Closed, "", "").to_string(), "Closed");
         assert_eq!(size_of::<Error>(), size_of::<usize>());
     }

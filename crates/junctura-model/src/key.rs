@@ -89,7 +89,11 @@ impl Schema {
     pub fn parse_key(&self, text: &str) -> Result<Record> {
         // By hand it may be longer, but not without limit.
         if text.len() > 8 * KEY_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, "key", format!("more than {KEY_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                "key",
+                format!("more than {KEY_BYTES_MAX} bytes"),
+            ));
         }
         let mut reader = Reader { text, at: 0 };
         let mut given: Vec<(&str, Cow<'_, str>)> = Vec::new();
@@ -97,7 +101,9 @@ impl Schema {
             reader.level(|at, name, value| {
                 let attribute = self.find(name).map(|id| self.attribute(id));
                 if attribute.is_some_and(|attribute| attribute.level != Some(level)) {
-                    return Err(Error::new(Code::SchemaMismatch, name, format!("does not belong to {level_name}")).at(at));
+                    return Err(
+                        Error::new(Code::SchemaMismatch, name, format!("does not belong to {level_name}")).at(at),
+                    );
                 }
                 if attribute.is_none() && self.is_open() {
                     return Err(Error::new(Code::SchemaMismatch, name, "is no attribute of the key").at(at));
@@ -108,7 +114,10 @@ impl Schema {
         }
         reader.end()?;
         let mut bytes = Vec::new();
-        self.record(given.iter().map(|(name, value)| (*name, Given::Text(value))), &mut bytes)?;
+        self.record(
+            given.iter().map(|(name, value)| (*name, Given::Text(value))),
+            &mut bytes,
+        )?;
         Ok(Record::trusted(bytes))
     }
 }
@@ -134,7 +143,11 @@ impl<'a> Reader<'a> {
                 return self.expect(b'}');
             }
         }
-        Err(Error::new(Code::LimitExceeded, "key", format!("more than {ATTRIBUTES_MAX} attributes")))
+        Err(Error::new(
+            Code::LimitExceeded,
+            "key",
+            format!("more than {ATTRIBUTES_MAX} attributes"),
+        ))
     }
 
     fn value(&mut self) -> Result<Cow<'a, str>> {
@@ -164,7 +177,11 @@ impl<'a> Reader<'a> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<()> {
-        if self.follows(byte) { Ok(()) } else { Err(self.unexpected(&format!("{:?}", char::from(byte)))) }
+        if self.follows(byte) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("{:?}", char::from(byte))))
+        }
     }
 
     fn follows(&mut self, byte: u8) -> bool {
@@ -176,7 +193,11 @@ impl<'a> Reader<'a> {
 
     fn end(&mut self) -> Result<()> {
         self.blanks();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end of the key")) }
+        if self.at == self.text.len() {
+            Ok(())
+        } else {
+            Err(self.unexpected("the end of the key"))
+        }
     }
 
     fn blanks(&mut self) {
@@ -190,7 +211,12 @@ impl<'a> Reader<'a> {
             Some(c) => format!("{c:?}"),
             None => "the end".to_owned(),
         };
-        Error::new(Code::InvalidArgument, "key", format!("expected {expected}, found {found}")).at(self.at)
+        Error::new(
+            Code::InvalidArgument,
+            "key",
+            format!("expected {expected}, found {found}"),
+        )
+        .at(self.at)
     }
 }
 

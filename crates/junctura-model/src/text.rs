@@ -36,8 +36,18 @@ pub fn is_reserved(word: &str) -> bool {
 
 fn is_reserved_word(word: &[u8]) -> bool {
     // Nearly every word is told apart by its first letter.
-    let may_be = matches!(word, [b't' | b'T' | b'b' | b'B' | b'a' | b'A' | b'o' | b'O' | b'n' | b'N' | b'e' | b'E', _, ..]);
-    may_be && RESERVED.iter().any(|reserved| reserved.as_bytes().eq_ignore_ascii_case(word))
+    let may_be = matches!(
+        word,
+        [
+            b't' | b'T' | b'b' | b'B' | b'a' | b'A' | b'o' | b'O' | b'n' | b'N' | b'e' | b'E',
+            _,
+            ..
+        ]
+    );
+    may_be
+        && RESERVED
+            .iter()
+            .any(|reserved| reserved.as_bytes().eq_ignore_ascii_case(word))
 }
 
 /// Must this value be quoted?
@@ -106,12 +116,20 @@ pub struct Misquoted {
 /// There is no opening or closing quote, or an escape that is none of ours.
 pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), Misquoted> {
     if !input.starts_with('"') {
-        return Err(Misquoted { at: 0, why: "a quoted text begins with \"" });
+        return Err(Misquoted {
+            at: 0,
+            why: "a quoted text begins with \"",
+        });
     }
     let (mut text, mut plain, mut at) = (String::new(), 1, 1);
     loop {
         match input.as_bytes().get(at) {
-            None => return Err(Misquoted { at, why: "the closing \" is missing" }),
+            None => {
+                return Err(Misquoted {
+                    at,
+                    why: "the closing \" is missing",
+                });
+            }
             Some(b'"') if text.is_empty() => return Ok((Cow::Borrowed(&input[plain..at]), at + 1)),
             Some(b'"') => {
                 text.push_str(&input[plain..at]);
@@ -170,7 +188,10 @@ mod tests {
             ("say \"x\"", r#""say \"x\"""#),
             ("back\\slash", r#""back\\slash""#),
             ("line\nbreak", r#""line\nbreak""#),
-            ("\u{0}\u{1f}\u{7f}\u{9f}\u{a0}é", "\"\\u{0}\\u{1f}\\u{7f}\\u{9f}\u{a0}é\""),
+            (
+                "\u{0}\u{1f}\u{7f}\u{9f}\u{a0}é",
+                "\"\\u{0}\\u{1f}\\u{7f}\\u{9f}\u{a0}é\"",
+            ),
         ] {
             assert_eq!(quoted(text), expected);
         }
@@ -179,11 +200,27 @@ mod tests {
     #[test]
     fn reads_every_spelling_and_says_where_it_cannot() {
         assert_eq!(unquote("\"a\"/b"), Ok((Cow::Borrowed("a"), 3)));
-        assert_eq!(unquote(r#""\u{65e5}\u{00672C}\n\"\\" rest"#), Ok((Cow::Borrowed("日本\n\"\\"), 26)));
-        for (input, at) in [("", 0), ("a", 0), ("\"a", 2), ("\"\\", 1), ("\"ab\\x\"", 3), ("\"\\u{}\"", 1)] {
+        assert_eq!(
+            unquote(r#""\u{65e5}\u{00672C}\n\"\\" rest"#),
+            Ok((Cow::Borrowed("日本\n\"\\"), 26))
+        );
+        for (input, at) in [
+            ("", 0),
+            ("a", 0),
+            ("\"a", 2),
+            ("\"\\", 1),
+            ("\"ab\\x\"", 3),
+            ("\"\\u{}\"", 1),
+        ] {
             assert_eq!(unquote(input).unwrap_err().at, at, "{input}");
         }
-        for bad in [r#""\u{d800}""#, r#""\u{1234567}""#, r#""\u{+1}""#, r#""\u{12""#, "\"\\é\""] {
+        for bad in [
+            r#""\u{d800}""#,
+            r#""\u{1234567}""#,
+            r#""\u{+1}""#,
+            r#""\u{12""#,
+            "\"\\é\"",
+        ] {
             assert!(unquote(bad).is_err(), "{bad}");
         }
     }

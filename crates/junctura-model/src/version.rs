@@ -31,9 +31,16 @@ impl FromStr for Version {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Version> {
-        let parts = text.split_once('.').and_then(|(incarnation, sequence)| Some((number(incarnation)?, number(sequence)?)));
-        let (incarnation, sequence) =
-            parts.ok_or_else(|| Error::new(Code::InvalidArgument, "version", format!("{text:?} is none, such as 1.42")))?;
+        let parts = text
+            .split_once('.')
+            .and_then(|(incarnation, sequence)| Some((number(incarnation)?, number(sequence)?)));
+        let (incarnation, sequence) = parts.ok_or_else(|| {
+            Error::new(
+                Code::InvalidArgument,
+                "version",
+                format!("{text:?} is none, such as 1.42"),
+            )
+        })?;
         Ok(Version { incarnation, sequence })
     }
 }
@@ -81,15 +88,28 @@ const LIVE: u8 = 3;
 impl Cursor {
     /// `phase u8 │ incarnation u64 LE │ number u64 LE │ [sorted only: len u32 LE, value] │ [first only: key]`
     fn to_bytes(&self) -> Vec<u8> {
-        let head = |kind: u8, number: u64| [&[kind][..], &self.incarnation.to_le_bytes(), &number.to_le_bytes()].concat();
+        let head =
+            |kind: u8, number: u64| [&[kind][..], &self.incarnation.to_le_bytes(), &number.to_le_bytes()].concat();
         match &self.phase {
             Phase::Live { last } => head(LIVE, *last),
-            Phase::First { snapshot, last_sort_value: None, last_key } => {
-                [head(FIRST, *snapshot), last_key.as_bytes().to_vec()].concat()
-            }
-            Phase::First { snapshot, last_sort_value: Some(value), last_key } => {
+            Phase::First {
+                snapshot,
+                last_sort_value: None,
+                last_key,
+            } => [head(FIRST, *snapshot), last_key.as_bytes().to_vec()].concat(),
+            Phase::First {
+                snapshot,
+                last_sort_value: Some(value),
+                last_key,
+            } => {
                 let len = (value.len() as u32).to_le_bytes();
-                [&head(FIRST_SORTED, *snapshot)[..], &len, value.as_bytes(), last_key.as_bytes()].concat()
+                [
+                    &head(FIRST_SORTED, *snapshot)[..],
+                    &len,
+                    value.as_bytes(),
+                    last_key.as_bytes(),
+                ]
+                .concat()
             }
         }
     }
@@ -102,11 +122,19 @@ impl Cursor {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let phase = match kind {
             LIVE if rest.is_empty() => Phase::Live { last: number },
-            FIRST => Phase::First { snapshot: number, last_sort_value: None, last_key: text(rest)? },
+            FIRST => Phase::First {
+                snapshot: number,
+                last_sort_value: None,
+                last_key: text(rest)?,
+            },
             FIRST_SORTED => {
                 let (len, rest) = rest.split_first_chunk()?;
                 let (value, key) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-                Phase::First { snapshot: number, last_sort_value: Some(text(value)?), last_key: text(key)? }
+                Phase::First {
+                    snapshot: number,
+                    last_sort_value: Some(text(value)?),
+                    last_key: text(key)?,
+                }
             }
             _ => return None,
         };
@@ -135,7 +163,9 @@ impl FromStr for Cursor {
         if text.len() > CURSOR_BYTES_MAX {
             return Err(refused("longer than any cursor"));
         }
-        let hex = text.strip_prefix(PREFIX).ok_or_else(|| refused("no cursor begins like this"))?;
+        let hex = text
+            .strip_prefix(PREFIX)
+            .ok_or_else(|| refused("no cursor begins like this"))?;
         let bytes = unhex(hex).ok_or_else(|| refused("a cursor has only pairs of 0-9 and a-f"))?;
         let (check, bytes) = bytes.split_first_chunk().ok_or_else(|| refused("cut off"))?;
         if u32::from_be_bytes(*check) != check_of(bytes) {
@@ -151,8 +181,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     };
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    pairs
+        .iter()
+        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+        .collect()
 }
 
 #[cfg(test)]
@@ -161,13 +196,44 @@ mod tests {
 
     #[test]
     fn versions_print_read_and_order() {
-        let version = Version { incarnation: 1, sequence: 42 };
+        let version = Version {
+            incarnation: 1,
+            sequence: 42,
+        };
         assert_eq!(version.to_string(), "1.42");
         assert_eq!("1.42".parse(), Ok(version));
-        assert!(version < Version { incarnation: 1, sequence: 43 });
-        assert!(version < Version { incarnation: 2, sequence: 0 });
-        for bad in ["", ".", "1", "1.", ".1", "1.2.3", "+1.2", "01.2", "1.18446744073709551616", "1 .2", "1.-2"] {
-            assert_eq!(bad.parse::<Version>().unwrap_err().code(), Code::InvalidArgument, "{bad}");
+        assert!(
+            version
+                < Version {
+                    incarnation: 1,
+                    sequence: 43
+                }
+        );
+        assert!(
+            version
+                < Version {
+                    incarnation: 2,
+                    sequence: 0
+                }
+        );
+        for bad in [
+            "",
+            ".",
+            "1",
+            "1.",
+            ".1",
+            "1.2.3",
+            "+1.2",
+            "01.2",
+            "1.18446744073709551616",
+            "1 .2",
+            "1.-2",
+        ] {
+            assert_eq!(
+                bad.parse::<Version>().unwrap_err().code(),
+                Code::InvalidArgument,
+                "{bad}"
+            );
         }
     }
 
@@ -178,7 +244,12 @@ mod tests {
             last_key: key.to_owned(),
         };
         let of = |phase| Cursor { incarnation: 3, phase };
-        [of(Phase::Live { last: u64::MAX }), of(first(None, "")), of(first(None, "{a=é}{}{}")), of(first(Some(""), "{}"))]
+        [
+            of(Phase::Live { last: u64::MAX }),
+            of(first(None, "")),
+            of(first(None, "{a=é}{}{}")),
+            of(first(Some(""), "{}")),
+        ]
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Keys against the vectors of an independent implementation, where its folder is at hand, and against our own, always.
 
+#![allow(clippy::unwrap_used, reason = "so a test fails")]
+
 use std::path::{Path, PathBuf};
 
 use junctura_model::{Given, RecordRef, Result, Schema};
@@ -9,12 +11,14 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a user gave, out of JSON; lists are kept in `lists`, which must have room for all.
+/// What a user gave, out of JSON; `items` are those of a list.
 fn given<'a>(value: &'a Value, items: &'a [Given<'a>]) -> Given<'a> {
     match value {
         Value::String(text) => Given::Text(text),
         Value::Bool(truth) => Given::Bool(*truth),
-        Value::Number(number) => number.as_i64().map_or_else(|| Given::Float(number.as_f64().unwrap()), Given::Integer),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| Given::Float(number.as_f64().unwrap()), Given::Integer),
         Value::Array(_) => Given::List(items),
         other => panic!("{other} is no value"),
     }
@@ -24,9 +28,16 @@ fn record(schema: &Schema, attributes: &Value, out: &mut Vec<u8>) -> Result<()> 
     let attributes = attributes.as_object().unwrap();
     let lists: Vec<Vec<Given<'_>>> = attributes
         .values()
-        .map(|value| value.as_array().map_or_else(Vec::new, |items| items.iter().map(|item| given(item, &[])).collect()))
+        .map(|value| {
+            value
+                .as_array()
+                .map_or_else(Vec::new, |items| items.iter().map(|item| given(item, &[])).collect())
+        })
         .collect();
-    let all = attributes.iter().zip(&lists).map(|((name, value), items)| (name.as_str(), given(value, items)));
+    let all = attributes
+        .iter()
+        .zip(&lists)
+        .map(|((name, value), items)| (name.as_str(), given(value, items)));
     schema.record(all, out)
 }
 
@@ -37,21 +48,28 @@ fn key(schema: &Schema, attributes: &Value) -> std::result::Result<String, Strin
         assert!(bytes.is_empty(), "an error leaves nothing behind");
         error.code().name().to_owned()
     })?;
-    schema.check(&bytes).unwrap_or_else(|error| panic!("{attributes}: {error}"));
+    schema
+        .check(&bytes)
+        .unwrap_or_else(|error| panic!("{attributes}: {error}"));
     let mut text = String::new();
     schema.key_of(RecordRef::trusted(&bytes), &mut text);
 
     let again = schema.parse_key(&text).unwrap();
-    assert_eq!(again.as_ref().as_bytes(), RecordRef::trusted(&bytes).key_bytes(schema.key_len()), "{text}");
+    assert_eq!(
+        again.as_ref().as_bytes(),
+        RecordRef::trusted(&bytes).key_bytes(schema.key_len()),
+        "{text}"
+    );
     Ok(text)
 }
 
 #[test]
 fn the_independent_vectors() {
     let folder = workspace().join("../shared/vectors/model");
-    let (Ok(schema), Ok(cases)) =
-        (std::fs::read_to_string(folder.join("schema.yaml")), std::fs::read_to_string(folder.join("keys.json")))
-    else {
+    let (Ok(schema), Ok(cases)) = (
+        std::fs::read_to_string(folder.join("schema.yaml")),
+        std::fs::read_to_string(folder.join("keys.json")),
+    ) else {
         println!("skipped: no vectors in {}", folder.display());
         return;
     };
@@ -76,7 +94,12 @@ fn our_own_vectors() {
         let schema = match &set["schema"] {
             Value::String(name) => Schema::builtin(name).unwrap(),
             lines => {
-                let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+                let lines: Vec<&str> = lines
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|line| line.as_str().unwrap())
+                    .collect();
                 Schema::parse_yaml(&lines.join("\n")).unwrap().into()
             }
         };
@@ -96,7 +119,11 @@ fn check_case(schema: &Schema, case: &Value) {
     }
     let text = text.unwrap();
     assert_eq!(text, case["key"].as_str().unwrap());
-    assert_eq!(schema.key_hash(&text).to_string(), case["hash"].as_str().unwrap(), "{text}");
+    assert_eq!(
+        schema.key_hash(&text).to_string(),
+        case["hash"].as_str().unwrap(),
+        "{text}"
+    );
     if let Some(expected) = case["record"].as_str() {
         let mut bytes = Vec::new();
         record(schema, attributes, &mut bytes).unwrap();

@@ -21,7 +21,10 @@ fn empty_levels_print_as_braces() {
     free.dataset_of(record.as_ref(), &mut dataset);
     assert_eq!(dataset, "in {space=default}");
     let rowcol = Schema::builtin("rowcol").unwrap();
-    assert_eq!(key_of(&rowcol, &rowcol.parse_key("{}{row=1}{col=2}").unwrap()), "{}{row=1}{column=2}");
+    assert_eq!(
+        key_of(&rowcol, &rowcol.parse_key("{}{row=1}{col=2}").unwrap()),
+        "{}{row=1}{column=2}"
+    );
 }
 
 #[test]
@@ -64,12 +67,18 @@ fn what_is_no_key_is_pointed_at() {
 #[test]
 fn the_hash_knows_schema_and_generation() {
     let of = |name: &str, generation: u32, text: &str| {
-        let yaml = format!("name: {name}\ngeneration: {generation}\nkey: {{dataset: [a]}}\nattributes: {{a: {{type: string}}}}");
+        let yaml = format!(
+            "name: {name}\ngeneration: {generation}\nkey: {{dataset: [a]}}\nattributes: {{a: {{type: string}}}}"
+        );
         Schema::parse_yaml(&yaml).unwrap().key_hash(text)
     };
     let hash = of("n", 1, "{a=x}{}{}");
     assert_eq!(hash, of("n", 1, "{a=x}{}{}"));
-    for other in [of("m", 1, "{a=x}{}{}"), of("n", 2, "{a=x}{}{}"), of("n", 1, "{a=y}{}{}")] {
+    for other in [
+        of("m", 1, "{a=x}{}{}"),
+        of("n", 2, "{a=x}{}{}"),
+        of("n", 1, "{a=y}{}{}"),
+    ] {
         assert_ne!(hash, other);
     }
     // What does not fit into the short buffer is hashed in the same way.

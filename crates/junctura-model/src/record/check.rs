@@ -16,7 +16,11 @@ impl Schema {
     /// `Corrupt` where the bytes are no entries, otherwise as [`Schema::record`]; the position is that of the entry.
     pub fn check<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
         if bytes.len() > RECORD_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, "record", format!("more than {RECORD_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                "record",
+                format!("more than {RECORD_BYTES_MAX} bytes"),
+            ));
         }
         let (mut rest, mut seen, mut key_end) = (bytes, 0u64, 0);
         let mut open = OpenSeen { last: &[], count: 0 };
@@ -41,24 +45,39 @@ impl Schema {
     }
 
     fn check_declared(&self, entry: &Entry<'_>, seen: u64) -> Result<()> {
-        let attribute = self.attributes().get(entry.id.index()).ok_or_else(|| corrupt("no such attribute"))?;
+        let attribute = self
+            .attributes()
+            .get(entry.id.index())
+            .ok_or_else(|| corrupt("no such attribute"))?;
         if seen >> entry.id.0 != 0 {
             return Err(corrupt("the entries are not sorted"));
         }
         let text = std::str::from_utf8(entry.text).map_err(|_| corrupt("a value is not UTF-8"))?;
-        if attribute.kind.list { check_list(attribute, text) } else { check_scalar(attribute, text) }
+        if attribute.kind.list {
+            check_list(attribute, text)
+        } else {
+            check_scalar(attribute, text)
+        }
     }
 
     fn check_whole(&self, seen: u64, open: usize, key_bytes: &[u8]) -> Result<()> {
         if let Some(missing) = bits(self.required() & !seen).next() {
-            return Err(Error::new(Code::SchemaMismatch, &self.attribute(missing).name, "is missing"));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                &self.attribute(missing).name,
+                "is missing",
+            ));
         }
         if seen.count_ones() as usize + open > ATTRIBUTES_MAX {
             let why = format!("more than {ATTRIBUTES_MAX} attributes");
             return Err(Error::new(Code::LimitExceeded, "attributes", why));
         }
         if self.is_key_too_long(key_bytes) {
-            return Err(Error::new(Code::TooLarge, "key", format!("more than {KEY_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                "key",
+                format!("more than {KEY_BYTES_MAX} bytes"),
+            ));
         }
         Ok(())
     }
@@ -73,7 +92,11 @@ struct OpenSeen<'a> {
 impl<'a> OpenSeen<'a> {
     fn check(&mut self, schema: &Schema, entry: &Entry<'a>) -> Result<()> {
         if !schema.is_open() {
-            return Err(Error::new(Code::SchemaMismatch, schema.name(), "the schema allows no undeclared attributes"));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                schema.name(),
+                "the schema allows no undeclared attributes",
+            ));
         }
         let name = std::str::from_utf8(entry.name).map_err(|_| corrupt("a name is not UTF-8"))?;
         if !is_name(name) || schema.find(name).is_some() {
@@ -87,7 +110,11 @@ impl<'a> OpenSeen<'a> {
             return Err(corrupt("a value is not UTF-8"));
         }
         if entry.text.len() > VALUE_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, name, format!("more than {VALUE_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                name,
+                format!("more than {VALUE_BYTES_MAX} bytes"),
+            ));
         }
         self.last = entry.name;
         self.count += 1;
@@ -97,23 +124,39 @@ impl<'a> OpenSeen<'a> {
 
 fn check_scalar(attribute: &Attribute, text: &str) -> Result<()> {
     if text.len() > VALUE_BYTES_MAX {
-        return Err(Error::new(Code::TooLarge, &attribute.name, format!("more than {VALUE_BYTES_MAX} bytes")));
+        return Err(Error::new(
+            Code::TooLarge,
+            &attribute.name,
+            format!("more than {VALUE_BYTES_MAX} bytes"),
+        ));
     }
     if !attribute.kind.scalar.is_canonical(text) {
         return Err(not_canonical(attribute, text));
     }
-    if attribute.is_restricted() { check_allowed(attribute, text) } else { Ok(()) }
+    if attribute.is_restricted() {
+        check_allowed(attribute, text)
+    } else {
+        Ok(())
+    }
 }
 
 fn check_list(attribute: &Attribute, text: &str) -> Result<()> {
     if text.len() > LIST_BYTES_MAX {
-        return Err(Error::new(Code::TooLarge, &attribute.name, format!("more than {LIST_BYTES_MAX} bytes")));
+        return Err(Error::new(
+            Code::TooLarge,
+            &attribute.name,
+            format!("more than {LIST_BYTES_MAX} bytes"),
+        ));
     }
     // What follows the last `/` is an item too: an empty one, which is not canonical.
     raw_items(text).try_for_each(|item| {
         if attribute.kind.scalar != Type::String || !item.starts_with('"') {
             let bare = attribute.kind.scalar != Type::String || writes(item, |out| quote_into(item, out));
-            return if bare { check_scalar(attribute, item) } else { Err(not_canonical(attribute, item)) };
+            return if bare {
+                check_scalar(attribute, item)
+            } else {
+                Err(not_canonical(attribute, item))
+            };
         }
         match unquote(item) {
             Ok((text, len)) if len == item.len() && writes(item, |out| quote_into(&text, out)) => {

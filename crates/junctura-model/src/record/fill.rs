@@ -16,7 +16,14 @@ impl Schema {
     /// `TypeMismatch`, `SchemaMismatch`, `TooLarge` and `LimitExceeded` name the attribute.
     pub fn record<'a>(&self, given: impl IntoIterator<Item = (&'a str, Given<'a>)>, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        let mut filling = Filling { schema: self, out, seen: 0, sorted: true, starts: [0; ATTRIBUTES_MAX], open: Vec::new() };
+        let mut filling = Filling {
+            schema: self,
+            out,
+            seen: 0,
+            sorted: true,
+            starts: [0; ATTRIBUTES_MAX],
+            open: Vec::new(),
+        };
         let done = filling.take_all(given).and_then(|()| filling.finish());
         if done.is_err() {
             out.clear();
@@ -99,7 +106,11 @@ impl<'a> Filling<'_, 'a> {
         if let (Type::String, Given::Text(text)) = (attribute.kind.scalar, value) {
             check_len(&attribute.name, text.len(), VALUE_BYTES_MAX)?;
         }
-        attribute.kind.scalar.canonical_into(value, self.out).map_err(|why| type_mismatch(attribute, why))?;
+        attribute
+            .kind
+            .scalar
+            .canonical_into(value, self.out)
+            .map_err(|why| type_mismatch(attribute, why))?;
         if attribute.is_restricted() {
             let text = super::text_of(&self.out[text_start..]);
             check_allowed(attribute, text)?;
@@ -129,7 +140,11 @@ impl<'a> Filling<'_, 'a> {
 
     fn take_open(&mut self, name: &'a str, value: Given<'a>) -> Result<()> {
         if !is_name(name) {
-            return Err(Error::new(Code::SchemaMismatch, name, "this cannot be the name of an attribute"));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                name,
+                "this cannot be the name of an attribute",
+            ));
         }
         let Given::Text(text) = value else {
             let why = format!("{} is no string, as undeclared attributes are", Shown(value));
@@ -144,14 +159,22 @@ impl<'a> Filling<'_, 'a> {
         self.put_defaults();
         if let Some(missing) = bits(self.schema.required() & !self.seen).next() {
             let name = &self.schema.attribute(missing).name;
-            return Err(Error::new(Code::SchemaMismatch, name, "is missing, and every object needs it"));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                name,
+                "is missing, and every object needs it",
+            ));
         }
         if !self.sorted {
             self.sort();
         }
         let schema = self.schema;
         if schema.is_key_too_long(RecordRef::trusted(self.out).key_bytes(schema.key_len())) {
-            return Err(Error::new(Code::TooLarge, "key", format!("more than {KEY_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                "key",
+                format!("more than {KEY_BYTES_MAX} bytes"),
+            ));
         }
         if !self.open.is_empty() {
             self.put_open()?;
@@ -162,7 +185,14 @@ impl<'a> Filling<'_, 'a> {
     fn put_defaults(&mut self) {
         for id in bits(self.schema.defaulted() & !self.seen) {
             let start = self.begin(id);
-            self.out.extend_from_slice(self.schema.attribute(id).default.as_deref().unwrap_or_default().as_bytes());
+            self.out.extend_from_slice(
+                self.schema
+                    .attribute(id)
+                    .default
+                    .as_deref()
+                    .unwrap_or_default()
+                    .as_bytes(),
+            );
             self.end(start);
         }
     }
@@ -201,18 +231,30 @@ impl<'a> Filling<'_, 'a> {
 
     fn room_left(&self, subject: &str) -> Result<()> {
         if self.out.len() > RECORD_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, subject, format!("more than {RECORD_BYTES_MAX} bytes of attributes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                subject,
+                format!("more than {RECORD_BYTES_MAX} bytes of attributes"),
+            ));
         }
         Ok(())
     }
 
     #[cold]
     fn unknown(&self, name: &str) -> Error {
-        let mut why = format!("the schema {} has no such attribute", self.schema.name());
-        if let Some(near) = self.schema.nearest_name(name) {
-            why += &format!(" (did you mean {near}?)");
-        }
-        let shown = name.char_indices().nth(crate::limits::NAME_BYTES_MAX).map_or(name, |(end, _)| &name[..end]);
+        let nearest = self
+            .schema
+            .nearest_name(name)
+            .map(|near| format!(" (did you mean {near}?)"));
+        let why = format!(
+            "the schema {} has no such attribute{}",
+            self.schema.name(),
+            nearest.unwrap_or_default()
+        );
+        let shown = name
+            .char_indices()
+            .nth(crate::limits::NAME_BYTES_MAX)
+            .map_or(name, |(end, _)| &name[..end]);
         Error::new(Code::SchemaMismatch, shown, why)
     }
 }
@@ -228,7 +270,11 @@ pub(super) fn bits(mut set: u64) -> impl Iterator<Item = AttrId> {
 
 fn check_len(subject: &str, len: usize, most: usize) -> Result<()> {
     if len > most {
-        return Err(Error::new(Code::TooLarge, subject, format!("{len} bytes, more than {most}")));
+        return Err(Error::new(
+            Code::TooLarge,
+            subject,
+            format!("{len} bytes, more than {most}"),
+        ));
     }
     Ok(())
 }
@@ -240,9 +286,18 @@ pub(super) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()
     }
     let allowed = match &attribute.range {
         Some((smallest, largest)) => format!("{smallest} to {largest}"),
-        None => attribute.values.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", "),
+        None => attribute
+            .values
+            .iter()
+            .take(20)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
     };
-    let why = format!("{} is not allowed (the schema allows {allowed})", Shown(Given::Text(canonical)));
+    let why = format!(
+        "{} is not allowed (the schema allows {allowed})",
+        Shown(Given::Text(canonical))
+    );
     Err(Error::new(Code::SchemaMismatch, &attribute.name, why))
 }
 

@@ -66,7 +66,9 @@ impl<'a> RecordRef<'a> {
     /// A copy that owns its bytes.
     #[must_use]
     pub fn to_owned(self) -> Record {
-        Record { bytes: self.bytes.to_vec() }
+        Record {
+            bytes: self.bytes.to_vec(),
+        }
     }
 
     /// The canonical text of a declared attribute, where the object has it.
@@ -85,8 +87,13 @@ impl<'a> RecordRef<'a> {
 
     /// Each attribute in the order of the bytes: its id, its name where it is undeclared, its canonical text.
     pub fn iter(self) -> impl Iterator<Item = (AttrId, Option<&'a str>, &'a str)> {
-        Entries(self.bytes)
-            .map(|entry| (entry.id, (entry.id == AttrId::OPEN).then(|| text_of(entry.name)), text_of(entry.text)))
+        Entries(self.bytes).map(|entry| {
+            (
+                entry.id,
+                (entry.id == AttrId::OPEN).then(|| text_of(entry.name)),
+                text_of(entry.text),
+            )
+        })
     }
 
     /// The bytes of the key's attributes, given how many the schema's key has.
@@ -133,7 +140,14 @@ impl<'a> Entry<'a> {
         }
         let (len, rest) = rest.split_first_chunk::<2>()?;
         let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
-        Some((Entry { id: AttrId(id), name, text }, rest))
+        Some((
+            Entry {
+                id: AttrId(id),
+                name,
+                text,
+            },
+            rest,
+        ))
     }
 }
 

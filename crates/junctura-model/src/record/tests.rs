@@ -45,7 +45,11 @@ fn refused(schema: &Schema, given: &[(&str, Given<'_>)]) -> (Code, String) {
 
 #[test]
 fn the_bytes_are_as_pictured() {
-    let bytes = make(&small(), &[("tags", L(&[T("p"), T("")])), ("see", T("+7")), ("b", T("0.50"))]).unwrap();
+    let bytes = make(
+        &small(),
+        &[("tags", L(&[T("p"), T("")])), ("see", T("+7")), ("b", T("0.50"))],
+    )
+    .unwrap();
     assert_eq!(bytes, b"\x00\x01\x00x\x01\x03\x000.5\x02\x01\x007\x03\x04\x00p/\"\"");
     let record = RecordRef::trusted(&bytes);
     assert_eq!(record.get(AttrId(1)), Some("0.5"));
@@ -53,7 +57,10 @@ fn the_bytes_are_as_pictured() {
     assert_eq!(record.key_bytes(3), &bytes[..14]);
     assert_eq!(record.key_bytes(0), b"");
     let texts: Vec<_> = record.iter().map(|(id, name, text)| (id.0, name, text)).collect();
-    assert_eq!(texts, [(0, None, "x"), (1, None, "0.5"), (2, None, "7"), (3, None, "p/\"\"")]);
+    assert_eq!(
+        texts,
+        [(0, None, "x"), (1, None, "0.5"), (2, None, "7"), (3, None, "p/\"\"")]
+    );
     assert_eq!(record.to_owned().as_ref(), record);
 }
 
@@ -96,24 +103,41 @@ fn what_the_schema_does_not_allow_names_the_attribute() {
     let error = make(&schema, &[one, ("tag", T("p"))]).unwrap_err();
     assert!(error.cause().contains("did you mean tags?"), "{error}");
     let error = make(&schema, &[("c", T("abc"))]).unwrap_err();
-    assert!(error.to_string().contains("TypeMismatch: c: \"abc\" is no integer"), "{error}");
+    assert!(
+        error.to_string().contains("TypeMismatch: c: \"abc\" is no integer"),
+        "{error}"
+    );
 }
 
 #[test]
 fn limits_hold_at_the_edge() {
     let schema = Schema::parse_yaml("name: n\nkey: {dataset: [a, b, c, d]}\nattributes: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}, l: {type: list of string}}").unwrap();
     let text = |len: usize| "x".repeat(len);
-    let (long, rest) = (text(VALUE_BYTES_MAX), text(4096 - 3 * VALUE_BYTES_MAX - "{a=,b=,c=,d=}{}{}".len()));
+    let (long, rest) = (
+        text(VALUE_BYTES_MAX),
+        text(4096 - 3 * VALUE_BYTES_MAX - "{a=,b=,c=,d=}{}{}".len()),
+    );
     let key = [("a", T(&long)), ("b", T(&long)), ("c", T(&long))];
     let whole = |last: &str| refused_or_len(&schema, &[&key[..], &[("d", T(last))]].concat());
     assert_eq!(whole(&rest), Ok(4096));
     assert_eq!(whole(&format!("{rest}x")), Err(Code::TooLarge));
     // Quotes and escapes count: each of these stands as six bytes.
     let (fits, too_long) = ("\u{9f}".repeat(500), "\u{9f}".repeat(512));
-    let quoted = |text: &str| refused_or_len(&schema, &[("a", T(text)), ("b", T("b")), ("c", T("c")), ("d", T(&text[..300]))]);
+    let quoted = |text: &str| {
+        refused_or_len(
+            &schema,
+            &[("a", T(text)), ("b", T("b")), ("c", T("c")), ("d", T(&text[..300]))],
+        )
+    };
     assert_eq!(quoted(&fits), Ok(17 + 3000 + 900 + 4 + 2));
     assert_eq!(quoted(&too_long), Ok(17 + 3072 + 900 + 4 + 2));
-    assert_eq!(refused_or_len(&schema, &[("a", T(&too_long)), ("b", T(&too_long)), ("c", T("c")), ("d", T("d"))]), Err(Code::TooLarge));
+    assert_eq!(
+        refused_or_len(
+            &schema,
+            &[("a", T(&too_long)), ("b", T(&too_long)), ("c", T("c")), ("d", T("d"))]
+        ),
+        Err(Code::TooLarge)
+    );
 
     let items = vec![T(&long); 16];
     let small_key = [("a", T("1")), ("b", T("1")), ("c", T("1")), ("d", T("1"))];
@@ -122,13 +146,23 @@ fn limits_hold_at_the_edge() {
     assert_eq!(with_list(&items), Err(Code::TooLarge));
     let names: Vec<String> = (0..64).map(|at| format!("n{at}")).collect();
     let open: Vec<_> = names.iter().map(|name| (name.as_str(), T("v"))).collect();
-    let named = |count: usize| refused_or_len(&free(), &[&[("name", T("o"))][..], &open[..count]].concat());
-    assert!(named(62).is_ok());
-    assert_eq!(named(63), Err(Code::LimitExceeded), "with the default of `space` it is one too many");
-    assert_eq!(named(64), Err(Code::LimitExceeded));
+    let crowd = |count: usize| refused_or_len(&free(), &[&[("name", T("o"))][..], &open[..count]].concat());
+    assert!(crowd(62).is_ok());
+    assert_eq!(
+        crowd(63),
+        Err(Code::LimitExceeded),
+        "with the default of `space` it is one too many"
+    );
+    assert_eq!(crowd(64), Err(Code::LimitExceeded));
     let big = text(VALUE_BYTES_MAX);
     let open: Vec<_> = names.iter().map(|name| (name.as_str(), T(&big))).collect();
-    assert_eq!(refused_or_len(&free(), &[&[("name", T(&big)), ("space", T(&big))][..], &open[..62]].concat()), Err(Code::TooLarge));
+    assert_eq!(
+        refused_or_len(
+            &free(),
+            &[&[("name", T(&big)), ("space", T(&big))][..], &open[..62]].concat()
+        ),
+        Err(Code::TooLarge)
+    );
 }
 
 fn refused_or_len(schema: &Schema, given: &[(&str, Given<'_>)]) -> Result<usize, Code> {
@@ -146,14 +180,26 @@ fn an_open_schema_takes_undeclared_strings() {
     assert_eq!(record.get_open("colour"), Some("dark red"));
     assert_eq!(record.get_open("name"), None);
     assert_eq!(record.get(AttrId::OPEN), None);
-    let open: Vec<_> = record.iter().filter_map(|(_, name, text)| Some((name?, text))).collect();
+    let open: Vec<_> = record
+        .iter()
+        .filter_map(|(_, name, text)| Some((name?, text)))
+        .collect();
     assert_eq!(open, [("colour", "dark red"), ("z", "1")]);
 
     let name = ("name", T("o"));
-    assert_eq!(refused(&schema, &[name, ("x", T("1")), ("x", T("2"))]), (Code::SchemaMismatch, "x".into()));
+    assert_eq!(
+        refused(&schema, &[name, ("x", T("1")), ("x", T("2"))]),
+        (Code::SchemaMismatch, "x".into())
+    );
     assert_eq!(refused(&schema, &[name, ("x", I(1))]), (Code::TypeMismatch, "x".into()));
-    assert_eq!(refused(&schema, &[name, ("x y", T("1"))]), (Code::SchemaMismatch, "x y".into()));
-    assert_eq!(refused(&schema, &[name, ("to", T("1"))]), (Code::SchemaMismatch, "to".into()));
+    assert_eq!(
+        refused(&schema, &[name, ("x y", T("1"))]),
+        (Code::SchemaMismatch, "x y".into())
+    );
+    assert_eq!(
+        refused(&schema, &[name, ("to", T("1"))]),
+        (Code::SchemaMismatch, "to".into())
+    );
 }
 
 #[test]
@@ -165,7 +211,11 @@ fn lists_read_back_item_by_item() {
         let text = RecordRef::trusted(&bytes).get(AttrId(3)).unwrap();
         assert_eq!(list_items(text).collect::<Vec<_>>(), items, "{text}");
     }
-    assert_eq!(list_items("1/\"x").collect::<Vec<_>>(), ["1", "\"x"], "never checked, but no panic");
+    assert_eq!(
+        list_items("1/\"x").collect::<Vec<_>>(),
+        ["1", "\"x"],
+        "never checked, but no panic"
+    );
 }
 
 #[test]
@@ -189,7 +239,18 @@ fn damaged_bytes_are_refused() {
     ] {
         assert_eq!(schema.check(bytes).unwrap_err().code(), code, "{bytes:?}");
     }
-    for list in ["a/", "/a", "\"a\"", "to", "a b", "\"a b", "\"a b\"x", "\"\\u{0a}\"", "\"\\u{A0}\"", "\"\n\""] {
+    for list in [
+        "a/",
+        "/a",
+        "\"a\"",
+        "to",
+        "a b",
+        "\"a b",
+        "\"a b\"x",
+        "\"\\u{0a}\"",
+        "\"\\u{A0}\"",
+        "\"\n\"",
+    ] {
         let mut bytes = b"\x00\x01\x00x\x02\x01\x001\x03".to_vec();
         bytes.extend_from_slice(&(list.len() as u16).to_le_bytes());
         bytes.extend_from_slice(list.as_bytes());

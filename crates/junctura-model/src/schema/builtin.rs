@@ -22,6 +22,8 @@ impl Schema {
     #[must_use]
     pub fn builtin(name: &str) -> Option<Arc<Schema>> {
         let at = Self::BUILTIN_NAMES.iter().position(|&known| known == name)?;
-        PARSED[at].get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new)).clone()
+        PARSED[at]
+            .get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new))
+            .clone()
     }
 }

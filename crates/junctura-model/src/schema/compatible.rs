@@ -21,7 +21,10 @@ impl Schema {
 
     /// All that the fingerprint covers, as a text.
     fn essence(&self) -> String {
-        let mut text = format!("junctura schema/1\nname {}\ngeneration {}\nopen {}\n", self.name, self.generation, self.open);
+        let mut text = format!(
+            "junctura schema/1\nname {}\ngeneration {}\nopen {}\n",
+            self.name, self.generation, self.open
+        );
         for attribute in &self.attributes[..self.key_len()] {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{}", Essence(attribute));
@@ -57,7 +60,14 @@ struct Essence<'a>(&'a Attribute);
 
 impl std::fmt::Display for Essence<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Attribute { name, kind, level, optional, default, .. } = self.0;
+        let Attribute {
+            name,
+            kind,
+            level,
+            optional,
+            default,
+            ..
+        } = self.0;
         let level = level.map_or("", |level| LEVELS[level]);
         write!(f, "{name}{} ({kind}, in {level}", if *optional { "?" } else { "" })?;
         if let Some(default) = default {

@@ -18,15 +18,28 @@ impl Schema {
     /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with the line as the subject.
     pub fn parse_yaml(text: &str) -> Result<Schema> {
         if text.len() > SCHEMA_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, "schema", format!("more than {SCHEMA_BYTES_MAX} bytes")));
+            return Err(Error::new(
+                Code::TooLarge,
+                "schema",
+                format!("more than {SCHEMA_BYTES_MAX} bytes"),
+            ));
         }
         let trouble = |t: Trouble| Error::new(Code::InvalidArgument, format!("schema line {}", t.line), t.why);
         yaml::parse(text).and_then(|root| schema(&root)).map_err(trouble)
     }
 }
 
-const FIELDS: [&str; 9] =
-    ["name", "generation", "doc", "open", "same_key", "retention", "durability", "key", "attributes"];
+const FIELDS: [&str; 9] = [
+    "name",
+    "generation",
+    "doc",
+    "open",
+    "same_key",
+    "retention",
+    "durability",
+    "key",
+    "attributes",
+];
 const ATTRIBUTE_FIELDS: [&str; 7] = ["type", "unit", "values", "range", "aliases", "default", "doc"];
 
 fn schema(root: &Node) -> Read<Schema> {
@@ -36,14 +49,26 @@ fn schema(root: &Node) -> Read<Schema> {
     let (attributes, level_ends) = attributes(fields.need("attributes")?, &keyed)?;
     let schema = Schema {
         name: name_of(name.text("name")?, name.line)?,
-        generation: fields.read("generation", "a number from 1", |text| text.parse().ok().filter(|&n| n > 0))?.unwrap_or(1),
+        generation: fields
+            .read("generation", "a number from 1", |text| {
+                text.parse().ok().filter(|&n| n > 0)
+            })?
+            .unwrap_or(1),
         doc: fields.text("doc")?,
-        open: fields.read("open", "true or false", |text| bool::from_str(text).ok())?.unwrap_or(false),
-        same_key: fields.read("same_key", "reject or supersede", same_key)?.unwrap_or(SameKey::Reject),
-        durability: fields.read("durability", "memory, replicated or durable", durability)?.unwrap_or(Durability::Memory),
+        open: fields
+            .read("open", "true or false", |text| bool::from_str(text).ok())?
+            .unwrap_or(false),
+        same_key: fields
+            .read("same_key", "reject or supersede", same_key)?
+            .unwrap_or(SameKey::Reject),
+        durability: fields
+            .read("durability", "memory, replicated or durable", durability)?
+            .unwrap_or(Durability::Memory),
         retention: retention(&fields)?,
         names: names(&attributes, root.line)?,
-        required: bits(&attributes, |a| a.level.is_some() && (!a.optional || a.default.is_some())),
+        required: bits(&attributes, |a| {
+            a.level.is_some() && (!a.optional || a.default.is_some())
+        }),
         defaulted: bits(&attributes, |a| a.default.is_some()),
         key_frames: Vec::new(),
         key_frame_len: 0,
@@ -56,7 +81,11 @@ fn schema(root: &Node) -> Read<Schema> {
 }
 
 fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
-    attributes.iter().enumerate().filter(|(_, a)| which(a)).fold(0, |bits, (at, _)| bits | 1 << at)
+    attributes
+        .iter()
+        .enumerate()
+        .filter(|(_, a)| which(a))
+        .fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
 /// The entries of a map in which only certain names may stand.
@@ -70,30 +99,42 @@ impl<'a> Fields<'a> {
     fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
         let entries = node.map(what)?;
         match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
-            None => Ok(Fields { entries, line: node.line, what }),
-            Some(Entry { name, line, .. }) => {
-                Err(Trouble::new(*line, format!("{what} has no field {name} (it may have {})", known.join(", "))))
-            }
+            None => Ok(Fields {
+                entries,
+                line: node.line,
+                what,
+            }),
+            Some(Entry { name, line, .. }) => Err(Trouble::new(
+                *line,
+                format!("{what} has no field {name} (it may have {})", known.join(", ")),
+            )),
         }
     }
 
     fn get(&self, name: &str) -> Option<&'a Node> {
-        self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.value)
+        self.entries
+            .iter()
+            .find(|entry| entry.name == name)
+            .map(|entry| &entry.value)
     }
 
     fn need(&self, name: &str) -> Read<&'a Node> {
-        self.get(name).ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
+        self.get(name)
+            .ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
     }
 
     /// A text; empty where there is none.
     fn text(&self, name: &str) -> Read<String> {
-        self.get(name).map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
+        self.get(name)
+            .map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
     }
 
     fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
         let Some(node) = self.get(name) else { return Ok(None) };
         let value = read(node.text(name)?);
-        value.map(Some).ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
+        value
+            .map(Some)
+            .ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
     }
 }
 
@@ -123,13 +164,17 @@ fn durability(text: &str) -> Option<Durability> {
 }
 
 fn retention(fields: &Fields<'_>) -> Read<Retention> {
-    let Some(node) = fields.get("retention") else { return Ok(Retention::UntilWithdrawn) };
+    let Some(node) = fields.get("retention") else {
+        return Ok(Retention::UntilWithdrawn);
+    };
     if node.text("retention").is_ok_and(|text| text == "withdrawn") {
         return Ok(Retention::UntilWithdrawn);
     }
     let expected = || Trouble::new(node.line, "retention must be withdrawn, or {released: N} with N from 1");
     let released = Fields::new(node, "retention", &["released"]).map_err(|_| expected())?;
-    let count = released.read("released", "a number from 1", |text| text.parse().ok().filter(|&n| n > 0))?;
+    let count = released.read("released", "a number from 1", |text| {
+        text.parse().ok().filter(|&n| n > 0)
+    })?;
     count.map(Retention::Released).ok_or_else(expected)
 }
 
@@ -152,7 +197,12 @@ fn keyed_names(node: &Node) -> Read<Vec<Keyed<'_>>> {
             if keyed.iter().any(|other| other.name == name) {
                 return Err(Trouble::new(item.line, format!("{name} stands twice in the key")));
             }
-            keyed.push(Keyed { name, line: item.line, level, optional: text.ends_with('?') });
+            keyed.push(Keyed {
+                name,
+                line: item.line,
+                level,
+                optional: text.ends_with('?'),
+            });
         }
     }
     if keyed.is_empty() {
@@ -165,15 +215,29 @@ fn keyed_names(node: &Node) -> Read<Vec<Keyed<'_>>> {
 fn attributes(node: &Node, keyed: &[Keyed<'_>]) -> Read<(Vec<Attribute>, [usize; 3])> {
     let entries = node.map("attributes")?;
     if entries.len() > ATTRIBUTES_MAX {
-        return Err(Trouble::new(node.line, format!("more than {ATTRIBUTES_MAX} attributes")));
+        return Err(Trouble::new(
+            node.line,
+            format!("more than {ATTRIBUTES_MAX} attributes"),
+        ));
     }
     let mut all = Vec::with_capacity(entries.len());
     for key in keyed {
-        let missing = || Trouble::new(key.line, format!("the key names {}, which is not among the attributes", key.name));
-        let entry = entries.iter().find(|entry| entry.name == key.name).ok_or_else(missing)?;
+        let missing = || {
+            Trouble::new(
+                key.line,
+                format!("the key names {}, which is not among the attributes", key.name),
+            )
+        };
+        let entry = entries
+            .iter()
+            .find(|entry| entry.name == key.name)
+            .ok_or_else(missing)?;
         all.push(attribute(entry, Some(key))?);
     }
-    for entry in entries.iter().filter(|entry| keyed.iter().all(|key| key.name != entry.name)) {
+    for entry in entries
+        .iter()
+        .filter(|entry| keyed.iter().all(|key| key.name != entry.name))
+    {
         all.push(attribute(entry, None)?);
     }
     let end = |level| keyed.iter().filter(|key| key.level <= level).count();
@@ -191,7 +255,10 @@ fn attribute_fields(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
     let kind_node = fields.need("type")?;
     let kind = kind_of(kind_node.text("type")?, kind_node.line)?;
     if key.is_some() && (kind.list || kind.scalar == Type::Float) {
-        return Err(Trouble::new(kind_node.line, format!("a {kind} cannot be part of the key")));
+        return Err(Trouble::new(
+            kind_node.line,
+            format!("a {kind} cannot be part of the key"),
+        ));
     }
     let range = range(&fields, kind.scalar)?;
     let mut attribute = Attribute {
@@ -215,21 +282,29 @@ fn attribute_fields(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
 
 fn kind_of(text: &str, line: usize) -> Read<Kind> {
     let known = || Type::ALL.map(Type::name).join(", ");
-    Kind::from_name(text).ok_or_else(|| Trouble::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
+    Kind::from_name(text)
+        .ok_or_else(|| Trouble::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
 }
 
 fn canonical(node: &Node, what: &str, scalar: Type) -> Read<String> {
     let text = node.text(what)?;
     if text.len() > VALUE_BYTES_MAX {
-        return Err(Trouble::new(node.line, format!("{what}: more than {VALUE_BYTES_MAX} bytes")));
+        return Err(Trouble::new(
+            node.line,
+            format!("{what}: more than {VALUE_BYTES_MAX} bytes"),
+        ));
     }
     let mut out = String::new();
-    scalar.canonical(Given::Text(text), &mut out).map_err(|why| Trouble::new(node.line, format!("{what}: {why}")))?;
+    scalar
+        .canonical(Given::Text(text), &mut out)
+        .map_err(|why| Trouble::new(node.line, format!("{what}: {why}")))?;
     Ok(out)
 }
 
 fn canonical_list(fields: &Fields<'_>, what: &str, scalar: Type, most: usize) -> Read<Vec<String>> {
-    let Some(node) = fields.get(what) else { return Ok(Vec::new()) };
+    let Some(node) = fields.get(what) else {
+        return Ok(Vec::new());
+    };
     let items = node.list(what)?;
     if items.is_empty() || items.len() > most {
         return Err(Trouble::new(node.line, format!("{what} must have 1 to {most} items")));
@@ -240,25 +315,38 @@ fn canonical_list(fields: &Fields<'_>, what: &str, scalar: Type, most: usize) ->
 type Range = ((String, String), (i128, i128));
 
 fn range(fields: &Fields<'_>, scalar: Type) -> Read<Option<Range>> {
-    let Some(node) = fields.get("range") else { return Ok(None) };
+    let Some(node) = fields.get("range") else {
+        return Ok(None);
+    };
     let ends: [String; 2] = canonical_list(fields, "range", scalar, 2)?
         .try_into()
         .map_err(|_| Trouble::new(node.line, "range must be [smallest, largest]"))?;
     let [smallest, largest] = ends;
     match (scalar.order(&smallest), scalar.order(&largest)) {
         (Some(low), Some(high)) if low <= high => Ok(Some(((smallest, largest), (low, high)))),
-        (Some(_), Some(_)) => Err(Trouble::new(node.line, "range: the largest is smaller than the smallest")),
-        _ => Err(Trouble::new(node.line, format!("range: {smallest:?} to {largest:?} of {scalar} has no order"))),
+        (Some(_), Some(_)) => Err(Trouble::new(
+            node.line,
+            "range: the largest is smaller than the smallest",
+        )),
+        _ => Err(Trouble::new(
+            node.line,
+            format!("range: {smallest:?} to {largest:?} of {scalar} has no order"),
+        )),
     }
 }
 
 fn aliases(fields: &Fields<'_>) -> Read<Vec<String>> {
-    let Some(node) = fields.get("aliases") else { return Ok(Vec::new()) };
+    let Some(node) = fields.get("aliases") else {
+        return Ok(Vec::new());
+    };
     let items = node.list("aliases")?;
     if items.len() > ALIASES_MAX {
         return Err(Trouble::new(node.line, format!("more than {ALIASES_MAX} aliases")));
     }
-    items.iter().map(|item| name_of(item.text("aliases")?, item.line)).collect()
+    items
+        .iter()
+        .map(|item| name_of(item.text("aliases")?, item.line))
+        .collect()
 }
 
 fn default(node: &Node, attribute: &Attribute) -> Read<String> {
@@ -267,7 +355,9 @@ fn default(node: &Node, attribute: &Attribute) -> Read<String> {
     }
     let text = canonical(node, "default", attribute.kind.scalar)?;
     let allowed = attribute.allows(&text);
-    allowed.then_some(text).ok_or_else(|| Trouble::new(node.line, "the default is not among the allowed values"))
+    allowed
+        .then_some(text)
+        .ok_or_else(|| Trouble::new(node.line, "the default is not among the allowed values"))
 }
 
 fn names(attributes: &[Attribute], line: usize) -> Read<Names> {

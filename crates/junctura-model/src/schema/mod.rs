@@ -115,7 +115,12 @@ impl Attribute {
     }
 
     fn is_inside(&self, (smallest, largest): (i128, i128), canonical: &str) -> bool {
-        let inside = |text| self.kind.scalar.order(text).is_some_and(|number| (smallest..=largest).contains(&number));
+        let inside = |text| {
+            self.kind
+                .scalar
+                .order(text)
+                .is_some_and(|number| (smallest..=largest).contains(&number))
+        };
         match canonical.split_once('-') {
             Some((first, last)) if !first.is_empty() && self.kind.scalar == crate::value::Type::Step => {
                 inside(first) && inside(last)
@@ -274,7 +279,9 @@ impl Schema {
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let goes_on = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-'));
+    let goes_on = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-'));
     begins && goes_on && text.len() <= crate::limits::NAME_BYTES_MAX && !crate::text::is_reserved(text)
 }
 

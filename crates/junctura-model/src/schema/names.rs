@@ -14,7 +14,10 @@ impl Names {
     /// The table of these names; the first that comes twice is the error.
     pub(super) fn new(entries: Vec<(String, AttrId)>) -> Result<Names, String> {
         let slots = vec![0; (entries.len() * 4).next_power_of_two().max(16)];
-        let mut names = Names { entries: Vec::with_capacity(entries.len()), slots };
+        let mut names = Names {
+            entries: Vec::with_capacity(entries.len()),
+            slots,
+        };
         for (name, id) in entries {
             if names.find(&name).is_some() {
                 return Err(name);
@@ -56,8 +59,13 @@ impl Names {
         if unknown.len() > crate::limits::NAME_BYTES_MAX {
             return None;
         }
-        let near = self.entries.iter().map(|(name, _)| (edits(name, unknown), name.as_str()));
-        near.filter(|&(edits, name)| edits <= edits_max && edits < name.len()).min().map(|(_, name)| name)
+        let near = self
+            .entries
+            .iter()
+            .map(|(name, _)| (edits(name, unknown), name.as_str()));
+        near.filter(|&(edits, name)| edits <= edits_max && edits < name.len())
+            .min()
+            .map(|(_, name)| name)
     }
 }
 
@@ -82,7 +90,13 @@ mod tests {
     use super::*;
 
     fn table(names: &[&str]) -> Result<Names, String> {
-        Names::new(names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), AttrId(at as u8))).collect())
+        Names::new(
+            names
+                .iter()
+                .enumerate()
+                .map(|(at, name)| ((*name).to_owned(), AttrId(at as u8)))
+                .collect(),
+        )
     }
 
     #[test]

@@ -41,12 +41,24 @@ impl Schema {
             writeln!(out, "  {name}: [{}]", names.collect::<Vec<_>>().join(", "))?;
         }
         writeln!(out, "attributes:")?;
-        self.attributes.iter().try_for_each(|attribute| print_attribute(attribute, out))
+        self.attributes
+            .iter()
+            .try_for_each(|attribute| print_attribute(attribute, out))
     }
 }
 
 fn print_attribute(attribute: &Attribute, out: &mut String) -> std::fmt::Result {
-    let Attribute { name, kind, unit, values, range, aliases, default, doc, .. } = attribute;
+    let Attribute {
+        name,
+        kind,
+        unit,
+        values,
+        range,
+        aliases,
+        default,
+        doc,
+        ..
+    } = attribute;
     write!(out, "  {}: {{type: {kind}", scalar(name))?;
     if !unit.is_empty() {
         write!(out, ", unit: {}", scalar(unit))?;
@@ -70,23 +82,31 @@ fn print_attribute(attribute: &Attribute, out: &mut String) -> std::fmt::Result 
 }
 
 fn list(items: &[String]) -> String {
-    format!("[{}]", items.iter().map(|item| scalar(item)).collect::<Vec<_>>().join(", "))
+    format!(
+        "[{}]",
+        items.iter().map(|item| scalar(item)).collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A text as YAML: bare where it is plainly safe, else in double quotes.
 fn scalar(text: &str) -> String {
     let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    if begins && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'+' | b'-')) {
+    if begins
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'+' | b'-'))
+    {
         return text.to_owned();
     }
     let mut out = String::from("\"");
     for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\u{2028}' | '\u{2029}' | '\u{feff}' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
-        }
+        // Writing to a String cannot fail.
+        let _ = match c {
+            '"' | '\\' => write!(out, "\\{c}"),
+            '\u{2028}' | '\u{2029}' | '\u{feff}' => write!(out, "\\u{:04x}", c as u32),
+            c if c.is_control() => write!(out, "\\x{:02x}", c as u32),
+            c => write!(out, "{c}"),
+        };
     }
     out.push('"');
     out

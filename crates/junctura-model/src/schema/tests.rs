@@ -29,7 +29,10 @@ fn ids_are_in_key_order_then_in_file_order() {
     assert_eq!(schema.find("see"), Some(AttrId(2)));
     assert_eq!(schema.find("A"), None);
     let b = schema.attribute(AttrId(1));
-    assert_eq!((b.optional, b.level, b.unit.as_str(), b.kind), (true, Some(2), "hPa", Kind::one(Type::Decimal)));
+    assert_eq!(
+        (b.optional, b.level, b.unit.as_str(), b.kind),
+        (true, Some(2), "hPa", Kind::one(Type::Decimal))
+    );
     let note = schema.attribute(AttrId(3));
     assert_eq!((note.optional, note.level), (true, None));
     assert_eq!(schema.on_same_key(), SameKey::Reject);
@@ -44,7 +47,12 @@ fn prints_as_a_file_that_reads_as_the_same_schema() {
         + "doc: \"say \\\"x\\\": \\\\ \\x07 {é, #}\"\ngeneration: 3\nopen: true\nsame_key: supersede\nretention: {released: 2}\ndurability: durable\n";
     for text in [SMALL, &rich] {
         let schema = Schema::parse_yaml(text).unwrap();
-        assert_eq!(Schema::parse_yaml(&schema.to_yaml()).unwrap(), schema, "{}", schema.to_yaml());
+        assert_eq!(
+            Schema::parse_yaml(&schema.to_yaml()).unwrap(),
+            schema,
+            "{}",
+            schema.to_yaml()
+        );
     }
     for name in Schema::BUILTIN_NAMES {
         let schema = Schema::builtin(name).unwrap();
@@ -77,7 +85,10 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
         ("doc: first", "doc: second"),
         ("aliases: [see]", "aliases: [sea]"),
         ("note: {type: list of string}", "note: {type: string}"),
-        ("name: small\n", "name: small\nretention: {released: 1}\ndurability: durable\nsame_key: supersede\n"),
+        (
+            "name: small\n",
+            "name: small\nretention: {released: 1}\ndurability: durable\nsame_key: supersede\n",
+        ),
     ] {
         let other = changed(from, to);
         assert_eq!(other.fingerprint(), schema.fingerprint(), "{to}");
@@ -85,12 +96,36 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
     }
     for (from, to, what) in [
         ("name: small", "name: large", "name: small here, large there"),
-        ("name: small\n", "name: small\ngeneration: 2\n", "key generation: 1 here, 2 there"),
-        ("name: small\n", "name: small\nopen: true\n", "open: false here, true there"),
-        ("type: decimal", "type: integer", "key attribute: b? (decimal, in element) here, b? (integer, in element) there"),
-        ("default: x", "default: y", "key attribute: a (string, in dataset, default \"x\") here"),
-        ("b?", "b", "b? (decimal, in element) here, b (decimal, in element) there"),
-        ("dataset: [a]\n", "dataset: []\n  collocation: [a]\n", "a (string, in dataset"),
+        (
+            "name: small\n",
+            "name: small\ngeneration: 2\n",
+            "key generation: 1 here, 2 there",
+        ),
+        (
+            "name: small\n",
+            "name: small\nopen: true\n",
+            "open: false here, true there",
+        ),
+        (
+            "type: decimal",
+            "type: integer",
+            "key attribute: b? (decimal, in element) here, b? (integer, in element) there",
+        ),
+        (
+            "default: x",
+            "default: y",
+            "key attribute: a (string, in dataset, default \"x\") here",
+        ),
+        (
+            "b?",
+            "b",
+            "b? (decimal, in element) here, b (decimal, in element) there",
+        ),
+        (
+            "dataset: [a]\n",
+            "dataset: []\n  collocation: [a]\n",
+            "a (string, in dataset",
+        ),
         (", c]", "]", "key attribute c: here, but not there"),
     ] {
         let other = changed(from, to);
@@ -110,16 +145,41 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
         ("name: small", "name: a b", 1, "\"a b\" is no name"),
         ("name: small", "name: [x]", 1, "must be one value"),
         ("name: small", "name: small\nname: other", 2, "name stands twice"),
-        ("name: small", "name: small\ngeneration: 0", 2, "generation must be a number from 1"),
+        (
+            "name: small",
+            "name: small\ngeneration: 0",
+            2,
+            "generation must be a number from 1",
+        ),
         ("name: small", "name: small\nopen: yes", 2, "open must be true or false"),
-        ("name: small", "name: small\nretention: forever", 2, "retention must be withdrawn"),
-        ("name: small", "name: small\nretention: {released: 0}", 2, "released must be"),
-        ("name: small", "name: small\nsame_key: replace", 2, "reject or supersede"),
+        (
+            "name: small",
+            "name: small\nretention: forever",
+            2,
+            "retention must be withdrawn",
+        ),
+        (
+            "name: small",
+            "name: small\nretention: {released: 0}",
+            2,
+            "released must be",
+        ),
+        (
+            "name: small",
+            "name: small\nsame_key: replace",
+            2,
+            "reject or supersede",
+        ),
         ("name: small", "name: &x small", 1, "anchors"),
         ("name: small", "name: *x", 1, ""),
         ("name: small", "name: !!str small", 1, "tags"),
         ("dataset: [a]", "dataset: [a, c]", 4, "c stands twice in the key"),
-        ("dataset: [a]", "dataset: [a, note]", 6, "note: a list of string cannot be part of the key"),
+        (
+            "dataset: [a]",
+            "dataset: [a, note]",
+            6,
+            "note: a list of string cannot be part of the key",
+        ),
         ("dataset: [a]", "dataset: [a, q]", 3, "the key names q"),
         ("dataset: [a]", "dataset: a", 3, "dataset must be a list"),
         ("dataset: [a]", "datasets: [a]", 3, "no field datasets"),
@@ -133,7 +193,12 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
         ("values: [x, y]", "range: [a, b]", 8, "has no order"),
         ("values: [x, y]", "values: []", 8, "values must have 1 to"),
         ("default: x", "default: z", 8, "the default is not among"),
-        ("type: list of string", "type: string, default: x", 6, "only attributes of the key"),
+        (
+            "type: list of string",
+            "type: string, default: x",
+            6,
+            "only attributes of the key",
+        ),
         ("aliases: [see]", "aliases: [a]", 1, "a names two attributes"),
         ("aliases: [see]", "aliases: [to]", 7, "\"to\" is no name"),
         ("note:", "\"9\":", 6, "\"9\" is no name"),
@@ -150,7 +215,16 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
             assert_eq!(error.subject(), format!("schema line {line}"), "{to}: {error}");
         }
     }
-    for text in ["", "# nothing", "[]", "x", "a: b: c", "\u{0}", "{", "key: {dataset: []}\nname: x\nattributes: {}"] {
+    for text in [
+        "",
+        "# nothing",
+        "[]",
+        "x",
+        "a: b: c",
+        "\u{0}",
+        "{",
+        "key: {dataset: []}\nname: x\nattributes: {}",
+    ] {
         assert!(Schema::parse_yaml(text).is_err(), "{text}");
     }
 }
@@ -166,7 +240,12 @@ fn limits_hold() {
     let huge = " ".repeat(crate::limits::SCHEMA_BYTES_MAX + 1);
     assert_eq!(Schema::parse_yaml(&huge).unwrap_err().code(), Code::TooLarge);
     let long = SMALL.replace("default: x", &format!("default: {}", "x".repeat(1025)));
-    assert!(Schema::parse_yaml(&long).unwrap_err().cause().contains("more than 1024 bytes"));
+    assert!(
+        Schema::parse_yaml(&long)
+            .unwrap_err()
+            .cause()
+            .contains("more than 1024 bytes")
+    );
     assert!(is_name(&"n".repeat(64)) && !is_name(&"n".repeat(65)));
 }
 
@@ -178,7 +257,10 @@ fn mars_keys_of_different_fields_differ() {
     let [dataset, collocation, _] = schema.level_ends();
     assert_eq!(names[..5], ["class", "expver", "stream", "date", "time"]);
     assert_eq!(names[dataset..collocation], ["type", "levtype"]);
-    assert_eq!(names[collocation..collocation + 4], ["step", "number", "levelist", "param"]);
+    assert_eq!(
+        names[collocation..collocation + 4],
+        ["step", "number", "levelist", "param"]
+    );
     assert_eq!(schema.find("level"), schema.find("levelist"));
     assert_eq!(schema.find("member"), schema.find("number"));
 }

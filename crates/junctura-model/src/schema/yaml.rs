@@ -67,7 +67,10 @@ impl Node {
         match &self.data {
             Data::Map(entries) => Ok(entries),
             Data::Text(None) => Ok(&[]),
-            _ => Err(Trouble::new(self.line, format!("{what} must be a map of names to values"))),
+            _ => Err(Trouble::new(
+                self.line,
+                format!("{what} must be a map of names to values"),
+            )),
         }
     }
 }
@@ -92,14 +95,25 @@ pub(super) fn parse(text: &str) -> Result<Node, Trouble> {
         let done = match event {
             Event::Scalar(text, style, 0, None) => {
                 let absent = text.is_empty() && style == ScalarStyle::Plain;
-                Node { line, data: Data::Text((!absent).then(|| text.into_owned())) }
+                Node {
+                    line,
+                    data: Data::Text((!absent).then(|| text.into_owned())),
+                }
             }
             Event::SequenceStart(0, None) | Event::MappingStart(0, None) if open.len() == DEPTH_MAX => {
-                return Err(Trouble::new(line, format!("more than {DEPTH_MAX} levels of maps and lists")));
+                return Err(Trouble::new(
+                    line,
+                    format!("more than {DEPTH_MAX} levels of maps and lists"),
+                ));
             }
             Event::SequenceStart(0, None) | Event::MappingStart(0, None) => {
                 let is_map = matches!(event, Event::MappingStart(..));
-                open.push(Opened { line, entries: Vec::new(), is_map, name: None });
+                open.push(Opened {
+                    line,
+                    entries: Vec::new(),
+                    is_map,
+                    name: None,
+                });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
@@ -107,7 +121,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Trouble> {
                 None => continue,
             },
             Event::Alias(_) | Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) => {
-                return Err(Trouble::new(line, "anchors (&), aliases (*) and tags (!) are not allowed"));
+                return Err(Trouble::new(
+                    line,
+                    "anchors (&), aliases (*) and tags (!) are not allowed",
+                ));
             }
             Event::DocumentStart(_) if root.is_some() => {
                 return Err(Trouble::new(line, "only one document is allowed"));
@@ -128,16 +145,27 @@ fn close(opened: Opened) -> Node {
     } else {
         Data::List(opened.entries.into_iter().map(|entry| entry.value).collect())
     };
-    Node { line: opened.line, data }
+    Node {
+        line: opened.line,
+        data,
+    }
 }
 
 /// Takes a finished node into the map or list that it stands in.
 fn take(opened: &mut Opened, node: Node) -> Result<(), Trouble> {
     let line = node.line;
     if !opened.is_map {
-        opened.entries.push(Entry { name: String::new(), line, value: node });
+        opened.entries.push(Entry {
+            name: String::new(),
+            line,
+            value: node,
+        });
     } else if let Some((name, line)) = opened.name.take() {
-        opened.entries.push(Entry { name, line, value: node });
+        opened.entries.push(Entry {
+            name,
+            line,
+            value: node,
+        });
     } else {
         let name = node.text("a name")?;
         if opened.entries.iter().any(|entry| entry.name == name) {

@@ -9,7 +9,7 @@ pub(super) struct Date(i64);
 impl Date {
     /// The day of year, month and day, if the calendar has it.
     fn of(year: u64, month: u64, day: u64) -> Option<Date> {
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let days = match month {
             2 => 28 + u64::from(leap),
             4 | 6 | 9 | 11 => 30,
@@ -38,7 +38,10 @@ impl Date {
         while days_before(year + 1, 1) <= self.0 {
             year += 1;
         }
-        let month = (1..=12).rev().find(|&month| days_before(year, month) <= self.0).unwrap_or(1);
+        let month = (1..=12)
+            .rev()
+            .find(|&month| days_before(year, month) <= self.0)
+            .unwrap_or(1);
         let day = self.0 - days_before(year, month) + 1;
         (year as u128, month as u128, day as u128)
     }
@@ -47,7 +50,11 @@ impl Date {
 /// Days from 1970-01-01 to the first of that month.
 fn days_before(year: i64, month: i64) -> i64 {
     // Counted in years that begin in March, so that the leap day comes last.
-    let (year, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, months) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (months * 153 + 2) / 5 - 719_468
 }
 
@@ -137,7 +144,9 @@ const DAY: i64 = 86_400;
 impl Timestamp {
     fn read_text(text: &str) -> Option<Timestamp> {
         let (day, rest) = text.split_once(['T', 't'])?;
-        let date = Some(day).filter(|day| day.len() == 10).and_then(|day| Date::read_text(day.as_bytes()))?;
+        let date = Some(day)
+            .filter(|day| day.len() == 10)
+            .and_then(|day| Date::read_text(day.as_bytes()))?;
         let (clock, rest) = rest.split_at_checked(8)?;
         let (hour, minute, second) = match clock.as_bytes() {
             [h1, h2, b':', m1, m2, b':', s1, s2] => (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?),
@@ -159,7 +168,9 @@ fn two(tens: u8, ones: u8) -> Option<i64> {
 
 /// Nanoseconds of a fraction in front of `text` (0 where there is none), and what follows it.
 fn fraction(text: &str) -> Option<(u64, &str)> {
-    let Some(text) = text.strip_prefix('.') else { return Some((0, text)) };
+    let Some(text) = text.strip_prefix('.') else {
+        return Some((0, text));
+    };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let nanos = read_digits(&text.as_bytes()[..digits]).filter(|_| digits <= 9)?;
     Some((nanos * 10u64.pow(9 - digits as u32), &text[digits..]))
@@ -189,7 +200,13 @@ impl Scalar for Timestamp {
     fn write(&self, out: &mut (impl Sink + ?Sized)) {
         let (year, month, day) = Date(self.seconds.div_euclid(DAY)).parts();
         let second = self.seconds.rem_euclid(DAY) as u128;
-        let parts = [(year, 4, b'-'), (month, 2, b'-'), (day, 2, b'T'), (second / 3600, 2, b':'), (second / 60 % 60, 2, b':')];
+        let parts = [
+            (year, 4, b'-'),
+            (month, 2, b'-'),
+            (day, 2, b'T'),
+            (second / 3600, 2, b':'),
+            (second / 60 % 60, 2, b':'),
+        ];
         for (number, width, after) in parts {
             put_digits(number, width, out);
             out.put_ascii(after);

@@ -10,12 +10,14 @@
 
 mod calendar;
 mod number;
+mod sink;
 mod span;
 
 use std::fmt;
 
 use calendar::{Date, Time, Timestamp};
 use number::{Decimal, Float, Integer};
+pub(crate) use sink::{Count, Sink, writes};
 use span::{Duration, Step};
 
 /// A scalar type.
@@ -65,79 +67,6 @@ pub enum Given<'a> {
     Bool(bool),
     /// A list, for attributes that are lists.
     List(&'a [Given<'a>]),
-}
-
-/// Where canonical text goes: a `String` for those who read it, bytes for records.
-pub(crate) trait Sink {
-    fn put(&mut self, text: &str);
-    /// Only for ASCII bytes.
-    fn put_ascii(&mut self, byte: u8);
-    /// Only for ASCII bytes.
-    fn put_ascii_text(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.put_ascii(byte));
-    }
-}
-
-/// A sink that stores nothing and compares: was exactly this text written?
-pub(crate) struct Expect<'a> {
-    rest: &'a [u8],
-    same: bool,
-}
-
-impl Sink for Expect<'_> {
-    fn put(&mut self, text: &str) {
-        match self.rest.strip_prefix(text.as_bytes()) {
-            Some(rest) => self.rest = rest,
-            None => self.same = false,
-        }
-    }
-    fn put_ascii(&mut self, byte: u8) {
-        match self.rest.split_first() {
-            Some((&first, rest)) if first == byte => self.rest = rest,
-            _ => self.same = false,
-        }
-    }
-}
-
-/// Does `write` write exactly `text`?
-pub(crate) fn writes(text: &str, write: impl FnOnce(&mut Expect<'_>)) -> bool {
-    let mut expect = Expect { rest: text.as_bytes(), same: true };
-    write(&mut expect);
-    expect.same && expect.rest.is_empty()
-}
-
-/// A sink that only counts bytes.
-#[derive(Default)]
-pub(crate) struct Count(pub(crate) usize);
-
-impl Sink for Count {
-    fn put(&mut self, text: &str) {
-        self.0 += text.len();
-    }
-    fn put_ascii(&mut self, _: u8) {
-        self.0 += 1;
-    }
-}
-
-impl Sink for String {
-    fn put(&mut self, text: &str) {
-        self.push_str(text);
-    }
-    fn put_ascii(&mut self, byte: u8) {
-        self.push(char::from(byte));
-    }
-}
-
-impl Sink for Vec<u8> {
-    fn put(&mut self, text: &str) {
-        self.extend_from_slice(text.as_bytes());
-    }
-    fn put_ascii(&mut self, byte: u8) {
-        self.push(byte);
-    }
-    fn put_ascii_text(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
 }
 
 /// One scalar type: how it is read, written and ordered.
@@ -237,7 +166,12 @@ impl Type {
     }
 
     pub(crate) fn canonical_into(self, given: Given<'_>, out: &mut impl Sink) -> Result<(), String> {
-        let done = scalar!(self, canonical(given, out), put_string(given, out), put_bool(given, out));
+        let done = scalar!(
+            self,
+            canonical(given, out),
+            put_string(given, out),
+            put_bool(given, out)
+        );
         done.ok_or_else(|| self.why_not(given))
     }
 
@@ -289,17 +223,12 @@ fn put_digits(mut number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
     while number > 0 || digits.len() - first < width.max(1) {
         first -= 1;
         // Most numbers are small, and dividing 128 bits is slow.
-        digits[first] += match u64::try_from(number) {
-            Ok(small) => {
-                number = u128::from(small / 10);
-                (small % 10) as u8
-            }
-            Err(_) => {
-                let digit = (number % 10) as u8;
-                number /= 10;
-                digit
-            }
+        let (rest, digit) = match u64::try_from(number) {
+            Ok(small) => (u128::from(small / 10), (small % 10) as u8),
+            Err(_) => (number / 10, (number % 10) as u8),
         };
+        digits[first] += digit;
+        number = rest;
     }
     for &digit in &digits[first..] {
         out.put_ascii(digit);
@@ -313,7 +242,11 @@ fn read_digits(text: &[u8]) -> Option<u64> {
     }
     text.iter().try_fold(0u64, |number, &byte| {
         let digit = byte.wrapping_sub(b'0');
-        if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
+        if digit > 9 {
+            None
+        } else {
+            number.checked_mul(10)?.checked_add(u64::from(digit))
+        }
     })
 }
 

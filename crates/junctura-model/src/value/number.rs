@@ -33,9 +33,7 @@ impl Scalar for Integer {
 
     fn is_canonical(text: &str) -> bool {
         let digits = text.strip_prefix('-').unwrap_or(text);
-        is_plain_whole(digits.as_bytes())
-            && text != "-0"
-            && (digits.len() <= DIGITS_MAX || text.parse::<i64>().is_ok())
+        is_plain_whole(digits.as_bytes()) && text != "-0" && (digits.len() <= DIGITS_MAX || text.parse::<i64>().is_ok())
     }
 }
 
@@ -69,7 +67,12 @@ impl Scalar for Decimal {
             Given::Integer(number) => {
                 let whole = number.unsigned_abs();
                 let fits = u128::from(whole) < SCALE as u128;
-                fits.then_some(Decimal { negative: number < 0, whole, fraction: 0, places: 0 })
+                fits.then_some(Decimal {
+                    negative: number < 0,
+                    whole,
+                    fraction: 0,
+                    places: 0,
+                })
             }
             Given::Float(number) => {
                 let text = repr(number)?;
@@ -112,8 +115,11 @@ impl Decimal {
             return None;
         }
         let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-        let significant =
-            if whole.is_empty() { fraction.trim_start_matches('0').len() } else { whole.len() + fraction.len() };
+        let significant = if whole.is_empty() {
+            fraction.trim_start_matches('0').len()
+        } else {
+            whole.len() + fraction.len()
+        };
         if significant > DIGITS_MAX || fraction.len() > DIGITS_MAX {
             return None;
         }
@@ -199,14 +205,23 @@ fn shortest(number: f64) -> Option<Short> {
     const TIE_DIGITS_MIN: usize = 16;
     let mut text = Short { bytes: [0; 32], len: 0 };
     write!(text, "{number:e}").ok()?;
-    let digits = text.as_str().bytes().take_while(|&byte| byte != b'e').filter(u8::is_ascii_digit).count();
+    let digits = text
+        .as_str()
+        .bytes()
+        .take_while(|&byte| byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
     if digits < TIE_DIGITS_MIN {
         return Some(text);
     }
     // Rounded to as many digits, ties go to the even one.
     let mut even = Short { bytes: [0; 32], len: 0 };
     write!(even, "{number:.*e}", digits - 1).ok()?;
-    Some(if even.as_str().parse() == Ok(number) { even } else { text })
+    Some(if even.as_str().parse() == Ok(number) {
+        even
+    } else {
+        text
+    })
 }
 
 /// The shortest text that reads back as this finite number, laid out as Python's `repr` does: `0.5`, `7.0`, `1e-05`, `1e+16`.
@@ -216,7 +231,11 @@ fn repr(number: f64) -> Option<Short> {
     let scientific = shortest(number)?;
     let (mantissa, exponent) = scientific.as_str().split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
-    let (sign, mantissa) = if let Some(unsigned) = mantissa.strip_prefix('-') { ("-", unsigned) } else { ("", mantissa) };
+    let (sign, mantissa) = if let Some(unsigned) = mantissa.strip_prefix('-') {
+        ("-", unsigned)
+    } else {
+        ("", mantissa)
+    };
     let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
 
     let mut out = Short { bytes: [0; 32], len: 0 };
