@@ -32,7 +32,9 @@ mod withdraw;
 
 use hashbrown::{HashMap, HashSet};
 use junctura_memory::ledger::{self, Ledger};
-use junctura_model::index::{Interests, Objects};
+mod listing_stub;
+use junctura_model::index::Interests;
+use listing_stub::Objects;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
@@ -288,3 +290,6 @@ impl Core {
 fn protocol(subject: &str, cause: &str) -> Error {
     Error::new(Code::Protocol, subject, cause)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! A consumer of a load.
+
+use std::time::Duration;
+
+use junctura::{Code, Follow, FollowOptions, Gap, Item, Object, Pool, Result};
+use serde_json::json;
+
+use super::Mode;
+use super::history::{History, digest};
+use super::report::Figures;
+use super::stamp::{self, Stamp, now_ns};
+use super::worker::{Orders, Plan, Word, say};
+
+const PROGRESS_EVERY_NS: u64 = 500_000_000;
+/// With nothing new for this long, whatever is missing is lost.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+pub(super) struct Consumer<'a> {
+    plan: &'a Plan,
+    follow: Follow,
+    history: History,
+    /// Per producer, the numbers of its objects so far.
+    seen: Vec<Seen>,
+    figures: Figures,
+    is_grib: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    count: u64,
+    last: Option<u64>,
+}
+
+impl<'a> Consumer<'a> {
+    pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
+        let mut history = History::begin(plan.history.as_deref(), "consumer", &plan.name())?;
+        let members: Vec<u32> = (0..plan.space.members).filter(|m| m % plan.consumers == plan.index).collect();
+        let numbers = members.iter().map(u32::to_string).collect::<Vec<_>>().join("/");
+        let selector = if plan.consumers == 1 { "class=od".to_owned() } else { format!("class=od,number={numbers}") };
+        let options = FollowOptions { window: plan.window.max(64) * 2, ..FollowOptions::default() };
+        let follow = pool.follow_with(&options, &selector)?;
+        let sequence = format!("{}.{}", pool.incarnation()?, follow.snapshot_sequence());
+        if history.is_kept() {
+            history.note(|| {
+                json!({"op": "following", "wants": "all", "versions": "newest", "seq": sequence, "cursor": null})
+            })?;
+        }
+        let seen = vec![Seen::default(); plan.producers as usize];
+        Ok(Self { plan, follow, history, seen, figures: Figures::default(), is_grib: plan.grib.is_some() })
+    }
+
+    /// Receives until every object that was offered has come, or nothing comes any more.
+    pub(super) fn run(&mut self, start_ns: u64, orders: &Orders) -> Result<Figures> {
+        let measure_from = start_ns + self.plan.warmup_ns;
+        let measure_to = measure_from + self.plan.duration_ns;
+        let mut next_word = start_ns;
+        let mut last_news = now_ns();
+        let mut total = 0u64;
+        loop {
+            match self.follow.next_within(Duration::from_millis(100)) {
+                Ok(Some(Item::Object(object))) => {
+                    let now = now_ns();
+                    let is_measured = now >= measure_from && now < measure_to;
+                    self.take(object, now, is_measured)?;
+                    total += 1;
+                    last_news = now;
+                    if now >= next_word {
+                        next_word = now + PROGRESS_EVERY_NS;
+                        say(&Word::Progress { done: total });
+                    }
+                    if now < measure_to || !total.is_multiple_of(256) {
+                        continue;
+                    }
+                }
+                Ok(Some(Item::Live)) => {
+                    self.history.note(|| json!({"op": "live"}))?;
+                    continue;
+                }
+                Ok(Some(Item::Gap(gap))) => {
+                    self.note_gap(&gap)?;
+                    continue;
+                }
+                Ok(None) => break,
+                Err(error) if error.code() == Code::Timeout => {}
+                Err(error) => return Err(error),
+            }
+            let expected = orders.expected();
+            let has_all = expected.as_ref().is_some_and(|counts| total >= counts.iter().sum());
+            let gives_up = expected.is_some() && now_ns().saturating_sub(last_news) > PATIENCE_NS;
+            if has_all || gives_up || orders.is_over() {
+                break;
+            }
+        }
+        self.history.note(|| json!({"op": "end", "through": null}))?;
+        Ok(self.finish(orders))
+    }
+
+    fn take(&mut self, object: Object, now: u64, is_measured: bool) -> Result<()> {
+        let payload = object.payload();
+        let stamp = Stamp::read(payload);
+        let is_right = match self.plan.mode {
+            Mode::Metadata | Mode::Transfer => true,
+            Mode::Touch => {
+                std::hint::black_box(stamp::read_all(payload));
+                true
+            }
+            Mode::Verify => {
+                self.is_grib || stamp.is_some_and(|stamp| stamp::is_filled(payload, stamp.number))
+            }
+        };
+        match stamp {
+            Some(stamp) if is_right => {
+                if let Some(seen) = self.seen.get_mut(stamp.producer as usize) {
+                    if seen.last.is_some_and(|last| stamp.number <= last) {
+                        self.figures.duplicates += 1;
+                    }
+                    seen.last = Some(stamp.number);
+                    seen.count += 1;
+                }
+                if is_measured {
+                    self.figures.measured += 1;
+                    self.figures.times.record(now.saturating_sub(stamp.offered_ns));
+                }
+            }
+            _ => self.figures.damaged += 1,
+        }
+        if !self.history.is_kept() {
+            return Ok(());
+        }
+        let (id, version) = (object.key().to_owned(), object.version().to_string());
+        let sum = digest(object.payload());
+        self.history.note(|| {
+            json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": false})
+        })?;
+        self.history.note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
+        object.release()?;
+        self.history.note(|| json!({"op": "released", "id": id, "version": version}))
+    }
+
+    fn note_gap(&mut self, gap: &Gap) -> Result<()> {
+        self.figures.gaps += gap.items.len() as u64;
+        self.history.note(|| {
+            let items: Vec<_> = gap.items.iter().map(|item| json!([item.key(), item.version.to_string()])).collect();
+            json!({"op": "gap", "items": items, "reason": gap.reason})
+        })
+    }
+
+    fn finish(&mut self, orders: &Orders) -> Figures {
+        let mut figures = std::mem::take(&mut self.figures);
+        figures.done = self.seen.iter().map(|seen| seen.count).collect();
+        if let Some(expected) = orders.expected() {
+            figures.lost = expected.iter().zip(&figures.done).map(|(all, got)| all.saturating_sub(*got)).sum();
+        }
+        figures
+    }
+}

@@ -1,0 +1,367 @@
+//! The coordinator of a load: starts a server if need be and the processes, watches them, adds up what they report.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use junctura::{Code, Error, Pool, Result};
+
+use super::load::Space;
+use super::report::{Figures, Report};
+use super::stamp::{self, now_ns};
+use super::worker::{Order, Plan, Role, Word};
+use super::{Arguments, Mode, history, producer};
+
+/// Time for every process to hear of the start before it comes.
+const START_DELAY_NS: u64 = 200_000_000;
+
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let arguments = arguments.checked()?;
+    if let Some(directory) = &arguments.history {
+        std::fs::create_dir_all(directory).map_err(|error| io(directory, &error))?;
+    }
+    let payload_bytes = arguments.payload_bytes()?;
+    let server = match &arguments.pool {
+        Some(_) => None,
+        None => Some(OwnServer::start(&arguments, payload_bytes)?),
+    };
+    let url = server.as_ref().map_or_else(|| arguments.pool.clone().unwrap_or_default(), |server| server.url.clone());
+    let pool = Pool::builder().url(&url).name("hammer").open()?;
+    let report = Run::new(&arguments, &url, payload_bytes)?.go(&pool, payload_bytes)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+    } else {
+        println!("{}", report.table());
+    }
+    if report.lost + report.duplicates + report.damaged + report.redelivered > 0 {
+        let cause = format!("{} lost, {} twice, {} damaged", report.lost, report.duplicates, report.damaged);
+        return Err(Error::new(Code::Corrupt, "hammer", cause));
+    }
+    Ok(())
+}
+
+impl Arguments {
+    /// The arguments, if they make a load: every producer and consumer has a member.
+    fn checked(&self) -> Result<Self> {
+        let mut arguments = self.clone();
+        arguments.members = arguments.members.max(arguments.producers).max(arguments.consumers);
+        let counts = [
+            ("members", arguments.members),
+            ("steps", arguments.steps),
+            ("levels", arguments.levels),
+            ("params", arguments.params),
+            ("producers", arguments.producers),
+            ("consumers", arguments.consumers),
+            ("window", arguments.window),
+        ];
+        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(Error::new(Code::InvalidArgument, format!("--{name}"), "at least one"));
+        }
+        if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+            return Err(Error::new(Code::InvalidArgument, "--rate", "objects per second, more than none"));
+        }
+        if arguments.levels > 100 {
+            return Err(Error::new(Code::InvalidArgument, "--levels", "at most 100, from 1000 hPa up in tens"));
+        }
+        Ok(arguments)
+    }
+
+    fn payload_bytes(&self) -> Result<usize> {
+        let bytes = match (&self.grib, self.mode) {
+            (_, Mode::Metadata) => stamp::BYTES_MIN,
+            (Some(path), _) => producer::first_message(path)?.len(),
+            (None, _) => self.size as usize,
+        };
+        Ok(bytes.max(stamp::BYTES_MIN))
+    }
+}
+
+/// A server of this run alone.
+struct OwnServer {
+    process: Child,
+    url: String,
+    _directory: tempfile::TempDir,
+}
+
+impl OwnServer {
+    fn start(arguments: &Arguments, payload_bytes: usize) -> Result<Self> {
+        let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
+        let url = format!("unix:{}", directory.path().join("hammer.sock").display());
+        let in_flight = u64::from(arguments.producers) * u64::from(arguments.window) * payload_bytes as u64;
+        let budget = 2 * ((640 << 20) + 2 * in_flight);
+        let mut command = Command::new(own_program()?);
+        command.args(["serve", &url, "--schema", "mars", "--budget", &budget.to_string()]);
+        if let Some(bytes) = arguments.inline_max {
+            command.args(["--inline-max", &bytes.to_string()]);
+        }
+        if let Some(spin) = arguments.spin {
+            command.args(["--spin", &format!("{}us", spin.as_micros())]);
+        }
+        let mut process = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| io(Path::new("junctura serve"), &error))?;
+        let mut said = String::new();
+        if let Some(stderr) = process.stderr.take() {
+            let mut lines = BufReader::new(stderr);
+            while !said.contains("serving") && lines.read_line(&mut said).is_ok_and(|bytes| bytes > 0) {}
+            std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::stderr()));
+        }
+        if !said.contains("serving") {
+            return Err(Error::new(Code::Unavailable, "junctura serve", said.trim().to_owned()));
+        }
+        Ok(Self { process, url, _directory: directory })
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+/// The processes of a run.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    workers: Vec<Worker>,
+    words: Receiver<(usize, Option<Word>)>,
+}
+
+struct Worker {
+    role: Role,
+    process: Child,
+    orders: ChildStdin,
+    done: u64,
+    figures: Option<Figures>,
+}
+
+impl<'a> Run<'a> {
+    fn new(arguments: &'a Arguments, url: &str, payload_bytes: usize) -> Result<Self> {
+        let space = Space {
+            members: arguments.members,
+            steps: arguments.steps,
+            levels: arguments.levels,
+            params: arguments.params,
+        };
+        let plan = |role, index| Plan {
+            role,
+            index,
+            url: url.to_owned(),
+            space,
+            producers: arguments.producers,
+            consumers: arguments.consumers,
+            payload_bytes,
+            grib: arguments.grib.clone(),
+            mode: arguments.mode,
+            window: arguments.window,
+            rate: arguments.rate,
+            warmup_ns: arguments.warmup.as_nanos() as u64,
+            duration_ns: arguments.duration.as_nanos() as u64,
+            subscriptions: arguments.subscriptions,
+            history: arguments.history.clone(),
+        };
+        let mut plans = Vec::new();
+        if arguments.subscriptions > 0 {
+            plans.push(plan(Role::Subscriber, 0));
+        }
+        plans.extend((0..arguments.consumers).map(|index| plan(Role::Consumer, index)));
+        plans.extend((0..arguments.producers).map(|index| plan(Role::Producer, index)));
+        let (sender, words) = channel();
+        let workers = plans.iter().enumerate().map(|(at, plan)| Worker::start(at, plan, &sender)).collect::<Result<_>>()?;
+        Ok(Self { arguments, workers, words })
+    }
+
+    fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<Report> {
+        self.hear_until(|workers, heard| heard == workers.len(), |word| matches!(word, Word::Ready))?;
+        let at_ns = now_ns() + START_DELAY_NS;
+        let before = ServerFigures::of(pool)?;
+        self.tell(None, &Order::Start { at_ns })?;
+        let progress = self.progress();
+        let producers = self.reports(Role::Producer, &progress)?;
+        for consumer in 0..self.arguments.consumers {
+            let by_producer = producers.iter().map(|figures| figures.done[consumer as usize]).collect();
+            self.tell(Some((Role::Consumer, consumer)), &Order::Expect { by_producer })?;
+        }
+        let consumers = self.reports(Role::Consumer, &progress)?;
+        let after = ServerFigures::of(pool)?;
+        self.tell(Some((Role::Subscriber, 0)), &Order::End)?;
+        let subscribers = self.reports(Role::Subscriber, &progress)?;
+        progress.finish_and_clear();
+        let mut report = Report::default();
+        report.fill(&producers, &consumers, self.arguments.duration.as_secs_f64(), payload_bytes);
+        report.events = subscribers.iter().map(|figures| figures.events).sum();
+        let objects = (after.offered - before.offered).max(1);
+        report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;
+        report.peak_rss_mib = after.peak_rss_mib;
+        report.payload_touched = match self.arguments.mode {
+            Mode::Metadata => "a stamp of 64 bytes",
+            Mode::Transfer => "first and last cache line touched",
+            Mode::Touch => "every byte written and read",
+            Mode::Verify => "every byte written and compared",
+        };
+        report.run = self.arguments.described(payload_bytes);
+        for worker in &mut self.workers {
+            let _ = worker.process.wait();
+        }
+        if let Some(directory) = self.arguments.history.as_deref().filter(|_| self.arguments.consumers > 1) {
+            history::name_wanted_keys(directory, self.arguments.producers, self.arguments.consumers)?;
+        }
+        Ok(report)
+    }
+
+    /// Hears the words of all processes until enough of the wanted kind came.
+    fn hear_until(
+        &mut self,
+        enough: impl Fn(&[Worker], usize) -> bool,
+        wanted: impl Fn(&Word) -> bool,
+    ) -> Result<()> {
+        let mut heard = 0;
+        while !enough(&self.workers, heard) {
+            heard += usize::from(self.hear()?.is_some_and(|word| wanted(&word)));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) -> Result<Option<Word>> {
+        let gone = || Error::new(Code::Disconnected, "hammer", "a process of the load died");
+        let (at, word) = self.words.recv().map_err(|_| gone())?;
+        let worker = &mut self.workers[at];
+        match word {
+            None if worker.figures.is_none() => Err(gone()),
+            Some(Word::Failed { code, text }) => {
+                Err(Error::new(Code::from_name(&code).unwrap_or(Code::Io), format!("{:?} {at}", worker.role), text))
+            }
+            Some(Word::Progress { done }) => {
+                worker.done = done;
+                Ok(None)
+            }
+            Some(Word::Report(figures)) => {
+                worker.figures = Some(*figures);
+                Ok(None)
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn reports(&mut self, role: Role, progress: &ProgressBar) -> Result<Vec<Figures>> {
+        while self.workers.iter().any(|worker| worker.role == role && worker.figures.is_none()) {
+            self.hear()?;
+            let received = self.workers.iter().filter(|w| w.role == Role::Consumer).map(|w| w.done).sum();
+            progress.set_position(received);
+        }
+        let of_role = self.workers.iter().filter(|worker| worker.role == role);
+        Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
+    }
+
+    fn tell(&mut self, whom: Option<(Role, u32)>, order: &Order) -> Result<()> {
+        let line = serde_json::to_string(order).unwrap_or_default();
+        let mut index = 0;
+        for worker in &mut self.workers {
+            let is_meant = match whom {
+                None => true,
+                Some((role, wanted)) if role == worker.role => {
+                    index += 1;
+                    index - 1 == wanted
+                }
+                Some(_) => false,
+            };
+            if is_meant {
+                writeln!(worker.orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> ProgressBar {
+        let progress = if self.arguments.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {human_pos} objects received, {per_sec}");
+        progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        progress.enable_steady_tick(Duration::from_millis(200));
+        progress
+    }
+}
+
+impl Worker {
+    fn start(at: usize, plan: &Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
+        let mut process = Command::new(own_program()?)
+            .arg("hammer-worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| io(Path::new("junctura hammer-worker"), &error))?;
+        let missing = || Error::new(Code::Io, "hammer", "a process without pipes");
+        let mut orders = process.stdin.take().ok_or_else(missing)?;
+        let lines = BufReader::new(process.stdout.take().ok_or_else(missing)?).lines();
+        let words = words.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(std::result::Result::ok) {
+                if let Ok(word) = serde_json::from_str(&line) {
+                    let _ = words.send((at, Some(word)));
+                }
+            }
+            let _ = words.send((at, None));
+        });
+        let line = serde_json::to_string(plan).unwrap_or_default();
+        writeln!(orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
+        Ok(Self { role: plan.role, process, orders, done: 0, figures: None })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What the server says of itself.
+struct ServerFigures {
+    cpu_ns: u64,
+    offered: u64,
+    peak_rss_mib: f64,
+}
+
+impl ServerFigures {
+    fn of(pool: &Pool) -> Result<Self> {
+        let stat: serde_json::Value = serde_json::from_str(&pool.stat()?)
+            .map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
+        let number = |at: &str| stat.pointer(at).and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", number("/server/pid"))).unwrap_or_default();
+        let peak_kib = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<f64>().ok());
+        Ok(Self {
+            cpu_ns: number("/server/cpu_ns"),
+            offered: number("/totals/offered"),
+            peak_rss_mib: peak_kib.unwrap_or(0.0) / 1024.0,
+        })
+    }
+}
+
+impl Arguments {
+    fn described(&self, payload_bytes: usize) -> serde_json::Value {
+        serde_json::json!({
+            "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
+            "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
+            "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "rate": self.rate,
+            "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
+            "pool": self.pool.as_deref().unwrap_or("an own server"),
+            "spin_us": self.spin.map(|spin| spin.as_micros() as u64),
+        })
+    }
+}
+
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| io(Path::new("junctura"), &error))
+}
+
+fn io(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(Code::Io, path.display().to_string(), error.to_string())
+}

@@ -1,0 +1,145 @@
+//! The objects of a load: fields of one forecast after the other.
+
+use junctura::Given;
+use serde::{Deserialize, Serialize};
+
+/// How many objects a forecast has, and how they are named.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Space {
+    pub(crate) members: u32,
+    pub(crate) steps: u32,
+    pub(crate) levels: u32,
+    pub(crate) params: u32,
+}
+
+/// One object's place in the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Which forecast: each has a date and a time of its own.
+    pub(crate) forecast: u64,
+    pub(crate) member: u32,
+    pub(crate) step: u32,
+    pub(crate) level: u32,
+    pub(crate) param: u32,
+}
+
+/// Forecasts begin every six hours from 2000-01-01 on.
+const FORECASTS_PER_DAY: u64 = 4;
+
+impl Space {
+    /// The n-th object among those of `every`-th members from `first` on.
+    pub(crate) fn field(&self, n: u64, first: u32, every: u32) -> Field {
+        let own_members = u64::from((self.members - first).div_ceil(every));
+        let (rest, param) = (n / u64::from(self.params), n % u64::from(self.params));
+        let (rest, level) = (rest / u64::from(self.levels), rest % u64::from(self.levels));
+        let (rest, member) = (rest / own_members, rest % own_members);
+        let (forecast, step) = (rest / u64::from(self.steps), rest % u64::from(self.steps));
+        Field {
+            forecast,
+            member: first + member as u32 * every,
+            step: step as u32,
+            level: level as u32,
+            param: param as u32,
+        }
+    }
+
+    /// The names of the parameters, for as many as there are.
+    pub(crate) fn param_names(&self) -> Vec<String> {
+        const USUAL: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "pv"];
+        (0..self.params).map(|i| USUAL.get(i as usize).map_or_else(|| format!("p{i}"), |name| (*name).to_owned())).collect()
+    }
+}
+
+/// The texts that attributes of a field need, made once for each forecast.
+pub(crate) struct Names {
+    params: Vec<String>,
+    forecast: Option<u64>,
+    date: String,
+    time: &'static str,
+}
+
+impl Names {
+    pub(crate) fn new(space: &Space) -> Self {
+        Self { params: space.param_names(), forecast: None, date: String::new(), time: "0000" }
+    }
+
+    /// The attributes of a field: the eleven of a MARS key.
+    pub(crate) fn attributes(&mut self, field: &Field) -> [(&'static str, Given<'_>); 11] {
+        if self.forecast != Some(field.forecast) {
+            self.forecast = Some(field.forecast);
+            self.date = date(field.forecast / FORECASTS_PER_DAY);
+            self.time = ["0000", "0600", "1200", "1800"][(field.forecast % FORECASTS_PER_DAY) as usize];
+        }
+        [
+            ("class", Given::Text("od")),
+            ("expver", Given::Text("0001")),
+            ("stream", Given::Text("enfo")),
+            ("date", Given::Text(&self.date)),
+            ("time", Given::Text(self.time)),
+            ("type", Given::Text("pf")),
+            ("levtype", Given::Text("pl")),
+            ("step", Given::Integer(i64::from(field.step) * 6)),
+            ("number", Given::Integer(i64::from(field.member))),
+            ("levelist", Given::Integer(1000 - i64::from(field.level) * 10)),
+            ("param", Given::Text(&self.params[field.param as usize])),
+        ]
+    }
+}
+
+/// The date so many days after 2000-01-01, as `YYYYMMDD`.
+fn date(days: u64) -> String {
+    let (mut year, mut left) = (2000, days);
+    loop {
+        let length = if is_leap(year) { 366 } else { 365 };
+        if left < length {
+            break;
+        }
+        left -= length;
+        year += 1;
+    }
+    let february = if is_leap(year) { 29 } else { 28 };
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    format!("{year:04}{month:02}{:02}", left + 1)
+}
+
+fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date(0), "20000101");
+        assert_eq!(date(59), "20000229");
+        assert_eq!(date(366), "20010101");
+        assert_eq!(date(366 + 58), "20010228");
+        assert_eq!(date(36524), "20991231");
+    }
+
+    #[test]
+    fn producers_share_the_members_and_no_object_comes_twice() {
+        let space = Space { members: 5, steps: 2, levels: 2, params: 3 };
+        let mut seen = HashSet::new();
+        for (producer, count) in [(0, 3 * 12), (1, 2 * 12)] {
+            for n in 0..count * 2 {
+                let field = space.field(n, producer, 2);
+                assert_eq!(field.member % 2, producer);
+                assert_eq!(field.forecast, n / count);
+                assert!(seen.insert((field.forecast, field.member, field.step, field.level, field.param)));
+            }
+        }
+        assert_eq!(seen.len(), 2 * 60);
+    }
+}

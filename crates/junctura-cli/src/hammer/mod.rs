@@ -1,0 +1,120 @@
+//! `junctura hammer`: the standard load of this field, in separate processes, with figures.
+//!
+//! ```text
+//!   coordinator --plan--> producer 0 … P-1 --offers--> pool --deliveries--> consumer 0 … C-1
+//!               <-------- a line of JSON each half second, a report at the end ----------'
+//! ```
+//! Members are dealt out: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
+//! `member % C`. An object stays until that consumer has released it. The coordinator offers and receives nothing.
+
+mod consumer;
+mod coordinator;
+mod history;
+mod load;
+mod producer;
+mod report;
+mod stamp;
+mod subscriber;
+mod worker;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use junctura::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::size;
+
+/// How much of each payload is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// Attributes only: a stamp of 64 bytes is all there is
+    Metadata,
+    /// Payload pages are resident; first and last cache line are stamped by the producer and checked by the consumer
+    Transfer,
+    /// Every byte is written by the producer and read by the consumer
+    Touch,
+    /// Every byte is written, and its checksum compared by the consumer
+    Verify,
+}
+
+/// Load a pool as an ensemble forecast does, and measure
+///
+/// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
+/// consumer, which checks and releases it. Without --pool, an own server is started for the run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// The pool to load (default: an own server)
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+    /// Ensemble members (at least as many as producers and as consumers)
+    #[arg(long, default_value_t = 10)]
+    members: u32,
+    /// Forecast steps, 6 hours apart
+    #[arg(long, default_value_t = 10)]
+    steps: u32,
+    /// Pressure levels
+    #[arg(long, default_value_t = 10)]
+    levels: u32,
+    /// Parameters
+    #[arg(long, default_value_t = 10)]
+    params: u32,
+    /// Bytes of each payload
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, default_value = "804KiB")]
+    size: u64,
+    /// Take the payload from the first message of this GRIB file
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    grib: Option<PathBuf>,
+    /// Producer processes
+    #[arg(long, default_value_t = 1)]
+    producers: u32,
+    /// Consumer processes
+    #[arg(long, default_value_t = 1)]
+    consumers: u32,
+    /// How much of each payload is touched
+    #[arg(long, value_enum, default_value_t = Mode::Transfer)]
+    mode: Mode,
+    /// Offers of a producer that are not acknowledged yet; 1: each is awaited
+    #[arg(long, default_value_t = 64)]
+    window: u32,
+    /// Standing subscriptions of other clients
+    #[arg(long, default_value_t = 0)]
+    subscriptions: u32,
+    /// Objects per second and producer (default: as many as possible)
+    #[arg(long)]
+    rate: Option<f64>,
+    /// How long to measure
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20s")]
+    duration: Duration,
+    /// How long to run before measuring
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "1s")]
+    warmup: Duration,
+    /// Payloads of at most this size travel inside the message (own server only)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    inline_max: Option<u64>,
+    /// Let the own server look for work this long before it sleeps
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    spin: Option<Duration>,
+    /// Record what every process did, for a judge of histories
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One process of a load; started by `junctura hammer`, with its plan on standard input.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkerArguments {}
+
+/// Runs a load and prints what it measured.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    coordinator::run(arguments)
+}
+
+/// Does one process's part.
+pub(crate) fn work(_: &WorkerArguments) -> Result<()> {
+    worker::work()
+}

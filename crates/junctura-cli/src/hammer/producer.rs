@@ -1,0 +1,241 @@
+//! A producer of a load.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use junctura::{Ack, Allocation, Code, Error, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
+use serde_json::json;
+
+use super::history::{History, digest};
+use super::load::Names;
+use super::report::{Figures, Times};
+use super::stamp::{self, Stamp, now_ns};
+use super::worker::{Plan, Word, say};
+use super::Mode;
+
+/// Slots that a producer goes through before it comes to the first again, in bytes, all producers together.
+const ROTATION_BYTES: usize = 512 << 20;
+const PROGRESS_EVERY_NS: u64 = 500_000_000;
+
+pub(super) struct Producer<'a> {
+    plan: &'a Plan,
+    pipeline: Pipeline,
+    schema: Arc<Schema>,
+    names: Names,
+    in_slots: bool,
+    ring: VecDeque<Allocation>,
+    /// Slots whose pages are resident.
+    touched: HashSet<usize>,
+    grib: Option<Vec<u8>>,
+    acked: Arc<Mutex<Acked>>,
+    history: Arc<Mutex<History>>,
+}
+
+/// What acknowledgements leave behind.
+struct Acked {
+    /// When the offers that are not acknowledged were made, oldest first.
+    made: VecDeque<u64>,
+    times: Times,
+    /// Offers made before are not measured.
+    from_ns: u64,
+    failure: Option<Error>,
+}
+
+impl<'a> Producer<'a> {
+    pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
+        let acked = Arc::new(Mutex::new(Acked {
+            made: VecDeque::new(),
+            times: Times::default(),
+            from_ns: u64::MAX,
+            failure: None,
+        }));
+        let history = History::begin(plan.history.as_deref(), "producer", &plan.name())?;
+        let history = Arc::new(Mutex::new(history));
+        let pipeline = pool.pipeline(plan.window as usize)?.on_ack({
+            let (acked, history) = (Arc::clone(&acked), Arc::clone(&history));
+            move |ack| note_ack(&acked, &history, &ack)
+        });
+        let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
+        let in_slots = plan.mode != Mode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
+        let schema = pool.schema(Some("mars"))?;
+        Ok(Self {
+            plan,
+            pipeline,
+            schema,
+            names: Names::new(&plan.space),
+            in_slots,
+            ring: VecDeque::new(),
+            touched: HashSet::new(),
+            grib,
+            acked,
+            history,
+        })
+    }
+
+    /// Offers until the time is over; gives what was measured.
+    pub(super) fn run(&mut self, start_ns: u64) -> Result<Figures> {
+        self.fill_ring()?;
+        let measure_from = start_ns + self.plan.warmup_ns;
+        let end = measure_from + self.plan.duration_ns;
+        with(&self.acked, |acked| acked.from_ns = measure_from);
+        let mut figures = Figures { done: vec![0; self.plan.consumers as usize], ..Figures::default() };
+        let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
+        let mut n = 0u64;
+        let mut next_word = start_ns;
+        loop {
+            let mut now = now_ns();
+            if now >= end {
+                break;
+            }
+            if let Some(rate) = self.plan.rate {
+                now = self.pace(start_ns + (n as f64 * 1e9 / rate) as u64)?;
+            }
+            let field = self.plan.space.field(n, self.plan.index, self.plan.producers);
+            self.offer(n, &field, &mut buffer)?;
+            figures.done[(field.member % self.plan.consumers) as usize] += 1;
+            figures.measured += u64::from(now >= measure_from);
+            n += 1;
+            if now >= next_word {
+                next_word = now + PROGRESS_EVERY_NS;
+                say(&Word::Progress { done: n });
+                self.check()?;
+            }
+        }
+        self.ring.clear();
+        self.pipeline.flush()?;
+        self.check()?;
+        with(&self.history, |history| history.note(|| json!({"op": "end", "through": null})))?;
+        figures.times = with(&self.acked, |acked| std::mem::take(&mut acked.times));
+        Ok(figures)
+    }
+
+    /// Takes the slots that the load goes round in, and makes their pages resident.
+    fn fill_ring(&mut self) -> Result<()> {
+        if !self.in_slots {
+            return Ok(());
+        }
+        let slots = (ROTATION_BYTES / self.plan.producers as usize / self.plan.payload_bytes).max(1);
+        for _ in 0..slots {
+            let allocation = self.pipeline.allocate(self.plan.payload_bytes)?;
+            self.ring.push_back(allocation);
+        }
+        for allocation in &mut self.ring {
+            allocation.fill(0);
+            self.touched.insert(allocation.as_ptr() as usize);
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<()> {
+        let options = OfferOptions { schema: Some("mars"), retention: Some(Retention::Released(1)), ..OfferOptions::default() };
+        let stamp = Stamp { producer: u64::from(self.plan.index), number: n, offered_ns: 0 };
+        let attributes = self.names.attributes(field);
+        if self.in_slots {
+            let mut next = self.pipeline.allocate(self.plan.payload_bytes)?;
+            if self.touched.insert(next.as_ptr() as usize) {
+                next.fill(0);
+            }
+            self.ring.push_back(next);
+            let Some(mut allocation) = self.ring.pop_front() else { return Ok(()) };
+            write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
+            let stamp = Stamp { offered_ns: now_ns(), ..stamp };
+            stamp.write(&mut allocation);
+            self.note_offer(n, &attributes, &allocation, stamp.offered_ns)?;
+            self.pipeline.offer_allocation_with(options, allocation, attributes)?;
+        } else {
+            write(self.plan.mode, self.grib.as_deref(), buffer, n);
+            let stamp = Stamp { offered_ns: now_ns(), ..stamp };
+            stamp.write(buffer);
+            self.note_offer(n, &attributes, buffer, stamp.offered_ns)?;
+            self.pipeline.offer_with(options, attributes, buffer)?;
+        }
+        Ok(())
+    }
+
+    fn note_offer(
+        &self,
+        n: u64,
+        attributes: &[(&'static str, junctura::Given<'_>)],
+        payload: &[u8],
+        offered_ns: u64,
+    ) -> Result<()> {
+        with(&self.acked, |acked| acked.made.push_back(offered_ns));
+        with(&self.history, |history| {
+            if !history.is_kept() {
+                return Ok(());
+            }
+            let mut record = Vec::new();
+            self.schema.record(attributes.iter().copied(), &mut record)?;
+            let mut key = String::new();
+            self.schema.key_of(self.schema.check(&record)?, &mut key);
+            history.note(|| json!({"op": "offering", "n": n, "id": key, "sum": digest(payload), "bundle": null}))
+        })
+    }
+
+    /// Waits for the time of the next offer; what is acknowledged meanwhile is taken.
+    fn pace(&mut self, at_ns: u64) -> Result<u64> {
+        self.pipeline.push()?;
+        let now = now_ns();
+        if let Some(left) = at_ns.checked_sub(now).filter(|&left| left > 0) {
+            sleep(Duration::from_nanos(left));
+        }
+        Ok(now_ns())
+    }
+
+    fn check(&self) -> Result<()> {
+        with(&self.acked, |acked| acked.failure.take()).map_or(Ok(()), Err)
+    }
+}
+
+fn note_ack(acked: &Mutex<Acked>, history: &Mutex<History>, ack: &Ack) {
+    let now = now_ns();
+    with(acked, |acked| {
+        let made = acked.made.pop_front().unwrap_or(now);
+        if made >= acked.from_ns {
+            acked.times.record(now - made);
+        }
+        if let Err(error) = &ack.outcome {
+            acked.failure.get_or_insert_with(|| error.clone());
+        }
+    });
+    let noted = with(history, |history| {
+        history.note(|| match &ack.outcome {
+            Ok(version) => json!({"op": "offered", "n": ack.number, "version": version.to_string()}),
+            Err(error) => json!({"op": "refused", "n": ack.number, "error": error.code().name()}),
+        })
+    });
+    if let Err(error) = noted {
+        with(acked, |acked| acked.failure = Some(error));
+    }
+}
+
+fn write(mode: Mode, grib: Option<&[u8]>, payload: &mut [u8], n: u64) {
+    match (mode, grib) {
+        (Mode::Metadata | Mode::Transfer, _) => {}
+        (Mode::Touch | Mode::Verify, None) => stamp::fill(payload, n),
+        (Mode::Touch | Mode::Verify, Some(message)) => payload.copy_from_slice(message),
+    }
+}
+
+/// The first message of a GRIB file; its ends will be stamped over.
+pub(super) fn first_message(path: &std::path::Path) -> Result<Vec<u8>> {
+    let failed = |cause: String| Error::new(Code::Io, path.display().to_string(), cause);
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let message = junctura_grib::Messages::new(&bytes)
+        .next()
+        .ok_or_else(|| failed("there is no GRIB message in it".to_owned()))?
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(message.bytes().to_vec())
+}
+
+/// The pace of a load is what sleeping is for; nobody waits here for something to happen.
+#[expect(clippy::disallowed_methods, reason = "a load has a pace")]
+fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
+    f(&mut mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+

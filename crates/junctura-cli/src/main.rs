@@ -1,0 +1,40 @@
+//! The `junctura` command: a pool from the shell.
+//!
+//! Each subcommand is a module of its own: its arguments, with their help, and a `run` that does it. Results go to standard
+//! output, everything else to standard error; with `--json` the output is for programs. The exit status says what happened
+//! ([`exit`]).
+
+mod exit;
+mod hammer;
+mod serve;
+mod size;
+mod url;
+
+use clap::{Parser, Subcommand};
+
+/// Hand scientific data over by meaning.
+#[derive(Parser)]
+#[command(name = "junctura", version, about, long_about = None, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+    Hammer(hammer::Arguments),
+    #[command(hide = true)]
+    HammerWorker(hammer::WorkerArguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let outcome = match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Hammer(arguments) => hammer::run(&arguments),
+        Command::HammerWorker(arguments) => hammer::work(&arguments),
+    };
+    exit::status(outcome)
+}

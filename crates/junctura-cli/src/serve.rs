@@ -1,0 +1,106 @@
+//! `junctura serve`: a pool that other processes share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Code, Error, Result, Schema};
+use junctura_pool::Config;
+use junctura_pool::server::{Server, ServerOptions};
+use junctura_transport::Address;
+
+use crate::size;
+
+/// Serve a pool until stopped (SIGTERM or Ctrl-C)
+///
+/// The pool lives in this process's memory: what clients offered is gone when it ends.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Where to listen: unix:NAME, unix:/path.sock or unix:@abstract
+    #[arg(default_value = "unix:default", env = "JUNCTURA_POOL")]
+    address: String,
+    /// A schema of the pool: the name of a built-in one or a YAML file; the first given is the default, the built-in ones
+    /// follow
+    #[arg(long, value_name = "NAME|FILE")]
+    schema: Vec<String>,
+    /// Memory for payloads (default: a quarter of this machine's)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    budget: Option<u64>,
+    /// Payloads of at most this size travel inside the message
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    inline_max: Option<u64>,
+    /// Give every payload a checksum, verified when it is received
+    #[arg(long)]
+    checked: bool,
+    /// How long keys that are gone are remembered
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    tombstone_age: Option<Duration>,
+    /// End when nobody is connected and nothing lies in the pool for this long
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    end_when_idle: Option<Duration>,
+    /// Look for work this long before sleeping: lower latency for a busy core
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "0s")]
+    spin: Duration,
+}
+
+/// Serves.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let address: Address = arguments.address.parse()?;
+    let server = Server::bind(&address, arguments.options()?)?;
+    let stopper = server.stopper();
+    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
+        .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stopper.stop();
+        }
+    });
+    eprintln!("junctura: serving {}", server.address());
+    server.run()
+}
+
+impl Arguments {
+    fn options(&self) -> Result<ServerOptions> {
+        let defaults = Config::default();
+        let config = Config {
+            schemas: schemas(&self.schema)?,
+            budget_bytes: self.budget.unwrap_or_else(default_budget_bytes),
+            inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
+            checked: self.checked,
+            tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
+            ..defaults
+        };
+        Ok(ServerOptions { config, end_when_idle: self.end_when_idle, spin: self.spin })
+    }
+}
+
+/// The schemas that were asked for, then the built-in ones that were not.
+pub(crate) fn schemas(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
+    let mut schemas = asked.iter().map(|name| schema(name)).collect::<Result<Vec<_>>>()?;
+    for builtin in Config::default().schemas {
+        if schemas.iter().all(|schema| schema.name() != builtin.name()) {
+            schemas.push(builtin);
+        }
+    }
+    Ok(schemas)
+}
+
+/// The built-in schema of this name, or the one in this file.
+pub(crate) fn schema(name: &str) -> Result<Arc<Schema>> {
+    if let Some(schema) = Schema::builtin(name) {
+        return Ok(schema);
+    }
+    let path = PathBuf::from(name);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        let builtin = Schema::BUILTIN_NAMES.join(", ");
+        Error::new(Code::InvalidArgument, format!("schema {name}"), format!("{error}; built-in are {builtin}"))
+    })?;
+    Ok(Arc::new(Schema::parse_yaml(&text)?))
+}
+
+fn default_budget_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    let total = info.totalram as u64 * u64::from(info.mem_unit.max(1));
+    (total / 4).max(64 << 20)
+}

@@ -1,0 +1,24 @@
+//! Which pool a command talks to.
+
+use clap::Args;
+use junctura::{Pool, PoolBuilder, Result};
+
+/// Arguments of every command that talks to a pool.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PoolArguments {
+    /// The pool: unix:NAME, unix:/path.sock or unix:@abstract
+    #[arg(long, env = "JUNCTURA_POOL", default_value = "unix:default", value_name = "URL")]
+    pub(crate) pool: String,
+}
+
+impl PoolArguments {
+    /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
+    pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
+        Pool::builder().url(&self.pool).name(name).start(!self.pool.contains('@') && !self.pool.contains('/'))
+    }
+
+    /// Connects under this name.
+    pub(crate) fn open(&self, name: &str) -> Result<Pool> {
+        self.builder(name).open()
+    }
+}

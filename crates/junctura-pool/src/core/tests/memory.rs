@@ -1,0 +1,87 @@
+//! Leases, slots, payloads inside messages, and what happens when memory is short.
+
+use super::World;
+
+#[test]
+fn a_slot_is_free_again_when_its_object_is_gone_and_nobody_holds_it() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.lease(p, 1, 10_000, None);
+    world.offer_slot(p, 2, "a", 1, 0, 10_000);
+    world.offer_slot(p, 3, "b", 1, 0, 10_000);
+    world.offer_slot(c, 4, "b", 1, 1, 10_000);
+    world.demand(c, 5, "name=a", None);
+    world.withdraw(p, 6, "a", None, false);
+    assert_eq!(world.heard(p), ["1: leased 1", "2: offered v1", "3: Conflict an object lies in the slot", "6: done 1"]);
+    assert_eq!(world.heard(c), ["4: Denied the client does not lease it", "0: mapped 1", "5: got a v1 "]);
+    world.release(c, 1);
+    assert_eq!(world.heard(p), ["0: freed 1"]);
+    world.leave(p);
+    assert_eq!(world.heard(c), ["0: dropped 1"]);
+    world.leave(c);
+    world.assert_empty();
+}
+
+#[test]
+fn a_lease_waits_for_memory_and_asks_others_for_what_they_do_not_use() {
+    let mut world = World::with(|config| config.budget_bytes = 1 << 20);
+    let (p, q) = (world.join("p"), world.join("q"));
+    world.lease(p, 1, 900_000, None);
+    world.lease(q, 1, 900_000, Some(5));
+    assert_eq!(world.heard(p), ["1: leased 1", "0: recall 1"]);
+    world.pass(5);
+    let heard = world.heard(q);
+    assert!(heard[0].starts_with("1: PoolFull") && heard[0].contains("p (pid 1 on h)"), "{heard:?}");
+    world.lease(q, 2, 900_000, None);
+    world.ask(p, 2, junctura_wire::Request::Return(1));
+    assert_eq!(world.heard(q), ["2: leased 2"]);
+    world.lease(q, 3, 2_000_000, None);
+    assert!(world.heard(q)[0].starts_with("3: TooLarge"));
+}
+
+#[test]
+fn offers_wait_for_memory_in_their_order_and_releases_go_on() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let p = world.join("p");
+    let payload = "x".repeat(3000);
+    world.offer(p, 1, "a", &payload, 1);
+    world.offer(p, 2, "b", &payload, 0);
+    world.offer(p, 3, "c", "", 0);
+    assert_eq!(world.heard(p), ["1: offered v1"]);
+    world.demand(p, 4, "name=a", None);
+    world.heard(p);
+    world.release(p, 1);
+    assert_eq!(world.heard(p), ["2: offered v2", "3: offered v3"]);
+}
+
+#[test]
+fn an_offer_that_waited_too_long_fails_and_those_behind_it_go_on() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let p = world.core.join().unwrap();
+    let hello = junctura_wire::body::Hello {
+        version: junctura_wire::VERSION,
+        name: "p".into(),
+        offer_timeout_ms: Some(10),
+        ..junctura_wire::body::Hello::default()
+    };
+    world.ask(p, 0, junctura_wire::Request::Hello(hello));
+    let payload = "x".repeat(3000);
+    world.offer(p, 1, "a", &payload, 0);
+    world.offer(p, 2, "b", &payload, 0);
+    world.offer(p, 3, "c", "", 0);
+    world.heard(p);
+    world.pass(10);
+    let heard = world.heard(p);
+    assert!(heard[0].starts_with("2: PoolFull"), "{heard:?}");
+    assert_eq!(heard[1], "3: offered v2");
+}
+
+#[test]
+fn a_client_that_does_not_say_hello_is_sent_away() {
+    let mut world = World::new();
+    let stranger = world.core.join().unwrap();
+    world.ask(stranger, 1, junctura_wire::Request::Stat);
+    assert_eq!(world.heard(stranger), ["1: Protocol a client says Hello first", "disconnected"]);
+    world.ask(stranger, 2, junctura_wire::Request::Stat);
+    assert!(world.heard(stranger).is_empty());
+}

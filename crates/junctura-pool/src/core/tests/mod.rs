@@ -1,0 +1,9 @@
+//! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
+//! is kept as text.
+
+mod gone;
+mod memory;
+mod readers;
+mod world;
+
+use world::World;

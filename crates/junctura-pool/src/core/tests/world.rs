@@ -1,0 +1,260 @@
+//! A pool without sockets: requests go straight in, replies are kept as lines of text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use junctura_model::{Error, Given, Result, Schema};
+use junctura_wire::body::{Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
+use junctura_wire::{Reply, Request, VERSION};
+
+use crate::core::{Core, Nanoseconds};
+use crate::{Config, Effects};
+
+const SCHEMA: &str = "
+name: letters
+same_key: supersede
+key:
+  dataset: [set]
+  collocation: []
+  element: [name]
+attributes:
+  set:  {type: string, default: all}
+  name: {type: string}
+  size: {type: integer}
+";
+
+/// What the core has ordered.
+#[derive(Default)]
+pub(super) struct Effected {
+    lines: BTreeMap<u32, Vec<String>>,
+    /// The deliveries of each client: holding and sequence number by name.
+    pub(super) holdings: BTreeMap<(u32, u64), u32>,
+    pub(super) segments: BTreeMap<u32, u64>,
+    pub(super) backlog_bytes: usize,
+}
+
+impl Effects for Effected {
+    fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
+        let name = |record: &[u8]| {
+            let schema = Schema::parse_yaml(SCHEMA).unwrap();
+            schema.check(record).unwrap().get(schema.find("name").unwrap()).unwrap().to_owned()
+        };
+        let text = match reply {
+            Reply::Delivered { head, record, inline } => {
+                self.holdings.insert((client, head.sequence.get()), head.holding.get());
+                let phase = if head.flags.get() & fixed::FIRST_PHASE == 0 { "" } else { " first" };
+                format!("got {} v{} {}{phase}", name(record), head.sequence, String::from_utf8_lossy(inline))
+            }
+            Reply::Gap(gap) => {
+                let items: Vec<_> = gap.items.iter().map(|item| format!("{} v{}", name(&item.record), item.sequence)).collect();
+                format!("gap {} {}", gap.reason, items.join(" "))
+            }
+            Reply::Listed(page) => {
+                let names: Vec<_> = page.iter().map(|entry| name(entry.unwrap().1)).collect();
+                format!("listed {}{}", names.join(" "), if page.last { "." } else { "…" })
+            }
+            Reply::Event(event) => {
+                let kind = junctura_wire::body::events::NAMES[event.event.trailing_zeros() as usize];
+                let object = event.object.as_ref().map(|object| format!(" {} v{}", name(&object.record), object.sequence));
+                let who = event.client.as_ref().map(|peer| format!(" by {}", peer.name)).unwrap_or_default();
+                format!("{kind}{}{who}{}", object.unwrap_or_default(), if event.reason.is_empty() { "" } else { " why" })
+            }
+            Reply::Failed(failure) | Reply::Ended(failure) => {
+                let error = Error::from(failure.clone());
+                format!("{} {}", error.code().name(), error.cause())
+            }
+            Reply::Offered(sequence) => format!("offered v{sequence}"),
+            Reply::Freed(slots) => format!("freed {}", slots.len()),
+            Reply::Welcome(_) => "welcome".to_owned(),
+            Reply::Live => "live".to_owned(),
+            Reply::Done(count) => format!("done {count}"),
+            Reply::Began(sequence) => format!("began v{sequence}"),
+            Reply::Recall(segment) => format!("recall {segment}"),
+            Reply::Dropped(segment) => format!("dropped {segment}"),
+            Reply::Stats(_) => "stats".to_owned(),
+            Reply::Segment(_) => "segment".to_owned(),
+        };
+        self.lines.entry(client).or_default().push(format!("{request}: {text}"));
+    }
+
+    fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
+        let kind = if head.writable.get() == 1 { "leased" } else { "mapped" };
+        self.lines.entry(client).or_default().push(format!("{request}: {kind} {}", head.segment));
+    }
+
+    fn backlog_bytes(&self, _: u32) -> usize {
+        self.backlog_bytes
+    }
+
+    fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
+        self.segments.insert(segment, bytes);
+        Ok(())
+    }
+
+    fn drop_segment(&mut self, segment: u32) {
+        assert!(self.segments.remove(&segment).is_some(), "segment {segment} is not there");
+    }
+
+    fn disconnect(&mut self, client: u32, _: &Error) {
+        self.lines.entry(client).or_default().push("disconnected".to_owned());
+    }
+}
+
+/// A pool and its clients.
+pub(super) struct World {
+    pub(super) core: Core,
+    pub(super) fx: Effected,
+    pub(super) now: Nanoseconds,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { schemas: vec![Arc::new(Schema::parse_yaml(SCHEMA).unwrap())], ..Config::default() };
+        change(&mut config);
+        Self { core: Core::new(config).unwrap(), fx: Effected::default(), now: 0 }
+    }
+
+    pub(super) fn rejecting() -> Self {
+        let yaml = SCHEMA.replace("supersede", "reject");
+        Self::with(|config| config.schemas = vec![Arc::new(Schema::parse_yaml(&yaml).unwrap())])
+    }
+
+    /// A new client that has said hello.
+    pub(super) fn join(&mut self, name: &str) -> u32 {
+        let client = self.core.join().unwrap();
+        let hello = Hello { version: VERSION, name: name.to_owned().into(), host: "h".into(), pid: 1, ..Hello::default() };
+        self.ask(client, 0, Request::Hello(hello));
+        assert_eq!(self.heard(client), ["0: welcome"]);
+        client
+    }
+
+    pub(super) fn ask(&mut self, client: u32, number: u64, request: Request<'_>) {
+        self.core.request(self.now, client, number, request, &mut self.fx);
+    }
+
+    /// What a client was told since it was last asked.
+    pub(super) fn heard(&mut self, client: u32) -> Vec<String> {
+        self.fx.lines.remove(&client).unwrap_or_default()
+    }
+
+    pub(super) fn record(&self, name: &str, size: i64) -> Vec<u8> {
+        let mut record = Vec::new();
+        let given = [("name", Given::Text(name)), ("size", Given::Integer(size))];
+        self.core.config.schemas[0].record(given, &mut record).unwrap();
+        record
+    }
+
+    pub(super) fn key(&self, name: &str) -> Vec<u8> {
+        let mut record = Vec::new();
+        self.core.config.schemas[0].record([("name", Given::Text(name))], &mut record).unwrap();
+        record
+    }
+
+    /// Offers `payload` inside the message; `releases` 0: until withdrawn.
+    pub(super) fn offer(&mut self, client: u32, number: u64, name: &str, payload: &str, releases: u32) {
+        let record = self.record(name, payload.len() as i64);
+        let head = OfferHead {
+            flags: fixed::INLINE.into(),
+            releases: releases.into(),
+            record_length: (record.len() as u32).into(),
+            length: (payload.len() as u64).into(),
+            ..OfferHead::default()
+        };
+        self.ask(client, number, Request::Offer { head, record: &record, inline: payload.as_bytes() });
+    }
+
+    pub(super) fn offer_slot(&mut self, client: u32, number: u64, name: &str, segment: u32, slot: u32, length: u64) {
+        let record = self.record(name, 0);
+        let head = OfferHead {
+            segment: segment.into(),
+            slot: slot.into(),
+            record_length: (record.len() as u32).into(),
+            length: length.into(),
+            ..OfferHead::default()
+        };
+        self.ask(client, number, Request::Offer { head, record: &record, inline: &[] });
+    }
+
+    pub(super) fn demand(&mut self, client: u32, number: u64, selector: &str, timeout_ms: Option<u64>) {
+        let demand = Demand { target: Target::selector(selector), timeout_ms, requirement: None };
+        self.ask(client, number, Request::Demand(demand));
+    }
+
+    pub(super) fn demand_key(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>) {
+        let key = self.key(name);
+        let demand = Demand { target: Target::key(0, &key), timeout_ms, requirement: None };
+        self.ask(client, number, Request::Demand(demand));
+    }
+
+    pub(super) fn lease(&mut self, client: u32, number: u64, payload_bytes: u64, timeout_ms: Option<u64>) {
+        self.ask(client, number, Request::Lease(Lease { payload_bytes, timeout_ms }));
+    }
+
+    pub(super) fn follow(&mut self, client: u32, number: u64, change: impl FnOnce(&mut Follow<'_>)) {
+        let mut follow = Follow {
+            selector: "".into(),
+            order: junctura_wire::body::Order::Key,
+            window: 100,
+            cursor: None,
+            only_new: false,
+            requirement: None,
+            until_live: false,
+        };
+        change(&mut follow);
+        self.ask(client, number, Request::Follow(follow));
+    }
+
+    pub(super) fn list(&mut self, client: u32, number: u64, selector: &str, order: &str) {
+        let order = if order.is_empty() {
+            junctura_wire::body::Order::Key
+        } else {
+            junctura_wire::body::Order::Attribute(order.into())
+        };
+        self.ask(client, number, Request::List(List { selector: selector.into(), order }));
+    }
+
+    pub(super) fn require(&mut self, client: u32, number: u64, selector: &str, newest_only: bool) {
+        self.ask(client, number, Request::Require(Require { selector: selector.into(), newest_only, name: None }));
+    }
+
+    pub(super) fn withdraw(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>, force: bool) {
+        let key = self.key(name);
+        self.ask(client, number, Request::Withdraw(Withdraw { target: Target::key(0, &key), timeout_ms, force }));
+    }
+
+    pub(super) fn subscribe(&mut self, client: u32, number: u64, selector: &str, events: u32) {
+        self.ask(client, number, Request::Subscribe(Subscribe { selector: selector.into(), events }));
+    }
+
+    /// Releases what the client got under this sequence number.
+    pub(super) fn release(&mut self, client: u32, sequence: u64) {
+        let holding = self.fx.holdings.remove(&(client, sequence)).unwrap_or(u32::MAX);
+        let holding = [Holding { holding: holding.into(), reserved: 0.into(), sequence: sequence.into() }];
+        self.ask(client, 0, Request::Release(&holding));
+    }
+
+    pub(super) fn leave(&mut self, client: u32) {
+        self.core.leave(self.now, client, "its connection ended", &mut self.fx);
+    }
+
+    pub(super) fn pass(&mut self, milliseconds: u64) {
+        self.now += milliseconds * 1_000_000;
+        self.core.tick(self.now, &mut self.fx);
+    }
+
+    /// Nothing is kept for anybody: only tombstones are left.
+    pub(super) fn assert_empty(&self) {
+        let stat = self.core.stat();
+        assert_eq!(stat.objects.visible, 0);
+        assert_eq!(stat.objects.kept, 0);
+        assert_eq!(stat.memory.used_bytes, 0, "{stat:?}");
+        assert_eq!(stat.interests.standing, 0);
+        assert_eq!(self.fx.segments.len(), 0);
+        assert!(self.core.is_deserted());
+    }
+}
