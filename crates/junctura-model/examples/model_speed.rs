@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p junctura-model --example model_speed`
 
+#![allow(clippy::disallowed_methods, reason = "it measures; the crate itself stays pure")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

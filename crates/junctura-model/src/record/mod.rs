@@ -6,7 +6,7 @@
 //! entry   := id u8 │ len u16 LE │ canonical text
 //!          | 0xff  │ name_len u8 │ name │ len u16 LE │ text        undeclared, always a string
 //!
-//!   00 02 00 'o' 'd'   01 04 00 '0' '0' '0' '1'   ..   0a 01 00 't'   0c 05 00 'f' 'i' 'r' 's' 't'
+//!   00 02 00 'o' 'd'   01 04 00 '0' '0' '0' '1'   ..   16 01 00 't'   26 05 00 'f' 'i' 'r' 's' 't'
 //!   └─ class=od ────┘  └─ expver=0001 ──────────┘      └ param=t ──┘  └─ outside the key ────────┘
 //!   └──────────────────── the key: ids below key_len, a prefix ────┘
 //! ```

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Attribute, Fingerprint, LEVELS, Schema};
 use crate::key::HASH_NAME;
+use crate::text::quote;
 
 impl Schema {
     /// Fills in what is computed from the rest.
@@ -71,7 +72,9 @@ impl std::fmt::Display for Essence<'_> {
         let level = level.map_or("", |level| LEVELS[level]);
         write!(f, "{name}{} ({kind}, in {level}", if *optional { "?" } else { "" })?;
         if let Some(default) = default {
-            write!(f, ", default {default:?}")?;
+            let mut text = String::new();
+            quote(default, &mut text);
+            write!(f, ", default {text}")?;
         }
         f.write_str(")")
     }

@@ -114,7 +114,7 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
         (
             "default: x",
             "default: y",
-            "key attribute: a (string, in dataset, default \"x\") here",
+            "key attribute: a (string, in dataset, default x) here",
         ),
         (
             "b?",
