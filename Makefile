@@ -19,7 +19,7 @@ SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*/*.py))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
-LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics
+LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
 TESTED := --workspace $(if $(PYTHON_CRATE),--exclude junctura-python)
 
