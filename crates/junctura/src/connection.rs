@@ -186,7 +186,7 @@ impl Connection {
             if let Some(taken) = take(&mut state) {
                 break Ok(Some(taken));
             }
-            if let Err(error) = state.stay_in_process() {
+            if let Err(error) = state.stay_in_process().and_then(|()| state.alive()) {
                 break Err(error);
             }
             let (next, sent) = self.push(state);
@@ -449,7 +449,10 @@ impl Connection {
         let (letters, goes_on) = state.mail.abandon(number);
         let given_back = state.discard(unread.into_iter().chain(letters));
         self.unread.fetch_sub(given_back, Ordering::Relaxed);
-        state.alive()?;
+        if let Err(error) = state.alive() {
+            self.settle(&mut state);
+            return Err(error);
+        }
         if !goes_on {
             return state.send().map(|_| ());
         }
@@ -480,19 +483,26 @@ impl Connection {
             // Where the socket is full, it goes with the next request.
             let _ = state.send();
         }
+        self.settle(&mut state);
     }
 
-    /// Leaves in good order: what is to go goes, then nothing works any more.
+    /// Leaves in good order: what is to go goes, then nothing works any more. While objects are held the server is told
+    /// nothing but their release: what lies in their memory stays as it is.
     pub(crate) fn close(&self) {
-        let Ok(mut state) = self.lock() else { return };
-        if state.alive().is_err() || state.stay_in_process().is_err() {
+        let Ok(state) = self.lock() else { return };
+        let (mut state, _sent) = self.push(state);
+        if state.alive().is_err() {
             return;
         }
-        let number = state.mail.next(0);
-        let _ = state.append(number, &Request::Goodbye);
-        let (mut state, _sent) = self.push(state);
-        state.end(Error::new(Code::Closed, self.greeting.server(), "the pool was closed"));
-        self.carrier.close();
+        state.close(Error::new(Code::Closed, self.greeting.server(), "the pool was closed"));
+        self.settle(&mut state);
+    }
+
+    /// Ends the connection of a closed pool once nothing is held any more.
+    fn settle(&self, state: &mut State) {
+        if state.leave_if_done() {
+            self.carrier.close();
+        }
     }
 }
 
@@ -519,9 +529,6 @@ impl Drop for Connection {
             return;
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let number = state.mail.next(0);
-        if state.append(number, &Request::Goodbye).is_ok() {
-            let _ = state.send();
-        }
+        state.leave();
     }
 }

@@ -109,6 +109,7 @@ impl Connection {
                 .find(head.segment.get(), head.slot.get(), head.length.get())?;
             Place::Mapped { mapping, offset }
         };
+        state.hold();
         let mut body = state.spare();
         body.extend_from_slice(rest);
         Ok(Arrived {

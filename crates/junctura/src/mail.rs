@@ -98,6 +98,18 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
+    fn vacant() -> Self {
+        Self {
+            state: State::Vacant,
+            talk: Talk::Once,
+            first: 0,
+            letters: VecDeque::new(),
+            sent: VecDeque::new(),
+            acks: VecDeque::new(),
+            stops: None,
+        }
+    }
+
     /// The next letter.
     pub(crate) fn take(&mut self) -> Option<Letter> {
         self.letters.pop_front()
@@ -150,19 +162,15 @@ impl Mail {
     }
 
     fn build(&mut self) -> Result<usize> {
-        if self.boxes.len() == BOXES_MAX {
+        if self.boxes.len() >= BOXES_MAX {
             let cause = format!("{BOXES_MAX} are waiting for answers on this connection");
             return Err(Error::new(Code::LimitExceeded, "requests", cause));
         }
-        self.boxes.push(Mailbox {
-            state: State::Vacant,
-            talk: Talk::Once,
-            first: 0,
-            letters: VecDeque::new(),
-            sent: VecDeque::new(),
-            acks: VecDeque::new(),
-            stops: None,
-        });
+        if self.boxes.is_empty() {
+            // Never opened: requests that have no answer carry its number.
+            self.boxes.push(Mailbox::vacant());
+        }
+        self.boxes.push(Mailbox::vacant());
         Ok(self.boxes.len() - 1)
     }
 
@@ -249,6 +257,14 @@ impl Mail {
             self.close(request);
         }
         (letters, !over)
+    }
+
+    /// Nobody waits for anything any more: all letters that are there.
+    pub(crate) fn abandon_all(&mut self) -> Vec<Letter> {
+        self.boxes
+            .iter_mut()
+            .flat_map(|mailbox| mailbox.letters.drain(..))
+            .collect()
     }
 
     /// Begins the conversation that ends `stopped`: when it is over, both are.

@@ -50,6 +50,10 @@ pub(crate) struct State {
     pub(crate) freed: bool,
     /// Why nothing works any more.
     pub(crate) ended: Option<Error>,
+    /// Nothing can be sent any more, not even releases.
+    cut: bool,
+    /// Deliveries that were received and not given back.
+    held: usize,
     /// What the server last complained about without naming a request.
     pub(crate) remark: Option<Error>,
     pub(crate) sent_at: Instant,
@@ -71,6 +75,8 @@ impl State {
             sleepers: Vec::new(),
             freed: false,
             ended: None,
+            cut: false,
+            held: 0,
             remark: None,
             sent_at: now,
             surplus_at: now,
@@ -89,8 +95,9 @@ impl State {
     pub(crate) fn stay_in_process(&mut self) -> Result<()> {
         if self.pid != std::process::id() {
             self.end(forked());
+            return Err(forked());
         }
-        self.alive()
+        Ok(())
     }
 
     /// Bytes that are to go.
@@ -104,9 +111,15 @@ impl State {
         self.outbox.push(|out| request.encode(number, out))
     }
 
+    /// Notes that an object was delivered.
+    pub(crate) fn hold(&mut self) {
+        self.held += 1;
+    }
+
     /// Notes that an object is given back; the notes go together.
     pub(crate) fn release(&mut self, holding: Holding, body: Vec<u8>) {
         self.recycle(body);
+        self.held = self.held.saturating_sub(1);
         self.releases.push(holding);
     }
 
@@ -141,7 +154,9 @@ impl State {
 
     /// Sends what is to go, releases included, as far as the socket takes it; false: the rest has to wait.
     pub(crate) fn send(&mut self) -> Result<bool> {
-        self.alive()?;
+        if self.cut {
+            return self.alive().map(|()| true);
+        }
         if self.releases.is_empty() && self.outbox.is_empty() {
             return Ok(true);
         }
@@ -211,8 +226,47 @@ impl State {
 
     /// The connection is over: everybody who waits learns why.
     pub(crate) fn end(&mut self, error: Error) {
+        self.cut = true;
         self.ended.get_or_insert(error);
         self.wake_all();
+    }
+
+    /// The user has closed the pool: everybody who waits learns it. The connection goes on while objects are held, since
+    /// their memory is theirs until they are given back.
+    pub(crate) fn close(&mut self, error: Error) {
+        let unread = self.mail.abandon_all();
+        self.discard(unread);
+        self.ended.get_or_insert(error);
+        self.wake_all();
+        if self.led {
+            // The reader sleeps in the system: an answer wakes it.
+            let number = self.mail.next(0);
+            let _ = self
+                .outbox
+                .push(|out| Request::Stat.encode(number, out))
+                .and_then(|()| self.send());
+        }
+    }
+
+    /// Says goodbye once the pool is closed and nothing is held any more; whether it did.
+    pub(crate) fn leave_if_done(&mut self) -> bool {
+        let done = !self.cut && self.ended.is_some() && self.held == 0;
+        if done {
+            self.leave();
+        }
+        done
+    }
+
+    /// Says goodbye, as far as that is possible.
+    pub(crate) fn leave(&mut self) {
+        if !self.cut {
+            let number = self.mail.next(0);
+            let _ = self
+                .outbox
+                .push(|out| Request::Goodbye.encode(number, out))
+                .and_then(|()| self.send());
+            self.cut = true;
+        }
     }
 
     pub(crate) fn wake_all(&self) {

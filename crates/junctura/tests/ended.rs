@@ -1,0 +1,73 @@
+//! What becomes of those who wait when the connection ends.
+
+use std::sync::mpsc::channel;
+use std::thread;
+
+use junctura::{Code, Pool, Result};
+use junctura_pool::server::{Server, ServerOptions};
+
+#[test]
+fn everybody_who_waits_learns_that_the_server_is_gone() {
+    let server = Server::start_embedded(ServerOptions::default()).unwrap();
+    let pool = Pool::connect(&server.address().to_string()).unwrap();
+    let (sender, receiver) = channel();
+    let waiting: Vec<_> = (0..4)
+        .map(|i| {
+            let (pool, sender) = (pool.clone(), sender.clone());
+            thread::spawn(move || -> Result<()> {
+                let mut follow = pool.follow("")?;
+                sender.send(()).unwrap();
+                if i % 2 == 0 {
+                    pool.demand("param=t", None).map(drop)
+                } else {
+                    follow.find_map(Result::err).map_or(Ok(()), Err)
+                }
+            })
+        })
+        .collect();
+    for _ in 0..4 {
+        receiver.recv().unwrap();
+    }
+    drop(server);
+    for thread in waiting {
+        assert_eq!(thread.join().unwrap().unwrap_err().code(), Code::Disconnected);
+    }
+    assert_eq!(pool.list("").unwrap_err().code(), Code::Disconnected);
+    assert_eq!(pool.allocate(100_000).unwrap_err().code(), Code::Disconnected);
+}
+
+#[test]
+fn closing_wakes_those_who_wait() {
+    let pool = Pool::embedded().unwrap();
+    let (sender, receiver) = channel();
+    let other = pool.clone();
+    let waiting = thread::spawn(move || {
+        let mut follow = other.follow("").unwrap();
+        sender.send(()).unwrap();
+        follow.find_map(Result::err).map(|error| error.code())
+    });
+    receiver.recv().unwrap();
+    pool.close();
+    assert_eq!(waiting.join().unwrap(), Some(Code::Closed));
+}
+
+#[test]
+fn nobody_there_is_unavailable() {
+    assert_eq!(
+        Pool::connect("unix:@junctura-test-nobody").unwrap_err().code(),
+        Code::Unavailable
+    );
+    assert_eq!(Pool::connect("tcp://host:1").unwrap_err().code(), Code::InvalidArgument);
+    let start = Pool::builder().url("unix:@junctura-test-nobody").start(true).open();
+    assert_eq!(start.unwrap_err().code(), Code::Unsupported);
+}
+
+#[test]
+fn an_interrupt_hook_ends_a_wait() {
+    let pool = Pool::builder()
+        .on_interrupt(|| Err(junctura::Error::new(Code::Interrupted, "test", "enough")))
+        .open()
+        .unwrap();
+    assert_eq!(pool.demand("param=t", None).unwrap_err().code(), Code::Interrupted);
+    assert_eq!(pool.list("").unwrap().len(), 0);
+}

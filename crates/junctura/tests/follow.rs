@@ -1,0 +1,252 @@
+//! Follows: what is there and what comes, each once, with gaps where something went, and requirements that keep.
+
+use std::time::Duration;
+
+use junctura::{Code, Follow, FollowOptions, Item, Object, Pool, RequireOptions, Target, WithdrawOptions};
+
+fn pool() -> Pool {
+    Pool::builder().schema("free").schema("mars").open().unwrap()
+}
+
+fn offer(pool: &Pool, name: &str) {
+    pool.offer([("name", name)], name.as_bytes()).unwrap();
+}
+
+fn name(object: &Object) -> String {
+    assert_eq!(object.get("name").unwrap().as_bytes(), &object[..]);
+    object.get("name").unwrap().to_owned()
+}
+
+/// The next items up to `count` objects, written down.
+fn read(follow: &mut Follow, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    let mut objects = 0;
+    while objects < count {
+        seen.push(match follow.next_item().unwrap().unwrap() {
+            Item::Object(object) => {
+                objects += 1;
+                name(&object)
+            }
+            Item::Live => "live".to_owned(),
+            Item::Gap(gap) => format!("gap {} {}", gap.items.len(), gap.reason),
+        });
+    }
+    seen
+}
+
+#[test]
+fn what_is_there_comes_first_and_then_what_comes() {
+    let pool = pool();
+    for name in ["c", "a", "b"] {
+        offer(&pool, name);
+    }
+    let mut follow = pool.follow("name!=x").unwrap();
+    assert_eq!(follow.snapshot_sequence(), 3);
+    for name in ["e", "x", "d"] {
+        offer(&pool, name);
+    }
+    assert_eq!(read(&mut follow, 5), ["a", "b", "c", "live", "e", "d"]);
+    assert!(follow.is_live());
+    assert_eq!(
+        follow.next_within(Duration::from_millis(1)).unwrap_err().code(),
+        Code::Timeout
+    );
+    assert!(follow.try_next().unwrap().is_none());
+    offer(&pool, "f");
+    assert!(matches!(follow.try_next().unwrap(), Some(Item::Object(_))));
+    follow.stop().unwrap();
+}
+
+#[test]
+fn a_follow_until_live_ends() {
+    let pool = pool();
+    offer(&pool, "a");
+    let options = FollowOptions {
+        until_live: true,
+        ..FollowOptions::default()
+    };
+    let mut follow = pool.follow_with(&options, "").unwrap();
+    offer(&pool, "b");
+    assert_eq!(read(&mut follow, 1), ["a"]);
+    assert!(matches!(follow.next_item().unwrap(), Some(Item::Live) | None));
+    assert_eq!(follow.count(), 0);
+}
+
+#[test]
+fn only_new_ones_when_so_asked() {
+    let pool = pool();
+    offer(&pool, "a");
+    let options = FollowOptions {
+        only_new: true,
+        ..FollowOptions::default()
+    };
+    let mut follow = pool.follow_with(&options, "").unwrap();
+    offer(&pool, "b");
+    assert_eq!(read(&mut follow, 1).last().unwrap(), "b");
+}
+
+#[test]
+fn a_window_bounds_what_is_held() {
+    let pool = pool();
+    for i in 0..10 {
+        offer(&pool, &format!("n{i}"));
+    }
+    let options = FollowOptions {
+        window: 3,
+        ..FollowOptions::default()
+    };
+    let mut follow = pool.follow_with(&options, "").unwrap();
+    let mut held = Vec::new();
+    while held.len() < 3 {
+        held.extend(follow.next_item().unwrap());
+    }
+    assert_eq!(
+        follow.next_within(Duration::from_millis(1)).unwrap_err().code(),
+        Code::Timeout
+    );
+    held.clear();
+    assert_eq!(read(&mut follow, 7).first().unwrap(), "n3");
+}
+
+#[test]
+fn a_cursor_resumes_in_either_phase() {
+    let pool = pool();
+    for name in ["a", "b", "c", "d"] {
+        offer(&pool, name);
+    }
+    let mut follow = pool.follow("").unwrap();
+    assert!(follow.cursor().is_none());
+    assert_eq!(read(&mut follow, 2), ["a", "b"]);
+    let cursor = follow.cursor().unwrap().to_string();
+    drop(follow);
+    offer(&pool, "aa");
+    let resume = |cursor: String| {
+        let options = FollowOptions {
+            cursor: Some(cursor),
+            ..FollowOptions::default()
+        };
+        pool.follow_with(&options, "").unwrap()
+    };
+    let mut follow = resume(cursor);
+    assert_eq!(read(&mut follow, 3).join(" ").replace(" live", ""), "c d aa");
+    let cursor = follow.cursor().unwrap();
+    assert_eq!(follow.last_live(), cursor.to_string());
+    offer(&pool, "ab");
+    let mut again = resume(cursor.to_string());
+    assert_eq!(read(&mut again, 1).last().unwrap(), "ab");
+
+    let other = Pool::builder().schema("free").open().unwrap();
+    let options = FollowOptions {
+        cursor: Some(cursor.to_string()),
+        ..FollowOptions::default()
+    };
+    let error = other.follow_with(&options, "").unwrap_err();
+    assert!(
+        [Code::Expired, Code::InvalidArgument].contains(&error.code()),
+        "{error}"
+    );
+}
+
+trait LastLive {
+    fn last_live(&self) -> String;
+}
+
+impl LastLive for Follow {
+    fn last_live(&self) -> String {
+        self.cursor().unwrap().to_string()
+    }
+}
+
+#[test]
+fn what_is_withdrawn_before_its_turn_leaves_a_gap() {
+    let pool = pool();
+    for name in ["a", "b", "c"] {
+        offer(&pool, name);
+    }
+    let options = FollowOptions {
+        window: 1,
+        ..FollowOptions::default()
+    };
+    let mut follow = pool.follow_with(&options, "").unwrap();
+    let Item::Object(first) = follow.next_item().unwrap().unwrap() else {
+        panic!("no object")
+    };
+    pool.withdraw(Target::key([("name", "b")]), WithdrawOptions::default())
+        .unwrap();
+    drop(first);
+    let Item::Gap(gap) = follow.next_item().unwrap().unwrap() else {
+        panic!("no gap")
+    };
+    assert_eq!(gap.items[0].object.get("name"), Some("b"));
+    assert_eq!(gap.reason, "withdrawn");
+    assert_eq!(read(&mut follow, 1), ["c"]);
+}
+
+#[test]
+fn a_requirement_made_before_a_withdrawal_wins() {
+    let pool = pool();
+    let requirement = pool.require("name=a/b").unwrap();
+    assert_eq!(requirement.selector(), "name=a/b");
+    offer(&pool, "a");
+    let patience = WithdrawOptions {
+        timeout: Some(Duration::from_millis(1)),
+        force: false,
+    };
+    assert_eq!(
+        pool.withdraw(Target::key([("name", "a")]), patience)
+            .unwrap_err()
+            .code(),
+        Code::Timeout
+    );
+    let object = requirement.demand("name=a", None).unwrap();
+    assert_eq!(name(&object), "a");
+    drop(object);
+    assert_eq!(
+        pool.withdraw(Target::key([("name", "a")]), WithdrawOptions::default())
+            .unwrap(),
+        1
+    );
+
+    offer(&pool, "b");
+    let mut follow = requirement.follow().unwrap();
+    let item = loop {
+        if let Item::Object(object) = follow.next_item().unwrap().unwrap() {
+            break object;
+        }
+    };
+    assert_eq!(name(&item), "b");
+    drop((item, follow));
+    requirement.retract().unwrap();
+    assert_eq!(
+        pool.withdraw(Target::key([("name", "b")]), WithdrawOptions::default())
+            .unwrap(),
+        1
+    );
+}
+
+#[test]
+fn what_is_for_later_is_unsupported() {
+    let pool = pool();
+    let named = RequireOptions {
+        name: Some("n".to_owned()),
+        ..RequireOptions::default()
+    };
+    assert_eq!(pool.require_with(&named, "").unwrap_err().code(), Code::Unsupported);
+}
+
+#[test]
+fn a_dropped_follow_gives_back_everything() {
+    let pool = pool();
+    for i in 0..20 {
+        offer(&pool, &format!("n{i:02}"));
+    }
+    for taken in [0, 1, 5] {
+        let mut follow = pool.follow("").unwrap();
+        for _ in 0..taken {
+            assert!(matches!(follow.next_item().unwrap(), Some(Item::Object(_))));
+        }
+        drop(follow);
+        let stat = pool.stat().unwrap();
+        assert!(stat.contains("\"held\":0") || stat.contains("\"held\": 0"), "{stat}");
+    }
+}
