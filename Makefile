@@ -17,7 +17,7 @@ PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
 BENCHES := $(wildcard benches/*/run.py)
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*/*.py))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
@@ -74,11 +74,7 @@ test: setup ## everything that can fail: lint, all suites, the README; a table a
 
 .PHONY: demo
 demo: build ## an ensemble of GRIB fields from producers to consumers; pictures in demo-out
-ifneq ($(wildcard examples/01_ensemble/demo.py),)
 	@$(PY) examples/01_ensemble/demo.py --out demo-out
-else
-	@echo "demo: not built yet"; exit 1
-endif
 
 .PHONY: bench
 bench: build ## every benchmark, beside its rivals; figures in bench-out

@@ -56,7 +56,12 @@ SUITES = [
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
     Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
-    Suite("examples", [*PYTEST, "tests/examples"], there=["tests/examples"], needs=["build"]),
+    Suite(
+        "examples",
+        [*PYTEST, "tests/examples"],
+        there=["tests/examples", "crates/junctura-python/Cargo.toml"],
+        needs=["build"],
+    ),
     Suite("install", [PYTHON, "tests/install/run.py"], there=["tests/install", "crates/junctura-python/Cargo.toml"]),
     Suite("readme", [PYTHON, "tests/readme/run.py"], there=["tests/readme/run.py"]),
 ]
