@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_memory::SlotMut;
+use junctura_memory::{SlotMut, WritableMapping};
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
@@ -39,6 +39,12 @@ pub(crate) enum Memory {
         slot: SlotMut,
     },
     Gone,
+}
+
+/// Memory that stays mapped while this lives. What it holds is the pool's: after the object is gone it is used again.
+#[derive(Clone, Debug)]
+pub struct KeepMapped {
+    _mapping: Arc<WritableMapping>,
 }
 
 impl Pool {
@@ -108,6 +114,15 @@ impl Allocation {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.memory, Memory::Slot { .. })
+    }
+
+    /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` where it is not shared memory.
+    #[must_use]
+    pub fn keep_mapped(&self) -> Option<KeepMapped> {
+        match &self.memory {
+            Memory::Slot { slot, .. } => Some(KeepMapped { _mapping: Arc::clone(slot.mapping()) }),
+            Memory::Heap(_) | Memory::Gone => None,
+        }
     }
 
     /// Keeps only the first `bytes`; more than there are changes nothing.

@@ -49,7 +49,7 @@ mod subscribe;
 mod target;
 mod withdraw;
 
-pub use allocation::Allocation;
+pub use allocation::{Allocation, KeepMapped};
 pub use builder::PoolBuilder;
 pub use described::Described;
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Item};

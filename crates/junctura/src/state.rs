@@ -57,6 +57,8 @@ pub(crate) struct State {
     /// What the server last complained about without naming a request.
     pub(crate) remark: Option<Error>,
     pub(crate) sent_at: Instant,
+    /// Offers that were appended since.
+    pub(crate) gathered: u32,
     surplus_at: Instant,
 }
 
@@ -79,6 +81,7 @@ impl State {
             held: 0,
             remark: None,
             sent_at: now,
+            gathered: 0,
             surplus_at: now,
         }
     }
@@ -168,6 +171,7 @@ impl State {
             self.releases.clear();
         }
         self.sent_at = Instant::now();
+        self.gathered = 0;
         match self.carrier.send(&mut self.outbox) {
             Ok(sent) => Ok(sent == Sent::All),
             // What the server said before it went can still be read, and says more.

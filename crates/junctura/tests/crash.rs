@@ -1,0 +1,328 @@
+//! Clients are killed with SIGKILL at every stage of an object's life: what was acknowledged stays, what was not is whole or
+//! nothing, and the server gets back all that the dead one had.
+//!
+//! A test plays the survivors; the victim is another process of this program, which runs [`victim`] alone, says on standard
+//! output how far it is, and then waits to be killed. Nobody sleeps: the survivors wait for words and events.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use junctura::{Code, EventKind, Item, OfferOptions, Pool, Retention, Subscription, Target};
+use junctura_transport::{Address, Carrier, Outbox, UnixCarrier};
+use junctura_wire::{Request, VERSION, body};
+
+const URL: &str = "JUNCTURA_TEST_URL";
+const PART: &str = "JUNCTURA_TEST_PART";
+const LARGE: usize = 300_000;
+
+/// A process that is about to die.
+struct Victim {
+    process: Child,
+    words: BufReader<ChildStdout>,
+}
+
+impl Victim {
+    fn start(pool: &Pool, part: &str) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["victim", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(URL, pool.url())
+            .env(PART, part)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let words = BufReader::new(process.stdout.take().unwrap());
+        Self { process, words }
+    }
+
+    /// Hears what comes until the victim says this word.
+    fn hear(&mut self, word: &str) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.words.read_line(&mut line).unwrap() > 0, "the victim died before it said {word}");
+            if let Some((_, rest)) = line.split_once(&format!("victim: {word}")) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn say(word: &str) {
+    println!("victim: {word}");
+    std::io::stdout().flush().unwrap();
+}
+
+fn wait_for_death() -> ! {
+    let mut nothing = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut nothing);
+    std::process::exit(1)
+}
+
+/// The payload that belongs to a name.
+fn payload(name: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 31 + name * 7) as u8).collect()
+}
+
+fn attributes(name: &str) -> [(&'static str, &str); 2] {
+    [("space", "crash"), ("name", name)]
+}
+
+fn options() -> OfferOptions<'static> {
+    OfferOptions { schema: Some("free"), ..OfferOptions::default() }
+}
+
+#[test]
+#[ignore = "played by a process of its own"]
+fn victim() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let part = std::env::var(PART).unwrap();
+    let pool = Pool::builder().url(&url).name("victim").open().unwrap();
+    match part.as_str() {
+        "offers" => {
+            for name in 0..40 {
+                let bytes = if name % 2 == 0 { 100 } else { LARGE };
+                let version = pool.offer_with(options(), attributes(&name.to_string()), &payload(name, bytes)).unwrap();
+                say(&format!("offered {version}"));
+            }
+        }
+        "allocates" => {
+            let allocation = pool.allocate(LARGE).unwrap();
+            say("allocated");
+            std::mem::forget(allocation);
+        }
+        "fills" => {
+            let mut allocation = pool.allocate(LARGE).unwrap();
+            allocation[..LARGE / 2].fill(7);
+            say("filled half");
+            std::mem::forget(allocation);
+        }
+        "offers half" => offer_half(&url, false),
+        "offers and dies unanswered" => offer_half(&url, true),
+        part if part.starts_with("holds") => {
+            let first = 4 * part["holds ".len()..].parse::<usize>().unwrap();
+            let held: Vec<_> = (first..first + 4).map(|name| pool.demand(key(name), None).unwrap()).collect();
+            let mut follow = pool.follow("space=crash").unwrap();
+            let mut seen = 0;
+            while let Some(Item::Object(object)) = follow.next_item().unwrap() {
+                seen += object.payload().len();
+                std::mem::forget(object);
+                if seen >= 2 * LARGE {
+                    break;
+                }
+            }
+            let _requirement = pool.require("space=crash").unwrap();
+            let _subscription = pool.subscribe("", &[EventKind::Offered]).unwrap();
+            say("holds");
+            std::mem::forget(held);
+            wait_for_death();
+        }
+        "waits" => {
+            say("waits");
+            let _ = pool.demand(Target::selector("name=never"), None);
+        }
+        other => panic!("no part {other}"),
+    }
+    wait_for_death();
+}
+
+/// Sends an offer's frame by hand: its first half, or all of it without waiting for the answer.
+fn offer_half(url: &str, whole: bool) {
+    let address: Address = url.parse().unwrap();
+    let mut carrier = UnixCarrier::connect(&address).unwrap();
+    let mut out = Outbox::new();
+    let hello = body::Hello { version: VERSION, name: "victim by hand".into(), ..body::Hello::default() };
+    out.push(|bytes| Request::Hello(hello).encode(1, bytes)).unwrap();
+    let schema = junctura::Schema::builtin("free").unwrap();
+    let mut record = Vec::new();
+    let given = [("space", junctura::Given::Text("crash")), ("name", junctura::Given::Text("half"))];
+    schema.record(given, &mut record).unwrap();
+    let inline = payload(99, 1000);
+    let head = junctura_wire::fixed::OfferHead {
+        schema: 3.into(),
+        flags: junctura_wire::fixed::INLINE.into(),
+        record_length: (record.len() as u32).into(),
+        length: (inline.len() as u64).into(),
+        ..junctura_wire::fixed::OfferHead::default()
+    };
+    let mut frame = Vec::new();
+    Request::Offer { head, record: &record, inline: &inline }.encode(2, &mut frame);
+    carrier.send(&mut out).unwrap();
+    let part = if whole { &frame[..] } else { &frame[..frame.len() / 2] };
+    rustix::io::write(carrier.as_fd(), part).unwrap();
+    say("sent");
+    std::mem::forget(carrier);
+}
+
+fn key(name: usize) -> Target<'static> {
+    let text = format!("{{space=crash}}{{}}{{name={name}}}");
+    Target::key_text(text).in_schema("free")
+}
+
+/// Tests count the descriptors of this process: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pool() -> (Pool, Subscription) {
+    let pool = Pool::builder().name("survivor").open().unwrap();
+    let departures = pool.subscribe("", &[EventKind::Left]).unwrap();
+    (pool, departures)
+}
+
+/// Waits until the server knows that a client of this name is gone.
+fn await_departure(departures: &mut Subscription, name: &str) {
+    loop {
+        let event = departures.next_event().unwrap().unwrap();
+        let client = event.client.unwrap();
+        if client.name == name {
+            assert!(!event.reason.is_empty() && !client.host.is_empty() || name != "victim", "{}", event.reason);
+            return;
+        }
+    }
+}
+
+fn stat(pool: &Pool, at: &str) -> u64 {
+    let text = pool.stat().unwrap();
+    let (_, rest) = text.split_once(&format!("\"{at}\":")).unwrap_or_else(|| panic!("no {at} in {text}"));
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// All that is left is what this process uses.
+fn assert_nothing_left(pool: &Pool) {
+    pool.retire("", junctura::WithdrawOptions { force: true, timeout: None }).unwrap();
+    for figure in ["visible", "kept", "held", "used_bytes", "segments", "requirements", "withdrawals"] {
+        assert_eq!(stat(pool, figure), 0, "{figure}");
+    }
+    assert_eq!(stat(pool, "clients_connected"), 1);
+    assert_eq!(stat(pool, "standing"), 1, "the survivor's own subscription");
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// R1.7: once handed over, data is no longer the producer's concern.
+#[test]
+fn a_producer_killed_after_its_offers_returned_has_lost_nothing() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let early = pool.follow("space=crash").unwrap();
+    let mut victim = Victim::start(&pool, "offers");
+    let mut versions = Vec::new();
+    for _ in 0..40 {
+        versions.push(victim.hear("offered"));
+    }
+    victim.kill();
+    await_departure(&mut departures, "victim");
+    let late = pool.follow("space=crash").unwrap();
+    for follow in [early, late] {
+        let objects: Vec<_> = follow.filter_map(|item| as_object(item.unwrap())).take(40).collect();
+        let mut seen: Vec<usize> = objects.iter().map(|object| object.get("name").unwrap().parse().unwrap()).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..40).collect::<Vec<_>>());
+        for object in &objects {
+            let name: usize = object.get("name").unwrap().parse().unwrap();
+            assert_eq!(object.payload(), payload(name, object.len()));
+            assert_eq!(object.version().to_string(), versions[name]);
+        }
+    }
+    assert_nothing_left(&pool);
+}
+
+fn as_object(item: Item) -> Option<junctura::Object> {
+    match item {
+        Item::Object(object) => Some(object),
+        Item::Live | Item::Gap(_) => None,
+    }
+}
+
+#[test]
+fn a_producer_killed_before_its_offer_leaves_nothing() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let before = descriptors();
+    for (part, word) in [("allocates", "allocated"), ("fills", "filled half")] {
+        for _ in 0..5 {
+            let mut victim = Victim::start(&pool, part);
+            victim.hear(word);
+            assert!(stat(&pool, "used_bytes") > 0);
+            victim.kill();
+            await_departure(&mut departures, "victim");
+            assert_nothing_left(&pool);
+        }
+    }
+    assert_eq!(descriptors(), before, "the server runs in this process: nothing is left open");
+}
+
+#[test]
+fn an_offer_is_whole_or_nothing() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let mut victim = Victim::start(&pool, "offers half");
+    victim.hear("sent");
+    victim.kill();
+    await_departure(&mut departures, "victim by hand");
+    await_departure(&mut departures, "victim");
+    assert!(pool.list("space=crash").unwrap().is_empty());
+    assert_nothing_left(&pool);
+
+    let mut victim = Victim::start(&pool, "offers and dies unanswered");
+    victim.hear("sent");
+    victim.kill();
+    await_departure(&mut departures, "victim by hand");
+    await_departure(&mut departures, "victim");
+    let half = Target::key_text("{space=crash}{}{name=half}").in_schema("free");
+    assert_eq!(pool.demand(half, None).unwrap().payload(), payload(99, 1000));
+    assert_nothing_left(&pool);
+}
+
+#[test]
+fn a_consumer_killed_while_it_holds_gives_everything_back() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let before = descriptors();
+    for round in 0..5 {
+        let names = round * 4..round * 4 + 4;
+        for name in names.clone() {
+            let options = OfferOptions { retention: Some(Retention::Released(1)), ..options() };
+            pool.offer_with(options, attributes(&name.to_string()), &payload(name, LARGE)).unwrap();
+        }
+        let mut victim = Victim::start(&pool, &format!("holds {round}"));
+        victim.hear("holds");
+        assert!(stat(&pool, "held") >= 6);
+        assert_eq!(stat(&pool, "requirements"), 1);
+        victim.kill();
+        await_departure(&mut departures, "victim");
+        assert_eq!(stat(&pool, "held"), 0);
+        assert_eq!(stat(&pool, "requirements"), 0);
+        // It died without a release: nothing was consumed.
+        for name in names.clone() {
+            assert_eq!(pool.demand(key(name), None).unwrap().payload(), payload(name, LARGE));
+        }
+        let gone = |name: usize| pool.demand(key(name), None).map(drop).map_err(|error| error.code());
+        assert!(names.clone().all(|name| gone(name) == Err(Code::Gone)));
+    }
+    pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+    let segments = stat(&pool, "segments") as usize;
+    assert_eq!(descriptors(), before + 2 * segments, "the server keeps two a leased segment, and nothing else is open");
+}
+
+#[test]
+fn a_client_killed_while_it_waits_waits_for_nothing() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let mut victim = Victim::start(&pool, "waits");
+    victim.hear("waits");
+    victim.kill();
+    await_departure(&mut departures, "victim");
+    assert_nothing_left(&pool);
+}
