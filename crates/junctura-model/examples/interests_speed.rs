@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use junctura_model::index::{Filing, Interests};
+use junctura_model::index::{Filing, Interests, Objects};
 use junctura_model::selector::testing::Random;
 use junctura_model::{Given, Record, Schema, Selector};
 
@@ -37,7 +37,10 @@ fn values(n: usize) -> [String; 11] {
 }
 
 fn record(schema: &Schema, values: &[String; 11]) -> Record {
-    let given = KEY.iter().zip(values).map(|((name, _), value)| (*name, Given::Text(value)));
+    let given = KEY
+        .iter()
+        .zip(values)
+        .map(|((name, _), value)| (*name, Given::Text(value)));
     let mut bytes = Vec::new();
     schema.record(given, &mut bytes).expect("values of the load");
     Record::trusted(bytes)
@@ -63,11 +66,19 @@ fn odd(attribute: usize, n: usize, few: bool) -> String {
 fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, few: bool, lists: bool) -> Vec<String> {
     let mut parts = Vec::new();
     for (at, (name, _)) in KEY.iter().enumerate() {
-        let mut items = vec![if odd_at == Some(at) { odd(at, n, few) } else { values[at].clone() }];
+        let mut items = vec![if odd_at == Some(at) {
+            odd(at, n, few)
+        } else {
+            values[at].clone()
+        }];
         if lists && (n + at).is_multiple_of(4) {
             let extra = 1 + n % 3;
             items.extend((0..extra).map(|more| {
-                if odd_at == Some(at) || at < 7 { odd(at, n + more + 1, few) } else { self::values(n + (more + 1) * 1111)[at].clone() }
+                if odd_at == Some(at) || at < 7 {
+                    odd(at, n + more + 1, few)
+                } else {
+                    self::values(n + (more + 1) * 1111)[at].clone()
+                }
             }));
         }
         parts.push(format!("{name}={}", items.join("/")));
@@ -88,7 +99,10 @@ fn standard(n: usize, random: &mut Random, few: bool, lists: bool, short: bool) 
             parts[at] = format!("{}~\"^{}$\"", KEY[at].0, values[at]);
             if short {
                 let keep = odd_at.unwrap_or(10);
-                parts = vec![parts[at].clone(), parts[if keep == at { (at + 1) % 11 } else { keep }].clone()];
+                parts = vec![
+                    parts[at].clone(),
+                    parts[if keep == at { (at + 1) % 11 } else { keep }].clone(),
+                ];
             }
         }
         1..=9 => {
@@ -130,7 +144,10 @@ fn shapes(n: usize, random: &mut Random) -> String {
     let values = values(random.below(10_000));
     let shape = n % 513 + 7;
     let parts = key_list(&values, Some(n % 11), n, false, false);
-    let kept = parts.iter().enumerate().filter(|(at, _)| *at == n % 11 || shape >> at & 1 == 1);
+    let kept = parts
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at == n % 11 || shape >> at & 1 == 1);
     kept.map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(",")
 }
 
@@ -160,7 +177,13 @@ fn selectors(mix: &str, count: usize) -> Vec<String> {
 }
 
 fn stamp(n: usize) -> String {
-    format!("2026-11-{:02}T{:02}:{:02}:{:02}Z", n / 86_400 % 28 + 1, n / 3600 % 24, n / 60 % 60, n % 60)
+    format!(
+        "2026-11-{:02}T{:02}:{:02}:{:02}Z",
+        n / 86_400 % 28 + 1,
+        n / 3600 % 24,
+        n / 60 % 60,
+        n % 60
+    )
 }
 
 fn rss_mib() -> usize {
@@ -190,8 +213,10 @@ fn time_mix(mix: &str, schema: &Schema, objects: &[Record]) {
     for count in [10, 100_000] {
         let texts = selectors(mix, count);
         let before = rss_mib();
-        let selectors: Vec<Selector> =
-            texts.iter().map(|text| Selector::parse(text, schema).unwrap_or_else(|error| panic!("{text}: {error}"))).collect();
+        let selectors: Vec<Selector> = texts
+            .iter()
+            .map(|text| Selector::parse(text, schema).unwrap_or_else(|error| panic!("{text}: {error}")))
+            .collect();
         let parsed = rss_mib();
         let mut interests = Interests::new();
         let start = Instant::now();
@@ -219,17 +244,85 @@ fn time_mix(mix: &str, schema: &Schema, objects: &[Record]) {
     }
 }
 
+/// A million objects: what adding, listing and taking out cost.
+fn time_objects(schema: &Schema) {
+    const COUNT: usize = 1_000_000;
+    let mut records = Vec::with_capacity(COUNT);
+    for n in 0..COUNT {
+        let mut values = values(n);
+        values[3] = odd(3, n / 10_000, false);
+        records.push(record(schema, &values));
+    }
+    let before = rss_mib();
+    let mut objects = Objects::new();
+    let start = Instant::now();
+    for (slot, record) in records.iter().enumerate() {
+        objects.insert(slot as u32, record.as_ref(), schema);
+    }
+    println!(
+        "insert {:.0} ns, {} MiB for {COUNT} objects",
+        start.elapsed().as_nanos() as f64 / COUNT as f64,
+        rss_mib() - before
+    );
+    let date = odd(3, 7, false);
+    for text in [
+        "step=6,number=3,levelist=500,param=t".to_owned(),
+        "class=od,expver=0001,stream=enfo,time=0000,type=pf,levtype=pl,step=6,number=3,levelist=500,param=t".to_owned(),
+        format!("date={date},step=6,number=3,levelist=500/850,param=t/u/v/q/z"),
+        format!("date={date},step=0/to/48/by/6,number=3,levelist>=500,param=t"),
+        "step=6,number=3,levelist=500,param~\"^t$\"".to_owned(),
+        "step=6,number=3,levelist=500,not param!=t".to_owned(),
+        "date=19000101/19000102,number=3,step<=24,param=t".to_owned(),
+        "class=od,not param=t".to_owned(),
+    ] {
+        let selector = Selector::parse(&text, schema).expect("written above");
+        let mut best = u128::MAX;
+        let (mut candidates, mut found) = (0, 0);
+        for _ in 0..20 {
+            let start = Instant::now();
+            let slots = objects.candidates(&selector);
+            let matching: Vec<u32> = slots
+                .iter()
+                .filter(|&slot| selector.matches(records[slot as usize].as_ref()))
+                .collect();
+            best = best.min(start.elapsed().as_nanos());
+            (candidates, found) = (slots.len(), matching.len());
+        }
+        println!(
+            "{:>9.1} us  {candidates:>7} candidates  {found:>7} found  {text}",
+            best as f64 / 1000.0
+        );
+    }
+    let start = Instant::now();
+    for (slot, record) in records.iter().enumerate() {
+        objects.remove(slot as u32, record.as_ref(), schema);
+    }
+    println!("remove {:.0} ns", start.elapsed().as_nanos() as f64 / COUNT as f64);
+}
+
 fn main() {
     let schema: Arc<Schema> = Schema::builtin("mars").expect("built in");
     let objects = objects(&schema, 10_000);
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let all = [
-        "standard", "standard-no-lists", "standard-few-odd-values", "standard-short-regex", "two-shared", "lists-of-100",
-        "lists-of-100-common", "513-shapes", "all-equal", "or", "ranges-only",
+        "standard",
+        "standard-no-lists",
+        "standard-few-odd-values",
+        "standard-short-regex",
+        "two-shared",
+        "lists-of-100",
+        "lists-of-100-common",
+        "513-shapes",
+        "all-equal",
+        "or",
+        "ranges-only",
     ];
     for mix in all {
         if asked.is_empty() || asked.iter().any(|name| name == mix) {
             time_mix(mix, &schema, &objects);
         }
+    }
+    if asked.is_empty() || asked.iter().any(|name| name == "objects") {
+        time_objects(&schema);
     }
 }

@@ -32,7 +32,10 @@ pub fn is_request(text: &str) -> bool {
 /// InvalidSelector with the byte of the request that it is about.
 pub fn to_selector_text(request: &str, schema: &Schema, today: Option<u32>) -> Result<String> {
     if !is_request(request) {
-        return Err(invalid(0, format!("a request begins with one of {} and a comma", VERBS.join(", "))));
+        return Err(invalid(
+            0,
+            format!("a request begins with one of {} and a comma", VERBS.join(", ")),
+        ));
     }
     Selector::parse_with(request, schema, &Context { today }).map(|selector| selector.to_string())
 }
@@ -55,16 +58,26 @@ pub(crate) fn parse<'a>(request: &'a str, schema: &Schema) -> Result<Syntax<'a>>
             seen.push(&attribute.name);
         }
         parser.take(&[Token::Equal], "`=`")?;
-        let name = Item { text: Cow::Owned(known), at: name.at };
+        let name = Item {
+            text: Cow::Owned(known),
+            at: name.at,
+        };
         parts.push(part(name, parser.request_values()?, attribute));
     }
-    Ok(if parts.is_empty() { Syntax::Everything } else { Syntax::All(parts) })
+    Ok(if parts.is_empty() {
+        Syntax::Everything
+    } else {
+        Syntax::All(parts)
+    })
 }
 
 fn attribute<'s>(schema: &'s Schema, name: &Item<'_>) -> Option<&'s Attribute> {
     let same = |known: &String| known.eq_ignore_ascii_case(&name.text);
     let attributes = schema.attributes();
-    attributes.iter().find(|a| same(&a.name)).or_else(|| attributes.iter().find(|a| a.aliases.iter().any(same)))
+    attributes
+        .iter()
+        .find(|a| same(&a.name))
+        .or_else(|| attributes.iter().find(|a| a.aliases.iter().any(same)))
 }
 
 /// One keyword with its values.

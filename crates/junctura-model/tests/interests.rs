@@ -9,15 +9,22 @@ use junctura_model::{Schema, Selector};
 use proptest::prelude::*;
 
 fn schemas() -> Vec<Arc<Schema>> {
-    ["mars", "free", "record"].map(|name| Schema::builtin(name).unwrap()).into()
+    ["mars", "free", "record"]
+        .map(|name| Schema::builtin(name).unwrap())
+        .into()
 }
 
 /// Selectors come and go at random; `repeated` draws from so few that most of them are equal.
 fn churn(seed: u64, rounds: usize, repeated: bool) {
     for schema in schemas() {
         let mut random = Random(seed);
-        let texts: Vec<String> = (0..if repeated { 6 } else { 300 }).map(|_| random_selector(&mut random, &schema)).collect();
-        let selectors: Vec<Selector> = texts.iter().map(|text| Selector::parse(text, &schema).unwrap()).collect();
+        let texts: Vec<String> = (0..if repeated { 6 } else { 300 })
+            .map(|_| random_selector(&mut random, &schema))
+            .collect();
+        let selectors: Vec<Selector> = texts
+            .iter()
+            .map(|text| Selector::parse(text, &schema).unwrap())
+            .collect();
         let (mut standing, mut interests) = (BTreeMap::new(), Interests::new());
         let mut unindexed = 0;
         for round in 0..rounds {
@@ -38,8 +45,11 @@ fn churn(seed: u64, rounds: usize, repeated: bool) {
             let mut found = Vec::new();
             interests.matches(record.as_ref(), &mut found);
             found.sort_unstable();
-            let expected: Vec<u32> =
-                standing.iter().filter(|(_, selector)| selector.matches(record.as_ref())).map(|(&id, _)| id).collect();
+            let expected: Vec<u32> = standing
+                .iter()
+                .filter(|(_, selector)| selector.matches(record.as_ref()))
+                .map(|(&id, _)| id)
+                .collect();
             assert_eq!(found, expected, "seed {seed}, round {round}, schema {}", schema.name());
         }
         for (id, selector) in standing {
@@ -76,13 +86,30 @@ fn soak_interests() {
 fn what_has_nothing_to_be_filed_under_is_counted() {
     let schema = &schemas()[0];
     let filing = |text: &str| Interests::new().insert(1, &Selector::parse(text, schema).unwrap());
-    for text in ["", "param=t", "step=0/to/240/by/6", "levelist>=500", "exists(number)", "param~x,class=od"] {
+    for text in [
+        "",
+        "param=t",
+        "step=0/to/240/by/6",
+        "levelist>=500",
+        "exists(number)",
+        "param~x,class=od",
+    ] {
         assert_eq!(filing(text), Filing::Indexed, "{text}");
     }
-    for text in ["param=t or levelist>5", "not number=1,class=od", "(class=od or class=rd),not number=1"] {
+    for text in [
+        "param=t or levelist>5",
+        "not number=1,class=od",
+        "(class=od or class=rd),not number=1",
+    ] {
         assert_eq!(filing(text), Filing::Indexed, "{text}");
     }
-    for text in ["param~x", "param!=t", "not param=t", "param~x or class=od", "not exists(number)"] {
+    for text in [
+        "param~x",
+        "param!=t",
+        "not param=t",
+        "param~x or class=od",
+        "not exists(number)",
+    ] {
         assert_eq!(filing(text), Filing::Unindexed, "{text}");
     }
 }

@@ -18,7 +18,9 @@ fn given<'a>(value: &'a Value, items: &'a [Given<'a>]) -> Given<'a> {
     match value {
         Value::String(text) => Given::Text(text),
         Value::Bool(truth) => Given::Bool(*truth),
-        Value::Number(number) => number.as_i64().map_or_else(|| Given::Float(number.as_f64().unwrap()), Given::Integer),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| Given::Float(number.as_f64().unwrap()), Given::Integer),
         Value::Array(_) => Given::List(items),
         other => panic!("{other} is no value"),
     }
@@ -28,22 +30,34 @@ fn record(schema: &Schema, attributes: &Value) -> Record {
     let attributes = attributes.as_object().unwrap();
     let lists: Vec<Vec<Given<'_>>> = attributes
         .values()
-        .map(|value| value.as_array().map_or_else(Vec::new, |items| items.iter().map(|item| given(item, &[])).collect()))
+        .map(|value| {
+            value
+                .as_array()
+                .map_or_else(Vec::new, |items| items.iter().map(|item| given(item, &[])).collect())
+        })
         .collect();
-    let all = attributes.iter().zip(&lists).map(|((name, value), items)| (name.as_str(), given(value, items)));
+    let all = attributes
+        .iter()
+        .zip(&lists)
+        .map(|((name, value), items)| (name.as_str(), given(value, items)));
     let mut bytes = Vec::new();
-    schema.record(all, &mut bytes).unwrap_or_else(|error| panic!("{attributes:?}: {error}"));
+    schema
+        .record(all, &mut bytes)
+        .unwrap_or_else(|error| panic!("{attributes:?}: {error}"));
     Record::trusted(bytes)
 }
 
 fn matches(selector: &Selector, records: &[Record]) -> Vec<usize> {
-    (0..records.len()).filter(|&at| selector.matches(records[at].as_ref())).collect()
+    (0..records.len())
+        .filter(|&at| selector.matches(records[at].as_ref()))
+        .collect()
 }
 
 /// Printing gives a text that reads back to an equal selector, and is itself what that prints.
 fn assert_round_trip(selector: &Selector, schema: &Schema, text: &str) {
     let printed = selector.to_string();
-    let again = Selector::parse(&printed, schema).unwrap_or_else(|error| panic!("{text:?} printed {printed:?}: {error}"));
+    let again =
+        Selector::parse(&printed, schema).unwrap_or_else(|error| panic!("{text:?} printed {printed:?}: {error}"));
     assert_eq!(again, *selector, "{text:?} printed {printed:?}");
     assert_eq!(again.to_string(), printed, "{text:?}");
 }
@@ -51,15 +65,21 @@ fn assert_round_trip(selector: &Selector, schema: &Schema, text: &str) {
 #[test]
 fn the_independent_vectors() {
     let folder = workspace().join("../shared/vectors/model");
-    let (Ok(schema), Ok(cases)) =
-        (std::fs::read_to_string(folder.join("schema.yaml")), std::fs::read_to_string(folder.join("selectors.json")))
-    else {
+    let (Ok(schema), Ok(cases)) = (
+        std::fs::read_to_string(folder.join("schema.yaml")),
+        std::fs::read_to_string(folder.join("selectors.json")),
+    ) else {
         println!("skipped: no vectors in {}", folder.display());
         return;
     };
     let schema = Schema::parse_yaml(&schema).unwrap();
     let cases: Value = serde_json::from_str(&cases).unwrap();
-    let records: Vec<Record> = cases["objects"].as_array().unwrap().iter().map(|object| record(&schema, object)).collect();
+    let records: Vec<Record> = cases["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| record(&schema, object))
+        .collect();
     let selectors = cases["selectors"].as_array().unwrap();
     for case in selectors {
         check_case(case, &schema, &records);
@@ -82,7 +102,11 @@ fn check_case(case: &Value, schema: &Schema, records: &[Record]) {
             }
         }
         (Err(error), None) => {
-            assert_eq!(error.code().name(), case["error"].as_str().unwrap(), "{text:?}: {error}");
+            assert_eq!(
+                error.code().name(),
+                case["error"].as_str().unwrap(),
+                "{text:?}: {error}"
+            );
             assert!(error.position().is_some_and(|at| at <= text.len()), "{text:?}: {error}");
             if let Some(at) = case["at"].as_u64() {
                 assert_eq!(error.position(), Some(at as usize), "{text:?}: {error}");
@@ -101,11 +125,21 @@ fn our_own_vectors() {
         let schema = match &set["schema"] {
             Value::String(name) => Schema::builtin(name).unwrap(),
             lines => {
-                let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+                let lines: Vec<&str> = lines
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|line| line.as_str().unwrap())
+                    .collect();
                 Arc::new(Schema::parse_yaml(&lines.join("\n")).unwrap())
             }
         };
-        let records: Vec<Record> = set["objects"].as_array().unwrap().iter().map(|object| record(&schema, object)).collect();
+        let records: Vec<Record> = set["objects"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|object| record(&schema, object))
+            .collect();
         for case in set["selectors"].as_array().unwrap() {
             check_case(case, &schema, &records);
         }
@@ -116,7 +150,11 @@ fn our_own_vectors() {
                 (Ok(read), Some(expected)) => assert_eq!(read, expected, "{text}"),
                 (Err(error), None) => {
                     assert_eq!(error.code().name(), case["error"].as_str().unwrap(), "{text}: {error}");
-                    assert_eq!(error.position(), case["at"].as_u64().map(|at| at as usize), "{text}: {error}");
+                    assert_eq!(
+                        error.position(),
+                        case["at"].as_u64().map(|at| at as usize),
+                        "{text}: {error}"
+                    );
                 }
                 (read, expected) => panic!("{text}: {read:?}, expected {expected:?}"),
             }
@@ -159,22 +197,32 @@ fn schemas() -> Vec<Arc<Schema>> {
 fn round_trips(seed: u64, count: usize) {
     let schemas = schemas();
     let mut random = Random(seed);
-    let records: Vec<Vec<Record>> =
-        schemas.iter().map(|schema| (0..16).map(|_| random_record(&mut random, schema)).collect()).collect();
+    let records: Vec<Vec<Record>> = schemas
+        .iter()
+        .map(|schema| (0..16).map(|_| random_record(&mut random, schema)).collect())
+        .collect();
     for n in 0..count {
         let which = if n % 4 == 0 { 1 + random.below(2) } else { 0 };
         let schema = &schemas[which];
         let text = random_selector(&mut random, schema);
-        let selector = Selector::parse(&text, schema).unwrap_or_else(|error| panic!("{}", explain_error(&text, &error)));
+        let selector =
+            Selector::parse(&text, schema).unwrap_or_else(|error| panic!("{}", explain_error(&text, &error)));
         assert_round_trip(&selector, schema, &text);
         let again = Selector::parse(&selector.to_string(), schema).unwrap();
         let record = &records[which][random.below(16)];
-        assert_eq!(selector.matches(record.as_ref()), again.matches(record.as_ref()), "{text:?}");
+        assert_eq!(
+            selector.matches(record.as_ref()),
+            again.matches(record.as_ref()),
+            "{text:?}"
+        );
     }
 }
 
 fn seed() -> u64 {
-    let seed = std::env::var("JUNCTURA_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
+    let seed = std::env::var("JUNCTURA_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_120);
     println!("JUNCTURA_SEED={seed}");
     seed
 }
@@ -224,18 +272,28 @@ fn limits_are_named() {
     let schema = &schemas()[0];
     let code = |text: &str| Selector::parse(text, schema).map(|_| ()).map_err(|error| error.code());
     assert_eq!(code(&format!("{}class=od{}", "(".repeat(64), ")".repeat(64))), Ok(()));
-    assert_eq!(code(&format!("{}class=od{}", "(".repeat(65), ")".repeat(65))), Err(Code::LimitExceeded));
+    assert_eq!(
+        code(&format!("{}class=od{}", "(".repeat(65), ")".repeat(65))),
+        Err(Code::LimitExceeded)
+    );
     assert_eq!(code(&format!("{}class=od", "not ".repeat(64))), Ok(()));
     assert_eq!(code(&"not ".repeat(16_000)), Err(Code::LimitExceeded));
     assert_eq!(code(&format!("param={}", vec!["t"; 10_000].join("/"))), Ok(()));
-    assert_eq!(code(&format!("param={}", vec!["t"; 10_001].join("/"))), Err(Code::LimitExceeded));
+    assert_eq!(
+        code(&format!("param={}", vec!["t"; 10_001].join("/"))),
+        Err(Code::LimitExceeded)
+    );
     assert_eq!(code(&" ".repeat(64 * 1024 + 1)), Err(Code::LimitExceeded));
     assert_eq!(code(&format!("param={}", "x".repeat(1025))), Err(Code::InvalidSelector));
     assert_eq!(code("param~\"(a{1000}){1000}\""), Err(Code::LimitExceeded));
     let wide = vec!["class=od"; 7_000].join(" or ");
     let selector = Selector::parse(&wide, schema).unwrap_err();
     assert_eq!(selector.code(), Code::LimitExceeded);
-    assert_round_trip(&Selector::parse(&wide[..5_000 * 12 + 8], schema).unwrap(), schema, "wide");
+    assert_round_trip(
+        &Selector::parse(&wide[..5_000 * 12 + 8], schema).unwrap(),
+        schema,
+        "wide",
+    );
 }
 
 #[test]
@@ -289,6 +347,9 @@ fn errors_have_a_picture() {
     let long = format!("{} or class=\"\\x\"", vec!["class=od"; 20].join(" or "));
     let lines = picture(&long);
     let lines: Vec<&str> = lines.lines().collect();
-    assert!(lines[1].starts_with("  …") && lines[1].chars().count() < 90, "{lines:?}");
+    assert!(
+        lines[1].starts_with("  …") && lines[1].chars().count() < 90,
+        "{lines:?}"
+    );
     assert_eq!(lines[1].chars().nth(lines[2].len() - 1), Some('\\'));
 }

@@ -35,8 +35,16 @@ pub(super) struct Condition {
 /// What can be looked up otherwise.
 #[derive(Clone, PartialEq)]
 pub(super) enum Lone {
-    Present { seed: u64 },
-    Between { dim: Dim, scalar: Type, list: bool, low: i128, high: i128 },
+    Present {
+        seed: u64,
+    },
+    Between {
+        dim: Dim,
+        scalar: Type,
+        list: bool,
+        low: i128,
+        high: i128,
+    },
 }
 
 /// The branches of a selector, or None when it has nothing to file under. A branch of nothing matches everything.
@@ -71,12 +79,17 @@ fn merged(branches: Vec<Branch>) -> Vec<Branch> {
         [only] => Some(only.dim),
         _ => None,
     };
-    let Some(dim) = branches.first().and_then(dim_of) else { return branches };
+    let Some(dim) = branches.first().and_then(dim_of) else {
+        return branches;
+    };
     if !branches.iter().all(|branch| dim_of(branch) == Some(dim)) {
         return branches;
     }
     let list = branches[0].conditions[0].list;
-    let tokens = branches.iter().flat_map(|branch| branch.conditions[0].tokens.iter().copied()).collect();
+    let tokens = branches
+        .iter()
+        .flat_map(|branch| branch.conditions[0].tokens.iter().copied())
+        .collect();
     vec![Branch::of(Condition::new(dim, list, tokens))]
 }
 
@@ -103,17 +116,27 @@ impl Condition {
     fn new(dim: Dim, list: bool, mut tokens: Vec<Token>) -> Condition {
         tokens.sort_unstable();
         tokens.dedup();
-        Condition { dim, list, tokens: tokens.into() }
+        Condition {
+            dim,
+            list,
+            tokens: tokens.into(),
+        }
     }
 }
 
 impl Branch {
     fn of(condition: Condition) -> Branch {
-        Branch { conditions: vec![condition], lone: None }
+        Branch {
+            conditions: vec![condition],
+            lone: None,
+        }
     }
 
     fn alone(lone: Lone) -> Branch {
-        Branch { conditions: Vec::new(), lone: Some(lone) }
+        Branch {
+            conditions: Vec::new(),
+            lone: Some(lone),
+        }
     }
 
     /// Does it match whatever there is?
@@ -123,7 +146,11 @@ impl Branch {
 
     /// May an object meet it more than once: by several values, or in the two blocks of a range?
     pub(super) fn may_meet_twice(&self) -> bool {
-        self.lone.is_some() || self.conditions.iter().any(|condition| condition.list || is_shared(condition.dim))
+        self.lone.is_some()
+            || self
+                .conditions
+                .iter()
+                .any(|condition| condition.list || is_shared(condition.dim))
     }
 
     fn narrow(&mut self, other: Branch) {
@@ -147,7 +174,13 @@ fn file_test(test: &Test) -> Option<Branch> {
     let listed = |tokens| Some(Branch::of(Condition::new(dim, attr.list, tokens)));
     let between = |low, high| {
         // Only declared attributes have an order, and their dimension is theirs alone.
-        Some(Branch::alone(Lone::Between { dim, scalar: attr.scalar, list: attr.list, low, high }))
+        Some(Branch::alone(Lone::Between {
+            dim,
+            scalar: attr.scalar,
+            list: attr.list,
+            low,
+            high,
+        }))
     };
     match &test.check {
         Check::Exists => Some(Branch::alone(Lone::Present { seed })),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::filing::{Branch, branches};
+use super::keys::{Counts, Keys};
 use super::lone::Lones;
 use super::tokens::{Asked, Dims, Tokens};
 use super::tree::{Entry, Filed, Node};
@@ -31,11 +32,13 @@ pub struct Interests<Id> {
     lones: Lones<Id>,
     everything: BTreeSet<Id>,
     unindexed: BTreeMap<Id, Selector>,
+    /// Those in `tree` and `lones`.
+    filed: BTreeMap<Id, Arc<Filed<Id>>>,
+    counts: Counts,
     asked: Asked,
     tokens: Tokens,
     /// Counts objects, to report an id once for each.
     object: u64,
-    len: usize,
 }
 
 impl<Id> Default for Interests<Id> {
@@ -45,10 +48,11 @@ impl<Id> Default for Interests<Id> {
             lones: Lones::default(),
             everything: BTreeSet::new(),
             unindexed: BTreeMap::new(),
+            filed: BTreeMap::new(),
+            counts: Counts::default(),
             asked: Asked::default(),
             tokens: Tokens::default(),
             object: 0,
-            len: 0,
         }
     }
 }
@@ -60,9 +64,9 @@ impl<Id: Copy + Ord> Interests<Id> {
         Interests::default()
     }
 
-    /// Adds a selector under an id that stands for no other one here.
+    /// Adds a selector under an id, in place of the one that stood there.
     pub fn insert(&mut self, id: Id, selector: &Selector) -> Filing {
-        self.len += 1;
+        self.take_out(id);
         let Some(branches) = branches(selector) else {
             self.unindexed.insert(id, selector.clone());
             return Filing::Unindexed;
@@ -75,51 +79,66 @@ impl<Id: Copy + Ord> Interests<Id> {
             self.asked.add(condition.dim, condition.list);
         }
         let twice = branches.len() > 1 || branches.iter().any(Branch::may_meet_twice);
-        let selector = selector.clone();
-        let filed = Arc::new(Filed { id, selector, branches, twice, met: AtomicU64::new(0) });
-        for (at, branch) in filed.branches.iter().enumerate() {
-            match &branch.lone {
-                Some(lone) if branch.conditions.is_empty() => self.lones.insert(lone, at as u16, &filed),
-                _ => self.tree.insert(Entry::new(&filed, at, &self.asked), Dims::default()),
+        let keys: Box<[Keys]> = branches.iter().map(|branch| Keys::new(branch, &self.asked)).collect();
+        let filed = Arc::new(Filed {
+            id,
+            selector: selector.clone(),
+            keys,
+            twice,
+            met: AtomicU64::new(0),
+        });
+        for at in 0..branches.len() {
+            self.counts.add(filed.keys[at].all_tokens());
+            match &filed.keys[at].lone {
+                Some(lone) => self.lones.insert(lone, at as u16, &filed),
+                None => self
+                    .tree
+                    .insert(Entry::new(&filed, at as u16), Dims::default(), &self.counts),
             }
         }
+        self.filed.insert(id, filed);
         Filing::Indexed
     }
 
-    /// Takes out the selector that was added under this id; says whether it was there.
+    /// Takes out the selector that stands under this id; says whether there was one.
     pub fn remove(&mut self, id: Id, selector: &Selector) -> bool {
-        let found = self.take_out(id, selector);
-        self.len -= usize::from(found);
-        if self.len == 0 {
-            *self = Interests { object: self.object, ..Interests::default() };
-        }
-        found
+        debug_assert!(self.filed.get(&id).is_none_or(|filed| filed.selector == *selector));
+        self.take_out(id)
     }
 
-    fn take_out(&mut self, id: Id, selector: &Selector) -> bool {
-        let Some(branches) = branches(selector) else { return self.unindexed.remove(&id).is_some() };
-        if branches.iter().any(Branch::is_everything) {
-            return self.everything.remove(&id);
-        }
-        let mut found = false;
-        for (at, branch) in branches.iter().enumerate() {
-            found |= match &branch.lone {
-                Some(lone) if branch.conditions.is_empty() => self.lones.remove(lone, at as u16, id),
-                _ => self.tree.remove(id, at as u16, branch, 1),
-            };
-        }
-        if found {
-            for condition in branches.iter().flat_map(|branch| &branch.conditions) {
-                self.asked.drop(condition.dim);
+    fn take_out(&mut self, id: Id) -> bool {
+        let Some(filed) = self.filed.remove(&id) else {
+            return self.everything.remove(&id) || self.unindexed.remove(&id).is_some();
+        };
+        for (at, keys) in filed.keys.iter().enumerate() {
+            match &keys.lone {
+                Some(lone) => {
+                    self.lones.remove(lone, at as u16, id);
+                }
+                None => {
+                    self.tree
+                        .remove(&Entry::new(&filed, at as u16), Dims::default(), &self.counts);
+                }
             }
+            self.counts.drop(keys.all_tokens());
+            keys.dims().for_each(|dim| self.asked.drop(dim));
         }
-        found
+        if self.filed.is_empty() {
+            // The places of masks begin anew.
+            (self.tree, self.counts, self.asked) = Default::default();
+        }
+        true
     }
 
     /// Appends the id of every selector that matches the record, each once, in no promised order.
     pub fn matches(&mut self, record: RecordRef<'_>, out: &mut Vec<Id>) {
         out.extend(&self.everything);
-        out.extend(self.unindexed.iter().filter(|(_, selector)| selector.matches(record)).map(|(&id, _)| id));
+        out.extend(
+            self.unindexed
+                .iter()
+                .filter(|(_, selector)| selector.matches(record))
+                .map(|(&id, _)| id),
+        );
         self.object += 1;
         let object = self.object;
         let mut verify = |filed: &Filed<Id>| {
@@ -128,20 +147,20 @@ impl<Id: Copy + Ord> Interests<Id> {
             }
         };
         self.tokens.fill(record, &self.asked);
-        self.tree.walk(&self.tokens, &mut |entry| verify(&entry.filed));
+        self.tree.walk(&self.tokens, &mut verify);
         self.lones.walk(record, &mut |filed| verify(filed));
     }
 
     /// How many selectors there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.filed.len() + self.everything.len() + self.unindexed.len()
     }
 
     /// Are there none?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// How many of them are verified against every object.

@@ -44,7 +44,11 @@ pub(super) struct Lones<Id> {
 
 impl<Id> Default for Lones<Id> {
     fn default() -> Self {
-        Lones { shelves: BTreeMap::new(), axes: BTreeMap::new(), present: 0 }
+        Lones {
+            shelves: BTreeMap::new(),
+            axes: BTreeMap::new(),
+            present: 0,
+        }
     }
 }
 
@@ -52,11 +56,27 @@ impl<Id> Default for Lones<Id> {
 fn shelves(lone: &Lone) -> ([Shelf; 2], Option<u8>) {
     match *lone {
         Lone::Present { seed } => ([Shelf::Present(seed); 2], None),
-        Lone::Between { dim, low: i128::MIN, high, .. } => ([Shelf::Below(dim, high); 2], None),
-        Lone::Between { dim, low, high: i128::MAX, .. } => ([Shelf::Above(dim, low); 2], None),
+        Lone::Between {
+            dim,
+            low: i128::MIN,
+            high,
+            ..
+        } => ([Shelf::Below(dim, high); 2], None),
+        Lone::Between {
+            dim,
+            low,
+            high: i128::MAX,
+            ..
+        } => ([Shelf::Above(dim, low); 2], None),
         Lone::Between { dim, low, high, .. } => {
             let size = (u128::BITS - high.abs_diff(low).leading_zeros()).min(126) as u8;
-            ([Shelf::Block(dim, size, low >> size), Shelf::Block(dim, size, high >> size)], Some(size))
+            (
+                [
+                    Shelf::Block(dim, size, low >> size),
+                    Shelf::Block(dim, size, high >> size),
+                ],
+                Some(size),
+            )
         }
     }
 }
@@ -65,12 +85,20 @@ impl<Id: Copy + Ord> Lones<Id> {
     pub(super) fn insert(&mut self, lone: &Lone, branch: u16, filed: &Arc<Filed<Id>>) {
         let (shelves, size) = shelves(lone);
         for shelf in shelves {
-            self.shelves.entry(shelf).or_default().insert((filed.id, branch), Arc::clone(filed));
+            self.shelves
+                .entry(shelf)
+                .or_default()
+                .insert((filed.id, branch), Arc::clone(filed));
         }
         match *lone {
             Lone::Present { .. } => self.present += 1,
             Lone::Between { dim, scalar, list, .. } => {
-                let axis = self.axes.entry(dim).or_insert(Axis { scalar, list, used: 0, sizes: BTreeMap::new() });
+                let axis = self.axes.entry(dim).or_insert(Axis {
+                    scalar,
+                    list,
+                    used: 0,
+                    sizes: BTreeMap::new(),
+                });
                 axis.used += 1;
                 if let Some(size) = size {
                     *axis.sizes.entry(size).or_default() += 1;
@@ -97,7 +125,9 @@ impl<Id: Copy + Ord> Lones<Id> {
     }
 
     fn forget(&mut self, lone: &Lone, size: Option<u8>) {
-        let Lone::Between { dim, .. } = lone else { return self.present -= 1 };
+        let Lone::Between { dim, .. } = lone else {
+            return self.present -= 1;
+        };
         let Some(axis) = self.axes.get_mut(dim) else { return };
         axis.used -= 1;
         if let Some(size) = size
@@ -133,9 +163,15 @@ impl<Id: Copy + Ord> Lones<Id> {
 
     fn walk_axis(&self, dim: Dim, axis: &Axis, text: &str, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
         let Some(number) = axis.scalar.order(text) else { return };
-        let below = self.shelves.range(Shelf::Below(dim, number)..=Shelf::Below(dim, i128::MAX));
-        let above = self.shelves.range(Shelf::Above(dim, i128::MIN)..=Shelf::Above(dim, number));
-        below.chain(above).for_each(|(_, selectors)| selectors.values().for_each(&mut *visit));
+        let below = self
+            .shelves
+            .range(Shelf::Below(dim, number)..=Shelf::Below(dim, i128::MAX));
+        let above = self
+            .shelves
+            .range(Shelf::Above(dim, i128::MIN)..=Shelf::Above(dim, number));
+        below
+            .chain(above)
+            .for_each(|(_, selectors)| selectors.values().for_each(&mut *visit));
         for &size in axis.sizes.keys() {
             self.shelf(Shelf::Block(dim, size, number >> size), visit);
         }

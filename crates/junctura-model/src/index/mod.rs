@@ -6,10 +6,15 @@
 //! matches, not what is there. Neither has a clock, threads or a source of randomness: the same calls give the same
 //! answers in the same order.
 
+mod column;
 mod filing;
 mod interests;
+mod keys;
 mod lone;
+mod objects;
+mod posting;
 mod tokens;
 mod tree;
 
 pub use interests::{Filing, Interests};
+pub use objects::Objects;

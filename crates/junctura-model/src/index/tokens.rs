@@ -44,7 +44,10 @@ pub(super) fn dimension(id: AttrId, name: &str) -> (Dim, u64) {
         return (id.0, u64::from(id.0));
     }
     let seed = xxh3_64_with_seed(name.as_bytes(), u64::from(AttrId::OPEN.0));
-    (DECLARED_MAX + (seed % (DIMS as u64 - u64::from(DECLARED_MAX))) as u8, seed)
+    (
+        DECLARED_MAX + (seed % (DIMS as u64 - u64::from(DECLARED_MAX))) as u8,
+        seed,
+    )
 }
 
 /// May several attributes have this dimension?
@@ -74,7 +77,12 @@ const NO_LANE: u8 = u8::MAX;
 
 impl Default for Asked {
     fn default() -> Self {
-        Asked { counts: vec![0; DIMS], lists: Dims::default(), lanes: [NO_LANE; DIMS], lanes_given: 0 }
+        Asked {
+            counts: vec![0; DIMS],
+            lists: Dims::default(),
+            lanes: [NO_LANE; DIMS],
+            lanes_given: 0,
+        }
     }
 }
 
@@ -114,7 +122,11 @@ pub(super) struct Tokens {
 
 impl Default for Tokens {
     fn default() -> Self {
-        Tokens { first: [0; DIMS], list: Vec::new(), lanes: [ABSENT; LANES] }
+        Tokens {
+            first: [0; DIMS],
+            list: Vec::new(),
+            lanes: [ABSENT; LANES],
+        }
     }
 }
 

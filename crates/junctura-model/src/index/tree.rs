@@ -1,306 +1,405 @@
-//! A tree that tells many standing selectors apart by the values that they ask for.
+//! Tells many standing selectors apart by the values that they ask for.
 //!
-//! A node is a short list of entries, or splits them by one dimension: a child for each value that an entry accepts there, and
-//! a *rest* for entries that do not care. An object walks from the root into the child of its value and into the rest, so it
-//! meets only entries that agree with it in every dimension split on. A list of values stands under several children, within
-//! a budget. The dimension is chosen when a list gets too long, as the one that leaves the fewest entries to look at; entries
-//! that are all alike still split, so that an object that differs from them is turned away at once.
+//! A node files each entry under the value (or the values of the list) that the fewest selectors ask for, whatever the
+//! attribute; an object looks up all of its own values there. So a selector that differs from the objects of the day in any
+//! one attribute stands under that odd value and is never met. What became too many under one value is filed again, under
+//! values that turned out rarer, and the remainder goes one node deeper, by the values that are left:
 //!
 //! ```text
-//!              ┌ split by number ┐
-//!      1 ──────┤  2 ──────┐      └ rest ── [entry entry]
-//!   [entry …]         split by param
-//!                   t ──┤     └ u
-//!                 [entry …]  [entry]
+//! node ─┬ number=3 ─ [entry entry]                met by objects with number=3
+//!       ├ param=x17 ─ [entry]                     not met by objects of t, u, v
+//!       ├ param=t ─ node ─┬ step=6 ─ [entry …]    met by objects with param=t and step=6
+//!       │                 └ rest [entry]          … with param=t
+//!       └ rest
 //! ```
 //!
-//! Entries keep, for each of 16 lanes, which of 15 bits (or absence) the object's token may have: most of those that do not
-//! match are rejected there, in one pass over neighbouring memory.
+//! An entry is met only by objects that have all the values on its path, each path uses an attribute once, and an object
+//! that meets it is compared with its masks, then with its selector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
-use super::filing::Branch;
-use super::tokens::{ANY, Asked, Dim, Dims, LANES, Token, Tokens, lane_bit};
+use super::keys::{Counts, Keys};
+use super::tokens::{Dim, Dims, Token, Tokens};
+use crate::selector::Selector;
 
-/// A longer list is split.
+/// More entries under one value are filed again.
 const LIST_MAX: usize = 8;
-/// A longer list that cannot be split is kept as a map.
-const HEAP_MIN: usize = 64;
-/// Under how many children, over all splits on its path, an entry with several lists may stand. One list may always.
-const COPIES_MAX: u32 = 16;
-
-/// A selector's branch, as the tree sees it.
-pub(super) struct Entry<Id> {
-    pub(super) masks: [u16; LANES],
-    pub(super) id: Id,
-    pub(super) branch: u16,
-    /// Under how many children it stands so far.
-    copies: u32,
-    pub(super) filed: Arc<Filed<Id>>,
-}
+/// A node of so few entries becomes a list.
+const NODE_MIN: usize = 4;
+/// A longer list is kept as a map, so that taking one out stays cheap.
+const LINEAR_MAX: usize = 64;
 
 /// What all entries of a selector share.
 pub(super) struct Filed<Id> {
     pub(super) id: Id,
-    pub(super) selector: crate::selector::Selector,
-    pub(super) branches: Vec<Branch>,
+    pub(super) selector: Selector,
+    /// One for each branch; of those filed elsewhere, without conditions.
+    pub(super) keys: Box<[Keys]>,
     /// May one object meet it twice?
     pub(super) twice: bool,
     /// The last object that met it.
-    pub(super) met: std::sync::atomic::AtomicU64,
+    pub(super) met: AtomicU64,
 }
 
-impl<Id: Copy> Clone for Entry<Id> {
+/// A branch of a selector, where it is filed.
+pub(super) struct Entry<Id> {
+    filed: Arc<Filed<Id>>,
+    branch: u16,
+    /// Under how many values it stands, over its path.
+    copies: u16,
+}
+
+impl<Id> Clone for Entry<Id> {
     fn clone(&self) -> Self {
-        Entry { filed: Arc::clone(&self.filed), ..*self }
+        Entry {
+            filed: Arc::clone(&self.filed),
+            ..*self
+        }
     }
 }
 
-impl<Id: Copy + Ord> Entry<Id> {
-    pub(super) fn new(filed: &Arc<Filed<Id>>, branch: usize, asked: &Asked) -> Entry<Id> {
-        let mut masks = [ANY; LANES];
-        for condition in &filed.branches[branch].conditions {
-            let mask = &mut masks[asked.lane(condition.dim)];
-            // Where two dimensions share a lane, the first is enough: a mask may accept too much.
-            if *mask == ANY {
-                *mask = condition.tokens.iter().fold(0, |mask, &token| mask | lane_bit(token));
+impl<Id> Entry<Id> {
+    pub(super) fn new(filed: &Arc<Filed<Id>>, branch: u16) -> Entry<Id> {
+        Entry {
+            filed: Arc::clone(filed),
+            branch,
+            copies: 1,
+        }
+    }
+
+    fn keys(&self) -> &Keys {
+        &self.filed.keys[usize::from(self.branch)]
+    }
+
+    fn is(&self, other: &Entry<Id>) -> bool {
+        Arc::ptr_eq(&self.filed, &other.filed) && self.branch == other.branch
+    }
+
+    fn with_copies(&self, times: usize) -> Entry<Id> {
+        let copies = usize::from(self.copies)
+            .saturating_mul(times)
+            .min(usize::from(u16::MAX));
+        Entry {
+            copies: copies as u16,
+            ..self.clone()
+        }
+    }
+}
+
+/// Entries that stand together.
+enum List<Id> {
+    One(Entry<Id>),
+    Few(Vec<Entry<Id>>),
+    Many(Box<BTreeMap<(Id, u16), Entry<Id>>>),
+}
+
+impl<Id> Default for List<Id> {
+    fn default() -> Self {
+        List::Few(Vec::new())
+    }
+}
+
+impl<Id: Copy + Ord> List<Id> {
+    fn of(mut entries: Vec<Entry<Id>>) -> List<Id> {
+        if entries.len() > LINEAR_MAX {
+            let keyed = entries.into_iter().map(|entry| ((entry.filed.id, entry.branch), entry));
+            return List::Many(Box::new(keyed.collect()));
+        }
+        match entries.pop() {
+            Some(only) if entries.is_empty() => List::One(only),
+            Some(last) => {
+                entries.push(last);
+                List::Few(entries)
+            }
+            None => List::default(),
+        }
+    }
+
+    fn into_entries(self) -> Vec<Entry<Id>> {
+        match self {
+            List::One(entry) => vec![entry],
+            List::Few(entries) => entries,
+            List::Many(entries) => entries.into_values().collect(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            List::One(_) => 1,
+            List::Few(entries) => entries.len(),
+            List::Many(entries) => entries.len(),
+        }
+    }
+
+    fn meet(&self, tokens: &Tokens, visit: &mut impl FnMut(&Filed<Id>)) {
+        let one = |entry: &Entry<Id>| {
+            if entry.keys().accept(&tokens.lanes) {
+                visit(&entry.filed);
+            }
+        };
+        match self {
+            List::One(entry) => std::iter::once(entry).for_each(one),
+            List::Few(entries) => entries.iter().for_each(one),
+            List::Many(entries) => entries.values().for_each(one),
+        }
+    }
+
+    fn push(&mut self, entry: Entry<Id>) {
+        match self {
+            List::Many(entries) => {
+                entries.insert((entry.filed.id, entry.branch), entry);
+            }
+            List::Few(entries) if !entries.is_empty() && entries.len() < LINEAR_MAX => entries.push(entry),
+            _ => {
+                let mut entries = std::mem::take(self).into_entries();
+                entries.push(entry);
+                *self = List::of(entries);
             }
         }
-        Entry { masks, id: filed.id, branch: branch as u16, copies: 1, filed: Arc::clone(filed) }
     }
 
-    fn is(&self, id: Id, branch: u16) -> bool {
-        self.id == id && self.branch == branch
-    }
-
-    fn accepts(&self, lanes: &[u16; LANES]) -> bool {
-        let mut rejected = false;
-        for (mask, lane) in self.masks.iter().zip(lanes) {
-            rejected |= mask & lane == 0;
+    fn remove(&mut self, entry: &Entry<Id>) -> bool {
+        let at = match self {
+            List::Many(entries) => {
+                let found = entries.remove(&(entry.filed.id, entry.branch)).is_some();
+                if entries.len() <= LINEAR_MAX / 2 {
+                    *self = List::of(std::mem::take(self).into_entries());
+                }
+                return found;
+            }
+            List::One(only) => only.is(entry).then_some(0),
+            List::Few(entries) => entries.iter().position(|known| known.is(entry)),
+        };
+        let Some(at) = at else { return false };
+        let mut entries = std::mem::take(self).into_entries();
+        entries.swap_remove(at);
+        if entries.len() * 4 < entries.capacity() {
+            entries.shrink_to_fit();
         }
-        !rejected
-    }
-
-    /// The children it stands under in a split by that dimension; None: the rest.
-    fn tokens(&self, dim: Dim) -> Option<&[Token]> {
-        placement(&self.filed.branches[usize::from(self.branch)], dim, self.copies)
+        *self = List::of(entries);
+        true
     }
 }
 
-fn placement(branch: &Branch, dim: Dim, copies: u32) -> Option<&[Token]> {
-    let at = branch.conditions.binary_search_by_key(&dim, |condition| condition.dim).ok()?;
-    let tokens = &branch.conditions[at].tokens;
-    (copies == 1 || tokens.len() as u32 * copies <= COPIES_MAX).then_some(tokens)
+/// What stands under one value.
+struct Bucket<Id> {
+    token: Token,
+    body: Body<Id>,
 }
 
-/// The whole tree, or a part of it.
-pub(super) enum Node<Id> {
-    List(Vec<Entry<Id>>),
-    /// Entries that no dimension tells apart, and at how many to try again.
-    Heap(Box<BTreeMap<(Id, u16), Entry<Id>>>, usize),
-    Split(Box<Split<Id>>),
+enum Body<Id> {
+    List(List<Id>),
+    Node(Box<Node<Id>>),
 }
 
-pub(super) struct Split<Id> {
-    dim: Dim,
-    /// Entries below, each counted once.
+/// Entries by one value each.
+pub(super) struct Node<Id> {
+    buckets: HashTable<Bucket<Id>>,
+    /// The dimensions in use, and by how many entries.
+    dims: Vec<(Dim, u32)>,
+    /// Entries that have no more values to be filed under.
+    rest: List<Id>,
     count: usize,
-    rest: Node<Id>,
-    children: HashTable<(Token, Node<Id>)>,
 }
 
 impl<Id> Default for Node<Id> {
     fn default() -> Self {
-        Node::List(Vec::new())
+        Node {
+            buckets: HashTable::new(),
+            dims: Vec::new(),
+            rest: List::default(),
+            count: 0,
+        }
     }
 }
 
 impl<Id: Copy + Ord> Node<Id> {
-    fn is_empty(&self) -> bool {
-        matches!(self, Node::List(entries) if entries.is_empty())
-    }
-
-    /// Shows every entry that `tokens` may match, some perhaps twice.
-    pub(super) fn walk(&self, tokens: &Tokens, visit: &mut impl FnMut(&Entry<Id>)) {
-        match self {
-            Node::List(entries) => {
-                for entry in entries.iter().filter(|entry| entry.accepts(&tokens.lanes)) {
-                    visit(entry);
+    /// Shows every selector that an object with these tokens may match, some perhaps twice.
+    pub(super) fn walk(&self, tokens: &Tokens, visit: &mut impl FnMut(&Filed<Id>)) {
+        self.rest.meet(tokens, visit);
+        for &(dim, _) in &self.dims {
+            for token in tokens.of(dim) {
+                match self
+                    .buckets
+                    .find(token, |bucket| bucket.token == token)
+                    .map(|bucket| &bucket.body)
+                {
+                    Some(Body::List(list)) => list.meet(tokens, visit),
+                    Some(Body::Node(node)) => node.walk(tokens, visit),
+                    None => {}
                 }
-            }
-            Node::Heap(entries, _) => {
-                for entry in entries.values().filter(|entry| entry.accepts(&tokens.lanes)) {
-                    visit(entry);
-                }
-            }
-            Node::Split(split) => {
-                for token in tokens.of(split.dim) {
-                    if let Some((_, child)) = split.children.find(token, |(known, _)| *known == token) {
-                        child.walk(tokens, visit);
-                    }
-                }
-                split.rest.walk(tokens, visit);
             }
         }
     }
 
-    /// Adds an entry; `path` has the dimensions that were split on above.
-    pub(super) fn insert(&mut self, entry: Entry<Id>, path: Dims) {
-        match self {
-            Node::List(entries) => {
-                entries.push(entry);
-                if entries.len() > LIST_MAX {
-                    self.outgrown(path);
-                }
-            }
-            Node::Heap(entries, retry) => {
-                entries.insert((entry.id, entry.branch), entry);
-                if entries.len() >= *retry {
-                    self.outgrown(path);
-                }
-            }
-            Node::Split(split) => split.insert(entry, path.with(split.dim)),
-        }
-    }
-
-    /// Splits a list that got too long, or keeps it as what it is for the time being.
-    fn outgrown(&mut self, path: Dims) {
-        let entries = match std::mem::take(self) {
-            Node::List(entries) if entries.len() > HEAP_MIN || entries.len().is_power_of_two() || entries.len() == LIST_MAX + 1 => entries,
-            Node::Heap(entries, _) => entries.into_values().collect(),
-            other => return *self = other,
-        };
-        if let Some(dim) = best_dimension(&entries, path) {
-            let children = HashTable::new();
-            let mut split = Split { dim, count: 0, rest: Node::default(), children };
-            for entry in entries {
-                split.insert(entry, path.with(dim));
-            }
-            *self = Node::Split(Box::new(split));
-        } else if entries.len() > HEAP_MIN {
-            let retry = entries.len() * 2;
-            let by_id = entries.into_iter().map(|entry| ((entry.id, entry.branch), entry)).collect();
-            *self = Node::Heap(Box::new(by_id), retry);
-        } else {
-            *self = Node::List(entries);
-        }
-    }
-
-    /// Takes an entry out again. Gives memory back: short splits become lists, empty nodes go.
-    pub(super) fn remove(&mut self, id: Id, branch: u16, of: &Branch, copies: u32) -> bool {
-        let found = match self {
-            Node::List(entries) => {
-                let at = entries.iter().position(|entry| entry.is(id, branch));
-                if let Some(at) = at {
-                    entries.swap_remove(at);
-                    if entries.len() * 4 < entries.capacity() {
-                        entries.shrink_to(entries.len() * 2);
-                    }
-                }
-                at.is_some()
-            }
-            Node::Heap(entries, _) => entries.remove(&(id, branch)).is_some(),
-            Node::Split(split) => split.remove(id, branch, of, copies),
-        };
-        let shrunk = match self {
-            Node::List(_) => return found,
-            Node::Heap(entries, _) => entries.len() <= HEAP_MIN / 2,
-            Node::Split(split) => split.count <= LIST_MAX / 2,
-        };
-        if shrunk {
-            let mut entries = Vec::new();
-            std::mem::take(self).drain(copies, &mut entries);
-            *self = Node::List(entries);
-        }
-        found
-    }
-
-    /// Moves all entries out, each once, as entries of a node where they have that many copies.
-    fn drain(self, copies: u32, out: &mut Vec<Entry<Id>>) {
-        let mut take = |entry: Entry<Id>| {
-            if !out.iter().any(|known| known.is(entry.id, entry.branch)) {
-                out.push(Entry { copies, ..entry });
-            }
-        };
-        match self {
-            Node::List(entries) => entries.into_iter().for_each(take),
-            Node::Heap(entries, _) => entries.into_values().for_each(&mut take),
-            Node::Split(split) => {
-                split.rest.drain(copies, out);
-                split.children.into_iter().for_each(|(_, child)| child.drain(copies, out));
-            }
-        }
-    }
-}
-
-impl<Id: Copy + Ord> Split<Id> {
-    fn insert(&mut self, entry: Entry<Id>, path: Dims) {
+    /// Files an entry; `path` has the dimensions used above.
+    pub(super) fn insert(&mut self, entry: Entry<Id>, path: Dims, counts: &Counts) {
         self.count += 1;
-        let Some(tokens) = entry.tokens(self.dim) else { return self.rest.insert(entry, path) };
-        let copies = entry.copies * tokens.len() as u32;
-        for &token in tokens {
-            let child = match self.children.entry(token, |(known, _)| *known == token, |(known, _)| *known) {
-                Place::Occupied(place) => place.into_mut(),
-                Place::Vacant(place) => place.insert((token, Node::default())).into_mut(),
-            };
-            child.1.insert(Entry { copies, ..entry.clone() }, path);
+        match entry.keys().rarest(path, entry.copies, counts) {
+            Some(dim) => self.place(&entry, dim, path, counts),
+            None => self.rest.push(entry),
         }
     }
 
-    fn remove(&mut self, id: Id, branch: u16, of: &Branch, copies: u32) -> bool {
-        let mut found = false;
-        match placement(of, self.dim, copies) {
-            None => found = self.rest.remove(id, branch, of, copies),
-            Some(tokens) => {
-                for &token in tokens {
-                    if let Ok(mut place) = self.children.find_entry(token, |(known, _)| *known == token) {
-                        let child = &mut place.get_mut().1;
-                        found |= child.remove(id, branch, of, copies * tokens.len() as u32);
-                        if child.is_empty() {
-                            place.remove();
+    fn place(&mut self, entry: &Entry<Id>, dim: Dim, path: Dims, counts: &Counts) {
+        self.use_dim(dim, 1);
+        let tokens = entry.keys().tokens(dim);
+        let mut outgrown = Vec::new();
+        for &token in tokens {
+            let entry = entry.with_copies(tokens.len());
+            match self
+                .buckets
+                .entry(token, |bucket| bucket.token == token, |bucket| bucket.token)
+            {
+                Place::Vacant(place) => {
+                    place.insert(Bucket {
+                        token,
+                        body: Body::List(List::One(entry)),
+                    });
+                }
+                Place::Occupied(mut place) => match &mut place.get_mut().body {
+                    Body::Node(node) => node.insert(entry, path.with(dim), counts),
+                    Body::List(list) => {
+                        list.push(entry);
+                        if list.len() > LIST_MAX && (list.len() - 1).is_power_of_two() {
+                            outgrown.push(token);
                         }
                     }
-                }
-                if self.children.len() * 8 < self.children.capacity() {
-                    self.children.shrink_to(self.children.len() * 2, |(known, _)| *known);
-                }
+                },
             }
         }
+        for token in outgrown {
+            self.outgrown(token, dim, path, counts);
+        }
+    }
+
+    /// Files again what stands under a value: at rarer values here, or deeper.
+    fn outgrown(&mut self, token: Token, dim: Dim, path: Dims, counts: &Counts) {
+        let Some(list) = self.take_list(token) else { return };
+        let (mut staying, mut leaving) = (Vec::new(), Vec::new());
+        for entry in list.into_entries() {
+            match entry.keys().rarer(dim, path, entry.copies, counts) {
+                Some(better) => leaving.push((entry, better)),
+                None => staying.push(entry),
+            }
+        }
+        self.use_dim(dim, -(leaving.len() as i32));
+        let below = path.with(dim);
+        let body = if staying.len() > LIST_MAX && staying.iter().any(|entry| entry.keys().has_more(below, entry.copies))
+        {
+            let mut node = Node::default();
+            staying.into_iter().for_each(|entry| node.insert(entry, below, counts));
+            Some(Body::Node(Box::new(node)))
+        } else {
+            (!staying.is_empty()).then(|| Body::List(List::of(staying)))
+        };
+        if let Some(body) = body {
+            self.buckets
+                .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
+        }
+        for (entry, better) in leaving {
+            self.place(&entry, better, path, counts);
+        }
+    }
+
+    /// Takes the bucket of a value out, if it is a list.
+    fn take_list(&mut self, token: Token) -> Option<List<Id>> {
+        let place = self.buckets.find_entry(token, |bucket| bucket.token == token).ok()?;
+        if matches!(place.get().body, Body::Node(_)) {
+            return None;
+        }
+        match place.remove().0.body {
+            Body::List(list) => Some(list),
+            Body::Node(_) => None,
+        }
+    }
+
+    fn use_dim(&mut self, dim: Dim, by: i32) {
+        match self.dims.iter_mut().position(|(known, _)| *known == dim) {
+            Some(at) => {
+                self.dims[at].1 = self.dims[at].1.saturating_add_signed(by);
+                if self.dims[at].1 == 0 {
+                    self.dims.remove(at);
+                }
+            }
+            None => self
+                .dims
+                .extend(u32::try_from(by).ok().filter(|&by| by > 0).map(|by| (dim, by))),
+        }
+    }
+
+    /// Takes an entry out. Gives memory back: nodes of few become lists, what is empty goes.
+    pub(super) fn remove(&mut self, entry: &Entry<Id>, path: Dims, counts: &Counts) -> bool {
+        let dims = entry.keys().by_rarity(path, entry.copies, counts);
+        let found = dims
+            .into_iter()
+            .any(|(_, dim)| self.remove_under(entry, dim, path, counts))
+            || self.rest.remove(entry);
         self.count -= usize::from(found);
         found
     }
-}
 
-/// The dimension, not on the path yet, by which an object that resembles the entries meets the fewest of them; None where
-/// most entries would go to the rest anyway.
-fn best_dimension<Id: Copy + Ord>(entries: &[Entry<Id>], path: Dims) -> Option<Dim> {
-    let mut places: Vec<(Dim, Token)> = Vec::with_capacity(entries.len() * 8);
-    for entry in entries {
-        for condition in &entry.filed.branches[usize::from(entry.branch)].conditions {
-            if !path.contains(condition.dim)
-                && let Some(tokens) = entry.tokens(condition.dim)
-            {
-                places.extend(tokens.iter().map(|&token| (condition.dim, token)));
+    fn remove_under(&mut self, entry: &Entry<Id>, dim: Dim, path: Dims, counts: &Counts) -> bool {
+        if !self.dims.iter().any(|(known, _)| *known == dim) {
+            return false;
+        }
+        let tokens = entry.keys().tokens(dim);
+        // It stands under all of them or under none.
+        for (at, &token) in tokens.iter().enumerate() {
+            let found = self.remove_at(&entry.with_copies(tokens.len()), token, path.with(dim), counts);
+            if at == 0 && !found {
+                return false;
             }
         }
-    }
-    places.sort_unstable();
-    let mut best: Option<(f64, Dim)> = None;
-    for of_dim in places.chunk_by(|a, b| a.0 == b.0) {
-        let dim = of_dim[0].0;
-        let caring = entries.iter().filter(|entry| entry.tokens(dim).is_some()).count();
-        if caring * 2 < entries.len() {
-            continue;
+        self.use_dim(dim, -1);
+        if self.buckets.len() * 8 < self.buckets.capacity() {
+            self.buckets.shrink_to(self.buckets.len() * 2, |bucket| bucket.token);
         }
-        let squares: f64 = of_dim.chunk_by(|a, b| a == b).map(|same| (same.len() * same.len()) as f64).sum();
-        let cost = squares / of_dim.len() as f64 + (entries.len() - caring) as f64;
-        if best.is_none_or(|(least, _)| cost < least) {
-            best = Some((cost, dim));
-        }
+        true
     }
-    best.map(|(_, dim)| dim)
+
+    fn remove_at(&mut self, entry: &Entry<Id>, token: Token, below: Dims, counts: &Counts) -> bool {
+        let Ok(mut place) = self.buckets.find_entry(token, |bucket| bucket.token == token) else {
+            return false;
+        };
+        let body = &mut place.get_mut().body;
+        let found = match body {
+            Body::List(list) => list.remove(entry),
+            Body::Node(node) => node.remove(entry, below, counts),
+        };
+        if let Body::Node(node) = body
+            && node.count <= NODE_MIN
+        {
+            let mut entries = Vec::new();
+            std::mem::take(&mut **node).drain(entry.copies, &mut entries);
+            *body = Body::List(List::of(entries));
+        }
+        if matches!(body, Body::List(list) if list.len() == 0) {
+            place.remove();
+        }
+        found
+    }
+
+    /// Moves all entries out, each once.
+    fn drain(self, copies: u16, out: &mut Vec<Entry<Id>>) {
+        let mut take = |entry: Entry<Id>| {
+            if !out.iter().any(|known| known.is(&entry)) {
+                out.push(Entry { copies, ..entry });
+            }
+        };
+        self.rest.into_entries().into_iter().for_each(&mut take);
+        let mut nodes = Vec::new();
+        for bucket in self.buckets {
+            match bucket.body {
+                Body::List(list) => list.into_entries().into_iter().for_each(&mut take),
+                Body::Node(node) => nodes.push(node),
+            }
+        }
+        nodes.into_iter().for_each(|node| node.drain(copies, out));
+    }
 }

@@ -143,7 +143,11 @@ impl Expr {
 impl Attr {
     /// The attribute's text in the record.
     pub(crate) fn value<'r>(&self, record: RecordRef<'r>) -> Option<&'r str> {
-        if self.id == AttrId::OPEN { record.get_open(&self.name) } else { record.get(self.id) }
+        if self.id == AttrId::OPEN {
+            record.get_open(&self.name)
+        } else {
+            record.get(self.id)
+        }
     }
 }
 
@@ -154,11 +158,16 @@ impl Test {
             Check::Exists => true,
             Check::Among { negated, items } => *negated != self.one(text, |item| items.contains(item)),
             Check::Range { negated, range } => {
-                *negated != self.one(text, |item| self.attr.scalar.order(item).is_some_and(|x| range.contains(x)))
+                *negated
+                    != self.one(text, |item| {
+                        self.attr.scalar.order(item).is_some_and(|x| range.contains(x))
+                    })
             }
             Check::Compare(bound) => {
                 let (low, high) = bound.span();
-                self.one(text, |item| self.attr.scalar.order(item).is_some_and(|x| low <= x && x <= high))
+                self.one(text, |item| {
+                    self.attr.scalar.order(item).is_some_and(|x| low <= x && x <= high)
+                })
             }
             Check::Like(pattern) if self.attr.list => {
                 crate::record::list_items(text).any(|item| pattern.0.is_match(&item))
@@ -170,7 +179,11 @@ impl Test {
     /// Does one of the values in `text` pass? Elements of lists stay as they are written there: only strings are ever
     /// quoted, and those are compared in that form.
     fn one(&self, text: &str, passes: impl Fn(&str) -> bool) -> bool {
-        if self.attr.list { raw_items(text).any(passes) } else { passes(text) }
+        if self.attr.list {
+            raw_items(text).any(passes)
+        } else {
+            passes(text)
+        }
     }
 }
 

@@ -37,7 +37,11 @@ impl Items {
         if ends.len() == 1 {
             return Items::One(text.into());
         }
-        let mut many = Many { text: text.into(), ends: ends.into(), sorted: Box::default() };
+        let mut many = Many {
+            text: text.into(),
+            ends: ends.into(),
+            sorted: Box::default(),
+        };
         if many.ends.len() > LINEAR_MAX {
             let mut sorted: Vec<u32> = (0..many.ends.len() as u32).collect();
             sorted.sort_unstable_by(|&a, &b| many.get(a as usize).cmp(many.get(b as usize)));
@@ -78,7 +82,9 @@ impl Many {
         if self.sorted.is_empty() {
             return (0..self.ends.len()).any(|at| self.get(at) == text);
         }
-        self.sorted.binary_search_by(|&at| self.get(at as usize).cmp(text)).is_ok()
+        self.sorted
+            .binary_search_by(|&at| self.get(at as usize).cmp(text))
+            .is_ok()
     }
 }
 

@@ -87,10 +87,18 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Lexeme<'_>>> {
         let skipped = rest.len() - rest.trim_start_matches(is_space).len();
         at += skipped;
         let (token, resolved, len) = next(&text[at..], at)?;
-        lexemes.push(Lexeme { token, text: resolved, at });
+        lexemes.push(Lexeme {
+            token,
+            text: resolved,
+            at,
+        });
         at += len;
     }
-    lexemes.push(Lexeme { token: Token::End, text: Cow::Borrowed(""), at });
+    lexemes.push(Lexeme {
+        token: Token::End,
+        text: Cow::Borrowed(""),
+        at,
+    });
     Ok(lexemes)
 }
 
@@ -112,7 +120,10 @@ fn next(rest: &str, at: usize) -> Result<(Token, Cow<'_, str>, usize)> {
     }
     let (token, len) = sign(rest.as_bytes()).ok_or_else(|| {
         let c = rest.chars().next().unwrap_or_default();
-        invalid(at, format!("{c:?} means nothing here; a value with such a character stands in double quotes"))
+        invalid(
+            at,
+            format!("{c:?} means nothing here; a value with such a character stands in double quotes"),
+        )
     })?;
     Ok((token, Cow::Borrowed(&rest[..len]), len))
 }

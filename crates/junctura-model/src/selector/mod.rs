@@ -62,7 +62,11 @@ impl Selector {
 
     /// The same, with what the context knows.
     pub fn parse_with(text: &str, schema: &Schema, context: &Context) -> Result<Selector> {
-        let syntax = if mars::is_request(text) { mars::parse(text, schema)? } else { parser::parse(text)? };
+        let syntax = if mars::is_request(text) {
+            mars::parse(text, schema)?
+        } else {
+            parser::parse(text)?
+        };
         Ok(Self::of(typed::type_by(&syntax, schema, context)?))
     }
 
@@ -86,10 +90,16 @@ impl Selector {
             let attr = typed::attr_of(schema, id);
             match record.get(id) {
                 Some(text) => {
-                    let check = Check::Among { negated: false, items: Items::new(&[text]) };
+                    let check = Check::Among {
+                        negated: false,
+                        items: Items::new(&[text]),
+                    };
                     Expr::Test(Test { attr, check })
                 }
-                None => Expr::Not(Box::new(Expr::Test(Test { attr, check: Check::Exists }))),
+                None => Expr::Not(Box::new(Expr::Test(Test {
+                    attr,
+                    check: Check::Exists,
+                }))),
             }
         });
         Self::of(Expr::all(tests.collect()))
@@ -105,7 +115,11 @@ impl Selector {
     /// Its text with ranges written out, for people; it need not read back.
     #[must_use]
     pub fn explain(&self) -> String {
-        Printed { expr: &self.expr, expanded: true }.to_string()
+        Printed {
+            expr: &self.expr,
+            expanded: true,
+        }
+        .to_string()
     }
 
     pub(crate) fn expr(&self) -> &Expr {
@@ -119,7 +133,11 @@ impl Selector {
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Printed { expr: &self.expr, expanded: false }.fmt(f)
+        Printed {
+            expr: &self.expr,
+            expanded: false,
+        }
+        .fmt(f)
     }
 }
 
@@ -140,7 +158,10 @@ impl fmt::Debug for Selector {
 pub fn explain_error(text: &str, error: &Error) -> String {
     const BEFORE: usize = 50;
     const AFTER: usize = 26;
-    let Some(at) = error.position().filter(|&at| at <= text.len() && text.is_char_boundary(at)) else {
+    let Some(at) = error
+        .position()
+        .filter(|&at| at <= text.len() && text.is_char_boundary(at))
+    else {
         return error.to_string();
     };
     let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);

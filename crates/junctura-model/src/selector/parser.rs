@@ -27,9 +27,21 @@ pub(crate) enum Syntax<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Ask<'a> {
     Exists,
-    Among { negated: bool, items: Vec<Item<'a>> },
-    Range { negated: bool, first: Item<'a>, last: Item<'a>, by: Option<Item<'a>> },
-    Compare { op: Token, op_at: usize, bound: Item<'a> },
+    Among {
+        negated: bool,
+        items: Vec<Item<'a>>,
+    },
+    Range {
+        negated: bool,
+        first: Item<'a>,
+        last: Item<'a>,
+        by: Option<Item<'a>>,
+    },
+    Compare {
+        op: Token,
+        op_at: usize,
+        bound: Item<'a>,
+    },
     Like(Item<'a>),
 }
 
@@ -71,7 +83,12 @@ const OPERATORS: &[Token] = &[
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(lexemes: Vec<Lexeme<'a>>) -> Parser<'a> {
-        Parser { lexemes, next: 0, depth: 0, items: 0 }
+        Parser {
+            lexemes,
+            next: 0,
+            depth: 0,
+            items: 0,
+        }
     }
 
     pub(crate) fn peek(&self) -> Token {
@@ -98,7 +115,10 @@ impl<'a> Parser<'a> {
             };
             return Err(invalid(lexeme.at, format!("expected {expected}, found {found}{hint}")));
         }
-        let item = Item { text: std::mem::take(&mut lexeme.text), at: lexeme.at };
+        let item = Item {
+            text: std::mem::take(&mut lexeme.text),
+            at: lexeme.at,
+        };
         if lexeme.token != Token::End {
             self.next += 1;
         }
@@ -179,7 +199,11 @@ impl<'a> Parser<'a> {
         let ask = match op {
             Token::Like => Ask::Like(self.take(VALUE, "a regular expression")?),
             Token::Equal | Token::Unequal => self.among(op == Token::Unequal)?,
-            _ => Ask::Compare { op, op_at, bound: self.item("a value")? },
+            _ => Ask::Compare {
+                op,
+                op_at,
+                bound: self.item("a value")?,
+            },
         };
         Ok(Syntax::Test { name, ask })
     }
@@ -215,9 +239,17 @@ impl<'a> Parser<'a> {
             by = Some(self.item("the width of the range's steps")?);
         }
         if self.peek() == Token::Slash {
-            return Err(invalid(self.lexemes[self.next].at, "a range ends here; lists and ranges do not mix"));
+            return Err(invalid(
+                self.lexemes[self.next].at,
+                "a range ends here; lists and ranges do not mix",
+            ));
         }
-        Ok(Ask::Range { negated, first, last, by })
+        Ok(Ask::Range {
+            negated,
+            first,
+            last,
+            by,
+        })
     }
 
     /// What stands right of `=` in a request, and where its quoted values stand.
@@ -225,7 +257,10 @@ impl<'a> Parser<'a> {
         let from = self.next;
         let ask = self.among(false)?;
         let taken = &self.lexemes[from..self.next];
-        let quoted = taken.iter().filter(|lexeme| lexeme.token == Token::Quoted).map(|lexeme| lexeme.at);
+        let quoted = taken
+            .iter()
+            .filter(|lexeme| lexeme.token == Token::Quoted)
+            .map(|lexeme| lexeme.at);
         Ok((ask, quoted.collect()))
     }
 

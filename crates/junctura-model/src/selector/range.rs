@@ -99,8 +99,16 @@ fn minutes(by: &str) -> Result<(i128, String), String> {
         return Err(format!("{by:?} is no number of hours or minutes (6, 6h, 30m)"));
     }
     // More than a day reaches no second value, like a day.
-    let minutes = digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(unit).min(DAY_MINUTES);
-    let printed = if minutes.is_multiple_of(60) { (minutes / 60).to_string() } else { format!("{minutes}m") };
+    let minutes = digits
+        .parse::<u64>()
+        .unwrap_or(u64::MAX)
+        .saturating_mul(unit)
+        .min(DAY_MINUTES);
+    let printed = if minutes.is_multiple_of(60) {
+        (minutes / 60).to_string()
+    } else {
+        format!("{minutes}m")
+    };
     Ok((i128::from(minutes), printed))
 }
 
@@ -154,13 +162,22 @@ mod tests {
     fn numbers_and_texts_are_inverse() {
         for (scalar, texts) in [
             (Type::Integer, &["0", "-9223372036854775808", "9223372036854775807"][..]),
-            (Type::Decimal, &["0", "0.5", "-0.000000000000000001", "999999999999999999"]),
+            (
+                Type::Decimal,
+                &["0", "0.5", "-0.000000000000000001", "999999999999999999"],
+            ),
             (Type::Step, &["0", "6", "90m", "45s"]),
             (Type::Time, &["0000", "0630", "2359"]),
-            (Type::Date, &["00010101", "19000228", "20000229", "20261120", "99991231"]),
+            (
+                Type::Date,
+                &["00010101", "19000228", "20000229", "20261120", "99991231"],
+            ),
         ] {
             for &text in texts {
-                assert_eq!(scalar.order(text).and_then(|number| text_of(scalar, number)).as_deref(), Some(text));
+                assert_eq!(
+                    scalar.order(text).and_then(|number| text_of(scalar, number)).as_deref(),
+                    Some(text)
+                );
             }
         }
         assert_eq!(text_of(Type::Date, 10_000_000), None);
@@ -171,7 +188,10 @@ mod tests {
     fn strides_by_type() {
         assert_eq!(stride(Type::Step, Some("1")), Ok((Some(HOUR), None)));
         assert_eq!(stride(Type::Time, Some("90m")), Ok((Some(90), Some("90m".into()))));
-        assert_eq!(stride(Type::Time, Some("9999999999999999999999h")), Ok((Some(1440), Some("24".into()))));
+        assert_eq!(
+            stride(Type::Time, Some("9999999999999999999999h")),
+            Ok((Some(1440), Some("24".into())))
+        );
         assert_eq!(stride(Type::Float, None), Ok((None, None)));
         for (scalar, by) in [
             (Type::Time, None),

@@ -27,16 +27,24 @@ impl SelectorSet {
     /// The same, with what the context knows.
     pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &Context) -> Result<SelectorSet> {
         let results = if mars::is_request(text) {
-            schemas.iter().map(|schema| Selector::parse_with(text, schema, context)).collect::<Vec<_>>()
+            schemas
+                .iter()
+                .map(|schema| Selector::parse_with(text, schema, context))
+                .collect::<Vec<_>>()
         } else {
             let syntax = parser::parse(text)?;
-            schemas.iter().map(|schema| typed::type_by(&syntax, schema, context).map(Selector::of)).collect()
+            schemas
+                .iter()
+                .map(|schema| typed::type_by(&syntax, schema, context).map(Selector::of))
+                .collect()
         };
         let mut by_schema = Vec::with_capacity(results.len());
         let mut furthest: Option<Error> = None;
         for result in results {
             if let Err(error) = &result
-                && furthest.as_ref().is_none_or(|other| other.position() < error.position())
+                && furthest
+                    .as_ref()
+                    .is_none_or(|other| other.position() < error.position())
             {
                 furthest = Some(error.clone());
             }
@@ -46,7 +54,10 @@ impl SelectorSet {
             let unknown = || Error::new(Code::InvalidSelector, "selector", "there is no schema to read it by");
             return Err(furthest.unwrap_or_else(unknown));
         }
-        Ok(SelectorSet { text: text.to_owned(), by_schema })
+        Ok(SelectorSet {
+            text: text.to_owned(),
+            by_schema,
+        })
     }
 
     /// Matches the objects of one schema of the list that have the key of this record.
@@ -56,7 +67,11 @@ impl SelectorSet {
             (index == schema_index).then(|| Selector::exact_key(record, schema))
         };
         let by_schema: Vec<Option<Selector>> = schemas.iter().enumerate().map(selector).collect();
-        let text = by_schema.get(schema_index).and_then(Option::as_ref).map(ToString::to_string).unwrap_or_default();
+        let text = by_schema
+            .get(schema_index)
+            .and_then(Option::as_ref)
+            .map(ToString::to_string)
+            .unwrap_or_default();
         SelectorSet { text, by_schema }
     }
 

@@ -38,8 +38,35 @@ impl Random {
 }
 
 const WORDS: &[&str] = &[
-    "od", "rd", "t", "u", "v", "z", "2t", "pf", "fc", "0001", "x.y_z+1:2-3", "to", "BY", "and", "", "a b", "é", "日本", "a/b",
-    "say \"x\"", "back\\slash", "line\nbreak", "\u{0}", "*", "(", "~", "a=b", ",", "not",
+    "od",
+    "rd",
+    "t",
+    "u",
+    "v",
+    "z",
+    "2t",
+    "pf",
+    "fc",
+    "0001",
+    "x.y_z+1:2-3",
+    "to",
+    "BY",
+    "and",
+    "",
+    "a b",
+    "é",
+    "日本",
+    "a/b",
+    "say \"x\"",
+    "back\\slash",
+    "line\nbreak",
+    "\u{0}",
+    "*",
+    "(",
+    "~",
+    "a=b",
+    ",",
+    "not",
 ];
 const PATTERNS: &[&str] = &["^a", "[tuv]$", "^2", "", "x|y", "\\d+", "\"", "0.*1", "-"];
 const UNDECLARED: &[&str] = &["run", "member", "x_1", "CamelCase", "z9"];
@@ -58,14 +85,20 @@ fn random_scalar(random: &mut Random, scalar: Type) -> String {
     match scalar {
         Type::String => random.pick(WORDS).to_owned(),
         Type::Integer => small.to_string(),
-        Type::Decimal => random.pick(&["500", "850", "1000", "0.5", "0.25", "137", "007", "500.0", "3"]).to_owned(),
+        Type::Decimal => random
+            .pick(&["500", "850", "1000", "0.5", "0.25", "137", "007", "500.0", "3"])
+            .to_owned(),
         Type::Bool => random.pick(&["true", "false"]).to_owned(),
         Type::Date => format!("202611{:02}", small + 10),
         Type::Time => format!("{:02}{}", small * 2, random.pick(&["00", "30", ":00", ""])),
-        Type::Step => random.pick(&["0", "6", "12", "24", "90m", "1d", "0-24", "6-12", "45s", "240"]).to_owned(),
+        Type::Step => random
+            .pick(&["0", "6", "12", "24", "90m", "1d", "0-24", "6-12", "45s", "240"])
+            .to_owned(),
         Type::Timestamp => format!("2026-11-20T{small:02}:00:00{}", random.pick(&["Z", ".5Z", "+01:00"])),
         Type::Duration => format!("{small}{}", random.pick(&["m", "h", "s", "ms", "d"])),
-        Type::Float => random.pick(&["0.5", "-3.5", "1e300", "0", "1", "2.25", "1e-7"]).to_owned(),
+        Type::Float => random
+            .pick(&["0.5", "-3.5", "1e300", "0", "1", "2.25", "1e-7"])
+            .to_owned(),
     }
 }
 
@@ -131,7 +164,10 @@ fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
         return out.push_str(&quoted(value));
     }
     let attribute = &schema.attributes()[random.below(schema.attributes().len())];
-    let names: Vec<&str> = std::iter::once(&attribute.name).chain(&attribute.aliases).map(String::as_str).collect();
+    let names: Vec<&str> = std::iter::once(&attribute.name)
+        .chain(&attribute.aliases)
+        .map(String::as_str)
+        .collect();
     let name = random.pick(&names);
     let scalar = attribute.kind.scalar;
     let value = |random: &mut Random| quoted(&random_value(random, attribute));
@@ -150,7 +186,9 @@ fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
             write!(out, "{name}{op}{first}/to/{last}{by}")
         }
         _ => {
-            let items: Vec<String> = (0..1 + random.below(4) * random.below(4)).map(|_| value(random)).collect();
+            let items: Vec<String> = (0..1 + random.below(4) * random.below(4))
+                .map(|_| value(random))
+                .collect();
             write!(out, "{name}{}{}", random.pick(&["=", "=", "=", "!="]), items.join("/"))
         }
     };
@@ -203,11 +241,14 @@ pub fn random_record(random: &mut Random, schema: &Schema) -> Record {
             }
         }
     }
-    let lists: Vec<Vec<Given<'_>>> =
-        given.iter().map(|(_, values, _)| values.iter().map(|value| Given::Text(value)).collect()).collect();
-    let pairs = given.iter().zip(&lists).map(|((name, _, list), values)| {
-        (*name, if *list { Given::List(values) } else { values[0] })
-    });
+    let lists: Vec<Vec<Given<'_>>> = given
+        .iter()
+        .map(|(_, values, _)| values.iter().map(|value| Given::Text(value)).collect())
+        .collect();
+    let pairs = given
+        .iter()
+        .zip(&lists)
+        .map(|((name, _, list), values)| (*name, if *list { Given::List(values) } else { values[0] }));
     let mut bytes = Vec::new();
     if let Err(error) = schema.record(pairs, &mut bytes) {
         panic!("{given:?}: {error}");

@@ -53,10 +53,18 @@ impl Typer<'_> {
         }
         if self.schema.is_open() && is_name(&name.text) {
             let name = Arc::from(&*name.text);
-            return Ok(Attr { id: AttrId::OPEN, name, scalar: Type::String, list: false });
+            return Ok(Attr {
+                id: AttrId::OPEN,
+                name,
+                scalar: Type::String,
+                list: false,
+            });
         }
         if self.schema.is_open() {
-            return Err(invalid(name.at, format!("{:?} cannot be the name of an attribute", name.text)));
+            return Err(invalid(
+                name.at,
+                format!("{:?} cannot be the name of an attribute", name.text),
+            ));
         }
         let mut cause = format!("{:?} is no attribute of schema {}", name.text, self.schema.name());
         if let Some(near) = nearest(self.schema, &name.text) {
@@ -75,11 +83,20 @@ impl Typer<'_> {
                     stored_form(&self.canonical(attr, item)?, attr.list, &mut stored);
                     texts.push(stored);
                 }
-                Check::Among { negated: *negated, items: Items::new(&texts) }
+                Check::Among {
+                    negated: *negated,
+                    items: Items::new(&texts),
+                }
             }
-            Ask::Range { negated, first, last, by } => {
-                Check::Range { negated: *negated, range: Box::new(self.range(attr, first, last, by.as_ref())?) }
-            }
+            Ask::Range {
+                negated,
+                first,
+                last,
+                by,
+            } => Check::Range {
+                negated: *negated,
+                range: Box::new(self.range(attr, first, last, by.as_ref())?),
+            },
             Ask::Compare { op, op_at, bound } => self.compare(attr, *op, *op_at, bound)?,
             Ask::Like(item) => Check::Like(compile(item)?),
         })
@@ -104,7 +121,9 @@ impl Typer<'_> {
             return Err(problem(format!("a value has at most {VALUE_BYTES_MAX} bytes")));
         }
         let mut text = String::new();
-        attr.scalar.canonical(Given::Text(&item.text), &mut text).map_err(problem)?;
+        attr.scalar
+            .canonical(Given::Text(&item.text), &mut text)
+            .map_err(problem)?;
         Ok(text)
     }
 
@@ -116,7 +135,12 @@ impl Typer<'_> {
             _ => Comparison::AtLeast,
         };
         if !attr.scalar.is_ordered() {
-            let cause = format!("{}: `{}` makes no sense for a {}; use `=` `!=` `~`", attr.name, op.sign(), attr.scalar);
+            let cause = format!(
+                "{}: `{}` makes no sense for a {}; use `=` `!=` `~`",
+                attr.name,
+                op.sign(),
+                attr.scalar
+            );
             return Err(invalid(op_at, cause));
         }
         let (text, number) = self.bound(attr, bound)?;
@@ -127,7 +151,10 @@ impl Typer<'_> {
     fn bound(&self, attr: &Attr, item: &Item<'_>) -> Result<(Box<str>, i128)> {
         let text = self.canonical(attr, item)?;
         let number = attr.scalar.order(&text).ok_or_else(|| {
-            invalid(item.at, format!("{}: {text} is itself a range and cannot be a bound", attr.name))
+            invalid(
+                item.at,
+                format!("{}: {text} is itself a range and cannot be a bound", attr.name),
+            )
         })?;
         Ok((text.into(), number))
     }
@@ -140,26 +167,47 @@ impl Typer<'_> {
         let (first, start) = self.bound(attr, first)?;
         let (last_text, end) = self.bound(attr, last)?;
         let at = by.map_or(last.at, |by| by.at);
-        let (stride, by) = stride(attr.scalar, by.map(|by| &*by.text))
-            .map_err(|why| invalid(at, format!("{}: {why}", attr.name)))?;
-        Ok(Range { first, last: last_text, by: by.map(Into::into), start, end, stride })
+        let (stride, by) =
+            stride(attr.scalar, by.map(|by| &*by.text)).map_err(|why| invalid(at, format!("{}: {why}", attr.name)))?;
+        Ok(Range {
+            first,
+            last: last_text,
+            by: by.map(Into::into),
+            start,
+            end,
+            stride,
+        })
     }
 }
 
 /// A declared attribute, ready for tests.
 pub(crate) fn attr_of(schema: &Schema, id: AttrId) -> Attr {
     let attribute = schema.attribute(id);
-    Attr { id, name: Arc::from(&*attribute.name), scalar: attribute.kind.scalar, list: attribute.kind.list }
+    Attr {
+        id,
+        name: Arc::from(&*attribute.name),
+        scalar: attribute.kind.scalar,
+        list: attribute.kind.list,
+    }
 }
 
 fn compile(item: &Item<'_>) -> Result<Pattern> {
-    let built = RegexBuilder::new(&item.text).size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX).build();
+    let built = RegexBuilder::new(&item.text)
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX)
+        .build();
     built.map(Pattern).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => {
             Error::new(Code::LimitExceeded, "selector", "the regular expression is too large").at(item.at)
         }
         other => {
-            let last = other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let last = other
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned();
             invalid(item.at, format!("{:?} is no regular expression: {last}", item.text))
         }
     })
@@ -170,8 +218,13 @@ fn relative(text: &str) -> Option<u32> {
     if text == "0" {
         return Some(0);
     }
-    let digits = text.strip_prefix('-').filter(|digits| (1..=6).contains(&digits.len()))?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    let digits = text
+        .strip_prefix('-')
+        .filter(|digits| (1..=6).contains(&digits.len()))?;
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
 }
 
 impl Context {

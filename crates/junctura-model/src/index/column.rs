@@ -1,0 +1,152 @@
+//! The values that objects have in one attribute, and which objects have each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use roaring::RoaringBitmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::posting::{Posting, union};
+use crate::selector::expr::raw_items;
+use crate::value::Type;
+
+/// A regular expression is tried on the values of an attribute if they are no more.
+const TRIED_MAX: usize = 10_000;
+
+/// One attribute's values.
+pub(super) struct Column {
+    scalar: Type,
+    list: bool,
+    values: HashTable<Value>,
+    /// Those that have an order.
+    ordered: BTreeMap<i128, Arc<str>>,
+    /// The objects that have the attribute; kept only where some do not have it.
+    present: Option<RoaringBitmap>,
+}
+
+struct Value {
+    text: Arc<str>,
+    posting: Posting,
+}
+
+impl Value {
+    fn hash(&self) -> u64 {
+        xxh3_64(self.text.as_bytes())
+    }
+}
+
+impl Column {
+    pub(super) fn new(scalar: Type, list: bool, always: bool) -> Column {
+        let present = (!always).then(RoaringBitmap::new);
+        Column {
+            scalar,
+            list,
+            values: HashTable::new(),
+            ordered: BTreeMap::new(),
+            present,
+        }
+    }
+
+    pub(super) fn insert(&mut self, slot: u32, text: &str) {
+        if let Some(present) = &mut self.present {
+            present.insert(slot);
+        }
+        if self.list {
+            raw_items(text).for_each(|item| self.insert_value(slot, item));
+        } else {
+            self.insert_value(slot, text);
+        }
+    }
+
+    fn insert_value(&mut self, slot: u32, text: &str) {
+        let hash = xxh3_64(text.as_bytes());
+        if let Some(value) = self.values.find_mut(hash, |value| *value.text == *text) {
+            return value.posting.insert(slot);
+        }
+        let text: Arc<str> = text.into();
+        if let Some(number) = self.scalar.order(&text) {
+            self.ordered.insert(number, Arc::clone(&text));
+        }
+        self.values.insert_unique(
+            hash,
+            Value {
+                text,
+                posting: Posting::One(slot),
+            },
+            Value::hash,
+        );
+    }
+
+    pub(super) fn remove(&mut self, slot: u32, text: &str) {
+        if let Some(present) = &mut self.present {
+            present.remove(slot);
+        }
+        if self.list {
+            raw_items(text).for_each(|item| self.remove_value(slot, item));
+        } else {
+            self.remove_value(slot, text);
+        }
+    }
+
+    fn remove_value(&mut self, slot: u32, text: &str) {
+        let hash = xxh3_64(text.as_bytes());
+        let Ok(mut place) = self.values.find_entry(hash, |value| *value.text == *text) else {
+            return;
+        };
+        place.get_mut().posting.remove(slot);
+        if place.get().posting.is_empty() {
+            place.remove();
+            if let Some(number) = self.scalar.order(text) {
+                self.ordered.remove(&number);
+            }
+            if self.values.len() * 8 < self.values.capacity() {
+                self.values.shrink_to(self.values.len() * 2, Value::hash);
+            }
+        }
+    }
+
+    /// Has no object this attribute?
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.present.as_ref().is_none_or(RoaringBitmap::is_empty)
+    }
+
+    /// The objects that have the attribute; None: all.
+    pub(super) fn present(&self) -> Option<&RoaringBitmap> {
+        self.present.as_ref()
+    }
+
+    /// The objects that have the value.
+    pub(super) fn value(&self, text: &str) -> Option<&Posting> {
+        let hash = xxh3_64(text.as_bytes());
+        self.values
+            .find(hash, |value| *value.text == *text)
+            .map(|value| &value.posting)
+    }
+
+    /// The values from `low` to `high`, in order, with who has them.
+    pub(super) fn between(&self, low: i128, high: i128) -> impl Iterator<Item = (i128, &Posting)> {
+        let texts = if low <= high {
+            Some(self.ordered.range(low..=high))
+        } else {
+            None
+        };
+        texts
+            .into_iter()
+            .flatten()
+            .filter_map(|(&number, text)| Some((number, self.value(text)?)))
+    }
+
+    /// The objects that have a value which passes; None where there are too many values to try.
+    pub(super) fn passing(&self, passes: impl Fn(&str) -> bool) -> Option<RoaringBitmap> {
+        let tried = self.values.len() <= TRIED_MAX;
+        tried.then(|| {
+            union(
+                self.values
+                    .iter()
+                    .filter(|value| passes(&value.text))
+                    .map(|value| &value.posting),
+            )
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! The visible objects of one schema by their values, so that a selector finds the hundred that it wants among a million
+//! without looking at the others.
+//!
+//! Objects are slot numbers. Each value of each attribute has the set of its objects; a selector joins these sets: lists and
+//! ranges are unions, `and` is an intersection that begins with the smallest set, `not` a complement where what it negates
+//! is known exactly. What would cost more to join than to verify is left out, so the answer may be a little too large; it is
+//! never too small. The smaller and denser the slot numbers, the smaller the sets.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use super::column::Column;
+use super::posting::{Posting, union};
+use crate::record::RecordRef;
+use crate::schema::{AttrId, Schema};
+use crate::selector::Selector;
+use crate::selector::expr::{Attr, Check, Expr, Test};
+use crate::value::Type;
+
+/// Few enough to verify instead of joining further sets.
+const VERIFIED_MAX: u64 = 64;
+/// Joining the set of one value costs about as much as verifying so many objects.
+const VALUE_COST: u64 = 4;
+
+/// Slots of the visible objects of one schema.
+#[derive(Default)]
+pub struct Objects {
+    all: RoaringBitmap,
+    declared: Vec<Option<Column>>,
+    undeclared: BTreeMap<Box<str>, Column>,
+}
+
+/// The slots that may match; exactly those that do, if `exact`.
+struct Found {
+    slots: RoaringBitmap,
+    exact: bool,
+}
+
+impl Objects {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Objects {
+        Objects::default()
+    }
+
+    /// Adds an object of this schema under a slot that no other one has.
+    pub fn insert(&mut self, slot: u32, record: RecordRef<'_>, schema: &Schema) {
+        self.all.insert(slot);
+        if self.declared.is_empty() {
+            self.declared.resize_with(schema.attributes().len(), || None);
+        }
+        for (id, name, text) in record.iter() {
+            match name {
+                None => {
+                    let column = self.declared[id.index()].get_or_insert_with(|| {
+                        let attribute = schema.attribute(id);
+                        Column::new(attribute.kind.scalar, attribute.kind.list, !attribute.optional)
+                    });
+                    column.insert(slot, text);
+                }
+                Some(name) => self.undeclared_column(name).insert(slot, text),
+            }
+        }
+    }
+
+    fn undeclared_column(&mut self, name: &str) -> &mut Column {
+        if !self.undeclared.contains_key(name) {
+            self.undeclared
+                .insert(name.into(), Column::new(Type::String, false, false));
+        }
+        self.undeclared
+            .entry(name.into())
+            .or_insert_with(|| Column::new(Type::String, false, false))
+    }
+
+    /// Takes out the object that was added with this record.
+    pub fn remove(&mut self, slot: u32, record: RecordRef<'_>, _schema: &Schema) {
+        if !self.all.remove(slot) {
+            return;
+        }
+        for (id, name, text) in record.iter() {
+            match name {
+                None => {
+                    if let Some(column) = self.declared.get_mut(id.index()).and_then(Option::as_mut) {
+                        column.remove(slot, text);
+                    }
+                }
+                Some(name) => {
+                    if let Some(column) = self.undeclared.get_mut(name) {
+                        column.remove(slot, text);
+                        if column.is_empty() {
+                            self.undeclared.remove(name);
+                        }
+                    }
+                }
+            }
+        }
+        if self.all.is_empty() {
+            *self = Objects::default();
+        }
+    }
+
+    /// The slots of all objects that the selector matches, and perhaps of some that it does not: verify each.
+    #[must_use]
+    pub fn candidates(&self, selector: &Selector) -> RoaringBitmap {
+        self.find(selector.expr()).slots
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.all.len()
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn find(&self, expr: &Expr) -> Found {
+        match expr {
+            Expr::Everything => self.everything(true),
+            Expr::Test(test) => self.test(test),
+            Expr::Not(inner) => self.complement(&self.find(inner)),
+            Expr::Any(parts) => parts
+                .iter()
+                .map(|part| self.find(part))
+                .fold(Found::nothing(), Found::or),
+            Expr::All(parts) => self.find_all(parts),
+        }
+    }
+
+    fn everything(&self, exact: bool) -> Found {
+        Found {
+            slots: self.all.clone(),
+            exact,
+        }
+    }
+
+    /// Only what is known exactly can be turned around.
+    fn complement(&self, found: &Found) -> Found {
+        if found.exact {
+            Found {
+                slots: &self.all - &found.slots,
+                exact: true,
+            }
+        } else {
+            self.everything(false)
+        }
+    }
+
+    /// Joins the smallest sets first, and stops where verifying is cheaper.
+    fn find_all(&self, parts: &[Expr]) -> Found {
+        let mut order: Vec<(u64, u64, &Expr)> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (size, cost) = self.estimate(part);
+            order.push((size, cost, part));
+        }
+        order.sort_by_key(|&(size, cost, _)| (size, cost));
+        let mut found: Option<Found> = None;
+        for (size, cost, part) in order {
+            found = Some(match found {
+                None => self.find(part),
+                Some(so_far) if so_far.slots.len() <= VERIFIED_MAX.max(cost) => Found { exact: false, ..so_far },
+                // All objects have it.
+                Some(so_far) if size >= self.len() && matches!(part, Expr::Test(test) if self.is_common(test)) => {
+                    so_far
+                }
+                Some(so_far) => self.narrow(so_far, part),
+            });
+        }
+        found.unwrap_or_else(|| self.everything(true))
+    }
+
+    fn narrow(&self, mut found: Found, part: &Expr) -> Found {
+        if let Expr::Test(Test {
+            attr,
+            check: Check::Among { negated: false, items },
+        }) = part
+            && items.len() == 1
+            && let Some(posting) = self.column(attr).and_then(|column| column.value(items.iter().next()?))
+        {
+            posting.narrow(&mut found.slots);
+            return found;
+        }
+        let other = self.find(part);
+        Found {
+            slots: found.slots & other.slots,
+            exact: found.exact && other.exact,
+        }
+    }
+
+    /// Is it an equality that every object passes?
+    fn is_common(&self, test: &Test) -> bool {
+        let Check::Among { negated: false, items } = &test.check else {
+            return false;
+        };
+        let column = self.column(&test.attr);
+        column.is_some_and(|column| {
+            items
+                .iter()
+                .any(|item| column.value(item).is_some_and(|p| p.len() == self.len()))
+        })
+    }
+
+    /// At most how many objects it finds, and what joining costs.
+    fn estimate(&self, expr: &Expr) -> (u64, u64) {
+        let Expr::Test(test) = expr else {
+            return (self.len(), VERIFIED_MAX);
+        };
+        let Some(column) = self.column(&test.attr) else {
+            return (0, 0);
+        };
+        match &test.check {
+            Check::Among { negated: false, items } => {
+                let size = items
+                    .iter()
+                    .filter_map(|item| column.value(item))
+                    .map(Posting::len)
+                    .sum();
+                (size, items.len() as u64 * VALUE_COST)
+            }
+            Check::Range { negated: false, range } => self.estimate_span(column, range.low(), range.high()),
+            Check::Compare(bound) => {
+                let (low, high) = bound.span();
+                self.estimate_span(column, low, high)
+            }
+            Check::Exists => (column.present().map_or(self.len(), RoaringBitmap::len), VALUE_COST),
+            _ => (self.len(), VERIFIED_MAX),
+        }
+    }
+
+    fn estimate_span(&self, column: &Column, low: i128, high: i128) -> (u64, u64) {
+        // Counted only as far as it stays interesting.
+        const COUNTED_MAX: usize = 256;
+        let (mut size, mut values) = (0, 0);
+        for (_, posting) in column.between(low, high).take(COUNTED_MAX) {
+            size += posting.len();
+            values += 1;
+        }
+        if values == COUNTED_MAX as u64 {
+            (self.len(), values * VALUE_COST)
+        } else {
+            (size, values * VALUE_COST)
+        }
+    }
+
+    fn column(&self, attr: &Attr) -> Option<&Column> {
+        if attr.id == AttrId::OPEN {
+            return self.undeclared.get(&*attr.name);
+        }
+        self.declared.get(attr.id.index())?.as_ref()
+    }
+
+    fn test(&self, test: &Test) -> Found {
+        let Some(column) = self.column(&test.attr) else {
+            return Found::nothing();
+        };
+        match &test.check {
+            Check::Exists => Found {
+                slots: self.present(column),
+                exact: true,
+            },
+            Check::Among { negated, items } => {
+                let slots = union(items.iter().filter_map(|item| column.value(item)));
+                self.perhaps_not(*negated, column, slots)
+            }
+            Check::Range { negated, range } => {
+                let values = column
+                    .between(range.low(), range.high())
+                    .filter(|(number, _)| range.contains(*number));
+                self.perhaps_not(*negated, column, union(values.map(|(_, posting)| posting)))
+            }
+            Check::Compare(bound) => {
+                let (low, high) = bound.span();
+                Found {
+                    slots: union(column.between(low, high).map(|(_, posting)| posting)),
+                    exact: true,
+                }
+            }
+            Check::Like(_) => match column.passing(|text| test.holds(text)) {
+                Some(slots) => Found { slots, exact: true },
+                None => Found {
+                    slots: self.present(column),
+                    exact: false,
+                },
+            },
+        }
+    }
+
+    fn present(&self, column: &Column) -> RoaringBitmap {
+        column.present().unwrap_or(&self.all).clone()
+    }
+
+    /// `!=`: those that have the attribute, without those that have one of the values.
+    fn perhaps_not(&self, negated: bool, column: &Column, slots: RoaringBitmap) -> Found {
+        Found {
+            slots: if negated { self.present(column) - slots } else { slots },
+            exact: true,
+        }
+    }
+}
+
+impl Found {
+    fn nothing() -> Found {
+        Found {
+            slots: RoaringBitmap::new(),
+            exact: true,
+        }
+    }
+
+    fn or(self, other: Found) -> Found {
+        Found {
+            slots: self.slots | other.slots,
+            exact: self.exact && other.exact,
+        }
+    }
+}
