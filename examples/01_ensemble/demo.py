@@ -190,7 +190,7 @@ def show(result: dict[str, Any], path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10, metavar="N")
-    parser.add_argument("--steps", type=int, default=12, metavar="N", help="six hours apart")
+    parser.add_argument("--steps", type=int, default=24, metavar="N", help="three hours apart")
     parser.add_argument("--grid", type=float, default=0.5, metavar="DEGREES", help="a divisor of 180")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="DIR")
     arguments = parser.parse_args()

@@ -26,8 +26,8 @@ class Forecast:
 
     date: int = 20261120
     members: int = 10
-    steps: int = 12
-    step_h: int = 6
+    steps: int = 24
+    step_h: int = 3
     grid_deg: float = 0.5
 
     @property
@@ -77,9 +77,9 @@ class Weather:
         return self._latest[1], self._latest[2]
 
     def _waves(self, member: int, hour: int) -> Field:
-        """Sums cos(number * longitude + phase(latitude)), by the addition theorem a product of two thin matrices."""
+        """Sums cos(number * longitude + phase(latitude)), by the addition theorem from rows and columns."""
         chance, drift = np.random.default_rng(2), np.random.default_rng([3, member])
-        by_row, by_column = [], []
+        waves = np.zeros(self.shape)
         for number in (3, 4, 5, 6, 8, 11, 15, 19):
             tropical = number > 11
             size = 0.22 if tropical else 2.2 / number**0.5
@@ -89,9 +89,8 @@ class Weather:
             phase = phase - apart - number * np.radians(speed * hour)
             phase = phase if tropical else phase + np.tanh(5 * self.latitude) * number
             band = np.exp(-((np.degrees(self.latitude) / 16.0) ** 2)) if tropical else self._middle_latitudes()
-            by_row += [size * band * np.cos(phase), -size * band * np.sin(phase)]
-            by_column += [np.cos(number * self.longitude), np.sin(number * self.longitude)]
-        waves: Field = np.hstack(by_row) @ np.vstack(by_column)
+            waves += size * band * np.cos(phase) * np.cos(number * self.longitude)
+            waves -= size * band * np.sin(phase) * np.sin(number * self.longitude)
         return waves * self._tracks
 
     def _middle_latitudes(self) -> Field:
@@ -156,9 +155,9 @@ class Encoder:
     """Fields as GRIB2 messages; the same field gives the same bytes in every process."""
 
     def __init__(self, forecast: Forecast) -> None:
-        self.weather = Weather(forecast)
-        rows, columns = self.weather.shape
-        self.handle: Any = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+        self._weather = Weather(forecast)
+        rows, columns = self._weather.shape
+        self._template: Any = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
         for name, value in {
             "tablesVersion": 32,
             "productDefinitionTemplateNumber": 1,
@@ -180,15 +179,20 @@ class Encoder:
             "jDirectionIncrementInDegrees": forecast.grid_deg,
             "bitsPerValue": 16,
         }.items():
-            eccodes.codes_set(self.handle, name, value)
+            eccodes.codes_set(self._template, name, value)
 
     def message(self, param: str, member: int, hour: int) -> bytes:
         """One GRIB2 message."""
-        eccodes.codes_set(self.handle, "shortName", param)
-        eccodes.codes_set(self.handle, "number", member)
-        eccodes.codes_set(self.handle, "step", hour)
-        eccodes.codes_set_values(self.handle, self.weather.field(param, member, hour).ravel())
-        message: bytes = eccodes.codes_get_message(self.handle)
+        # A handle remembers how it packed its last values: each message starts from a copy that has packed nothing.
+        handle = eccodes.codes_clone(self._template)
+        try:
+            eccodes.codes_set(handle, "shortName", param)
+            eccodes.codes_set(handle, "number", member)
+            eccodes.codes_set(handle, "step", hour)
+            eccodes.codes_set_values(handle, self._weather.field(param, member, hour).ravel())
+            message: bytes = eccodes.codes_get_message(handle)
+        finally:
+            eccodes.codes_release(handle)
         return message
 
 

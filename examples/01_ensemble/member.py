@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 
 from fields import PARAMS, Encoder, Forecast
@@ -17,6 +18,7 @@ def main() -> None:
     parser.add_argument("forecast", type=Forecast.parse, help="what all processes agree on")
     parser.add_argument("number", type=int, help="which member this is")
     arguments = parser.parse_args()
+    os.nice(10)  # where cores are few, the maps come first
     forecast, number = arguments.forecast, arguments.number
 
     encoder, offer_us = Encoder(forecast), []

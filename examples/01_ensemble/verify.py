@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 
 import numpy as np
 from fields import SELECTOR, Encoder, Forecast
@@ -16,6 +17,7 @@ def main() -> None:
     parser.add_argument("pool", help="where the pool is")
     parser.add_argument("forecast", type=Forecast.parse, help="what all processes agree on")
     arguments = parser.parse_args()
+    os.nice(10)  # where cores are few, the maps come first
     forecast: Forecast = arguments.forecast
     encoder, seen, length, wrong = Encoder(forecast), set(), 0, []
 

@@ -22,7 +22,7 @@ def test_small_ensemble(tmp_path: Path, members: int, steps: int) -> None:
     assert summary["fields"] == summary["verified_fields"] == members * steps * 2
     assert summary["bytes"] == summary["verified_bytes"] > 0
     assert summary["wrong"] == []
-    assert [Path(path).name for path in summary["maps"]] == [f"step_{6 * step:03}.png" for step in range(steps)]
+    assert [Path(path).name for path in summary["maps"]] == [f"step_{3 * step:03}.png" for step in range(steps)]
     for path in (*summary["maps"], summary["animation"]):
         assert Path(path).stat().st_size > 1000
     assert summary["maps"][-1] in done.stdout
