@@ -50,9 +50,7 @@ def main() -> None:
 
     with junctura.Pool(arguments.pool) as pool:
         for found in pool.follow(SELECTOR):
-            if isinstance(found, junctura.Gap):
-                raise SystemExit(f"maps: fields are gone that were to come: {found}")
-            step, param = int(str(found.attributes["step"])), str(found.attributes["param"])
+            step, param = int(found["step"]), found["param"]
             with found:
                 field = decode(bytes(memoryview(found)), shape)
             statistics = open_steps.setdefault(step, {param: Statistics(shape) for param in PARAMS})

@@ -22,25 +22,16 @@ def main() -> None:
     forecast, number = arguments.forecast, arguments.number
 
     encoder, offer_us = Encoder(forecast), []
+    same: dict[str, object] = {"class": "rd", "expver": "demo", "stream": "enfo", "type": "pf", "levtype": "sfc"}
+    same |= {"date": forecast.date, "time": 0}
     with junctura.Pool(arguments.pool) as pool:
         for hour in forecast.hours:
             for param in PARAMS:
                 message = encoder.message(param, number, hour)
                 begin = time.monotonic_ns()
-                pool.offer(
-                    message,
-                    **{"class": "rd"},
-                    expver="demo",
-                    stream="enfo",
-                    type="pf",
-                    date=forecast.date,
-                    time=0,
-                    levtype="sfc",
-                    number=number,
-                    step=hour,
-                    param=param,
-                    tags=[f"offered:{begin}"],  # the monotonic clock is the same for all processes of a machine
-                )
+                # The monotonic clock is the same for all processes of a machine.
+                varying = {"number": number, "step": hour, "param": param, "tags": [f"offered:{begin}"]}
+                pool.offer(message, same | varying)
                 offer_us.append((time.monotonic_ns() - begin) / 1000)
     print(json.dumps({"offer_us": offer_us}))
 

@@ -17,10 +17,10 @@ PROGRAM = """
 import numpy
 import junctura
 
-with junctura.Pool() as pool:
+with junctura.Pool(schema="free") as pool:
     field = numpy.arange(12.0).reshape(3, 4)
-    version = pool.offer(field, dataset="install", name="field")
-    found = pool.demand("name=field", timeout=60)
+    version = pool.offer(field, name="field", unit="K")
+    found = pool.demand(name="field", timeout=60)
     assert found.version == version
     assert numpy.array_equal(found.array(), field)
     found.release()
