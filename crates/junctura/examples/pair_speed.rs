@@ -19,10 +19,13 @@ fn main() -> Result<()> {
         ["producer", url, objects, bytes, window] => produce(url, number(objects), number(bytes), number(window)),
         ["consumer", url, objects, window] => consume(url, number(objects), number(window)),
         ["server", spin_us] => serve(number(spin_us)),
-        _ => compare(
-            words.first().map_or(400_000, |objects| number(objects)),
-            words.get(1).copied().unwrap_or("0"),
-        ),
+        _ => {
+            compare(
+                words.first().map_or(400_000, |objects| number(objects)),
+                words.get(1).copied().unwrap_or("0"),
+            );
+            Ok(())
+        }
     }
 }
 
@@ -30,7 +33,7 @@ fn number(text: &str) -> usize {
     text.parse().unwrap_or_default()
 }
 
-fn compare(objects: usize, spin_us: &str) -> Result<()> {
+fn compare(objects: usize, spin_us: &str) {
     println!("   bytes window  objects/s   p50 us   p99 us  CPU us an object: producer server consumer");
     for (bytes, window) in [
         (1024, 1),
@@ -41,12 +44,11 @@ fn compare(objects: usize, spin_us: &str) -> Result<()> {
         (804 << 10, 1024),
     ] {
         let objects = if window == 1 { objects / 10 } else { objects };
-        run(objects, bytes, window, spin_us)?;
+        run(objects, bytes, window, spin_us);
     }
-    Ok(())
 }
 
-fn run(objects: usize, bytes: usize, window: usize, spin_us: &str) -> Result<()> {
+fn run(objects: usize, bytes: usize, window: usize, spin_us: &str) {
     let mut server = spawn(&["server", spin_us]);
     let url = line(&mut server);
     let (objects_text, window_text) = (objects.to_string(), window.to_string());
@@ -66,7 +68,6 @@ fn run(objects: usize, bytes: usize, window: usize, spin_us: &str) -> Result<()>
     for process in [&mut producer, &mut consumer, &mut server] {
         process.wait().expect("it ends");
     }
-    Ok(())
 }
 
 fn serve(spin_us: usize) -> Result<()> {

@@ -120,7 +120,9 @@ impl Allocation {
     #[must_use]
     pub fn keep_mapped(&self) -> Option<KeepMapped> {
         match &self.memory {
-            Memory::Slot { slot, .. } => Some(KeepMapped { _mapping: Arc::clone(slot.mapping()) }),
+            Memory::Slot { slot, .. } => Some(KeepMapped {
+                _mapping: Arc::clone(slot.mapping()),
+            }),
             Memory::Heap(_) | Memory::Gone => None,
         }
     }

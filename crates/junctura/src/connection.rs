@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -47,8 +46,6 @@ pub(crate) struct Connection {
     /// Only the reader touches it.
     reader: Mutex<Reader>,
     carrier: UnixCarrier,
-    /// Deliveries that have come and were not handed to anybody yet.
-    pub(crate) unread: AtomicUsize,
     /// An embedded server lives as long as anybody is connected from here.
     _home: Arc<Home>,
 }
@@ -106,7 +103,6 @@ impl Connection {
                 inbox,
             }),
             carrier,
-            unread: AtomicUsize::new(0),
             _home: home,
         }
     }
@@ -390,14 +386,11 @@ impl Connection {
             }
             Ok(Some(letter)) => {
                 state.mail.close(number);
-                if let Letter::Delivered(_) = letter {
-                    self.unread.fetch_sub(1, Ordering::Relaxed);
-                }
                 Ok(letter)
             }
             Ok(None) => Err(unexpected("no answer")),
             Err(error) => {
-                self.abandon(state, number, Stop::Cancel);
+                state.abandon_now(number, Stop::Cancel);
                 Err(error)
             }
         }
@@ -420,23 +413,14 @@ impl Connection {
                 Err(error)
             }
             Ok(_) => {
-                self.abandon(state, number, Stop::End);
+                state.abandon_now(number, Stop::End);
                 Err(unexpected("no beginning"))
             }
             Err(error) => {
-                self.abandon(state, number, Stop::End);
+                state.abandon_now(number, Stop::End);
                 Err(error)
             }
         }
-    }
-
-    /// Ends a conversation that nobody listens to any more. Does not wait.
-    pub(crate) fn abandon(&self, mut state: Guard<'_>, number: u64, stop: Stop) {
-        if let Ok(unread) = state.abandon(number, stop) {
-            self.unread.fetch_sub(unread, Ordering::Relaxed);
-        }
-        // Where it cannot be sent, nobody waits for it.
-        let _ = state.send();
     }
 
     /// The server has said its last word in a conversation.
@@ -450,8 +434,7 @@ impl Connection {
     pub(crate) fn stop(&self, number: u64, unread: VecDeque<Letter>) -> Result<()> {
         let mut state = self.lock()?;
         let (letters, goes_on) = state.mail.abandon(number);
-        let given_back = state.discard(unread.into_iter().chain(letters));
-        self.unread.fetch_sub(given_back, Ordering::Relaxed);
+        state.discard(unread.into_iter().chain(letters));
         if let Err(error) = state.alive() {
             self.settle(&mut state);
             return Err(error);
@@ -476,13 +459,13 @@ impl Connection {
         self.push(self.lock()?).1
     }
 
-    /// Gives an object back, now or together with others.
+    /// Gives an object back; `more` says that its reader has others at hand already and will be back soon.
     ///
-    /// It goes at once unless more objects have come already, whose reader will be back: then releases gather.
-    pub(crate) fn release(&self, holding: Holding, body: Vec<u8>) {
+    /// Then releases gather, to go together; else it goes at once, since nobody knows when this client says something again.
+    pub(crate) fn release(&self, holding: Holding, body: Vec<u8>, more: bool) {
         let Ok(mut state) = self.lock() else { return };
         state.release(holding, body);
-        if state.is_release_due() || self.unread.load(Ordering::Relaxed) == 0 {
+        if !more || state.is_release_due() {
             // Where the socket is full, it goes with the next request.
             let _ = state.send();
         }

@@ -1,6 +1,7 @@
 //! Getting one object, and waiting for it if need be.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use junctura_model::Result;
@@ -56,6 +57,7 @@ pub(crate) fn demand(
             let origin = Arc::new(Origin {
                 connection: Arc::clone(connection),
                 follow: None,
+                at_hand: AtomicUsize::new(0),
             });
             Object::new(&origin, arrived)
         }

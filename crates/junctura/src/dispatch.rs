@@ -1,7 +1,6 @@
 //! Sorts what the server says into the mailboxes of those who asked.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Inbox;
@@ -80,11 +79,8 @@ impl Connection {
             Err(error) if error.code() == Code::Unsupported => return Ok(()),
             Err(error) => return Err(error),
         };
-        let is_delivery = matches!(letter, Letter::Delivered(_));
-        match state.mail.deliver(request, letter) {
-            Some(unwanted) => _ = state.discard([unwanted]),
-            None if is_delivery => _ = self.unread.fetch_add(1, Ordering::Relaxed),
-            None => {}
+        if let Some(unwanted) = state.mail.deliver(request, letter) {
+            state.discard([unwanted]);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use junctura_model::version::{Cursor, Version};
@@ -157,6 +158,7 @@ pub(crate) fn follow(
     let origin = Arc::new(Origin {
         connection: Arc::clone(connection),
         follow,
+        at_hand: AtomicUsize::new(0),
     });
     Ok(Follow {
         stream,
@@ -249,6 +251,7 @@ impl Follow {
     fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
         Ok(Some(match letter {
             Letter::Delivered(arrived) => {
+                self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
                 let object = Object::new(&self.origin, arrived)?;
                 let first_phase = if object.in_first_phase() { object.cursor() } else { None };
                 self.last = Some(Last {

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use junctura_memory::Mapping;
@@ -75,6 +76,8 @@ impl Arrived {
 pub(crate) struct Origin {
     pub(crate) connection: Arc<Connection>,
     pub(crate) follow: Option<Snapshot>,
+    /// How many letters the follow's reader has at hand.
+    pub(crate) at_hand: AtomicUsize,
 }
 
 /// When a follow began, and how its first phase is ordered.
@@ -251,8 +254,8 @@ impl Drop for Object {
     fn drop(&mut self) {
         // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
         self.arrived.place = Place::Empty;
-        self.origin
-            .connection
-            .release(self.arrived.holding, mem::take(&mut self.arrived.body));
+        let body = mem::take(&mut self.arrived.body);
+        let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
+        self.origin.connection.release(self.arrived.holding, body, more);
     }
 }

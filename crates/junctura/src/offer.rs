@@ -169,7 +169,7 @@ impl Connection {
         let take = |state: &mut State| state.mail.get(number)?.take_acks(&mut acks).then_some(());
         let (mut state, waited) = self.wait_keeping(state, Wait::letters(number), take);
         if let Err(error) = waited {
-            self.abandon(state, number, Stop::Silently);
+            state.abandon_now(number, Stop::Silently);
             return Err(error);
         }
         state.mail.close(number);

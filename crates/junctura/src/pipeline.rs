@@ -283,8 +283,8 @@ impl fmt::Debug for Pipeline {
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        if let Ok(state) = self.connection.lock() {
-            self.connection.abandon(state, self.number, Stop::Silently);
+        if let Ok(mut state) = self.connection.lock() {
+            state.abandon_now(self.number, Stop::Silently);
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::builder::{ServerSettings, Source};
 
 /// The variable that names the program.
 const PROGRAM_VARIABLE: &str = "JUNCTURA_PROGRAM";
+/// How long a server that was started here goes on with nobody and nothing in it.
+const IDLE_TIME: &str = "10s";
 /// A server that ends itself just now makes the next one fail to start; it does not happen again and again.
 const ATTEMPTS: usize = 3;
 
@@ -104,6 +106,7 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
         "serve".to_owned(),
         address.to_string(),
         "--end-when-idle".to_owned(),
+        IDLE_TIME.to_owned(),
         "--announce".to_owned(),
     ];
     let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);

@@ -16,6 +16,8 @@ use crate::segments::Segments;
 
 /// Releases that are sent at the latest when there are this many.
 const RELEASES_MAX: usize = 64;
+/// A release goes at once when nothing was sent for this long.
+const RELEASES_AGE: Duration = Duration::from_millis(1);
 /// Buffers of delivered objects that are kept for the next ones.
 const SPARES_MAX: usize = 1024;
 /// A leased segment in which nothing lay for so long may go.
@@ -126,21 +128,20 @@ impl State {
         self.releases.push(holding);
     }
 
-    /// Whether enough releases have gathered.
+    /// Whether enough releases have gathered, or for long enough. The first of a batch, and then every eighth, looks at the
+    /// clock.
     pub(crate) fn is_release_due(&self) -> bool {
-        self.releases.len() >= RELEASES_MAX
+        let count = self.releases.len();
+        count >= RELEASES_MAX || count % 8 == 1 && self.sent_at.elapsed() >= RELEASES_AGE
     }
 
     /// Gives back what letters hold that nobody will read.
-    pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = Letter>) -> usize {
-        let mut delivered = 0;
+    pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
             if let Letter::Delivered(Arrived { holding, body, .. }) = letter {
                 self.release(holding, body);
-                delivered += 1;
             }
         }
-        delivered
     }
 
     /// An empty buffer for a delivered object.
@@ -207,10 +208,10 @@ impl State {
     }
 
     /// Ends a conversation for which nobody waits any more: what came is given back, and `stop` tells the server, unless
-    /// it has said its last word. Returns how many deliveries were given back.
-    pub(crate) fn abandon(&mut self, request: u64, stop: Stop) -> Result<usize> {
+    /// it has said its last word.
+    pub(crate) fn abandon(&mut self, request: u64, stop: Stop) -> Result<()> {
         let (letters, goes_on) = self.mail.abandon(request);
-        let delivered = self.discard(letters);
+        self.discard(letters);
         if goes_on && self.ended.is_none() {
             match stop {
                 Stop::Silently => {}
@@ -225,7 +226,12 @@ impl State {
                 }
             }
         }
-        Ok(delivered)
+        Ok(())
+    }
+
+    /// As [`Self::abandon`], and sends it at once. Where it cannot be sent, nobody waits for it.
+    pub(crate) fn abandon_now(&mut self, request: u64, stop: Stop) {
+        let _ = self.abandon(request, stop).and_then(|()| self.send());
     }
 
     /// The connection is over: everybody who waits learns why.

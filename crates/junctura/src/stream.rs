@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use junctura_model::Result;
@@ -41,6 +40,11 @@ impl Stream {
     /// The number by which the server knows it.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// How many letters are at hand.
+    pub(crate) fn at_hand(&self) -> usize {
+        self.batch.len()
     }
 
     /// Whether the server, or the user, has ended it.
@@ -90,7 +94,6 @@ impl Stream {
     fn pop(&mut self) -> Option<Letter> {
         let letter = self.batch.pop_front()?;
         match letter {
-            Letter::Delivered(_) => _ = self.connection.unread.fetch_sub(1, Ordering::Relaxed),
             Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => {
                 self.over = true;
                 self.connection.finished(self.number);

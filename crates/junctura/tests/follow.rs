@@ -1,5 +1,7 @@
 //! Follows: what is there and what comes, each once, with gaps where something went, and requirements that keep.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::time::Duration;
 
 use junctura::{Code, Follow, FollowOptions, Item, Object, Pool, RequireOptions, Target, WithdrawOptions};

@@ -1,5 +1,6 @@
 //! A forked child connects anew and leaves to its parent what is its parent's.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(
     unsafe_code,
     reason = "the closure runs in the forked child, which is what is tested"
@@ -35,7 +36,7 @@ fn expect(what: &str, is: bool) -> Result<(), String> {
 #[test]
 fn a_child_has_a_connection_of_its_own_and_nothing_of_its_parents() {
     let pool = Pool::builder().schema("free").open().unwrap();
-    pool.offer([("name", "a")], &[1; 100_000]).unwrap();
+    pool.offer([("name", "a")], &vec![1; 100_000]).unwrap();
     let held = Arc::new(Mutex::new(Some(pool.demand("name=a", None).unwrap())));
     let allocated = Arc::new(Mutex::new(Some(pool.allocate(100_000).unwrap())));
     let mut follow = pool.follow("name=e").unwrap();
@@ -54,7 +55,7 @@ fn a_child_has_a_connection_of_its_own_and_nothing_of_its_parents() {
         let client = childs_pool.client().map_err(|error| error.to_string())?;
         expect("a client of its own", client != parent)?;
         let object = childs_pool.demand("name=a", None).map_err(|error| error.to_string())?;
-        expect("the same bytes", object[..] == [1; 100_000])?;
+        expect("the same bytes", object[..] == vec![1; 100_000])?;
         childs_pool
             .offer([("name", "b")], b"child")
             .map_err(|error| error.to_string())?;
@@ -77,12 +78,15 @@ fn a_child_has_a_connection_of_its_own_and_nothing_of_its_parents() {
         b"grandchild"
     );
     let held = held.lock().unwrap().take().unwrap();
-    assert_eq!(held[..], [1; 100_000]);
+    assert_eq!(held[..], vec![1; 100_000]);
     let mut memory = allocated.lock().unwrap().take().unwrap();
     memory.fill(2);
     pipeline.offer_allocation(memory, [("name", "d")]).unwrap();
     pipeline.flush().unwrap();
-    assert_eq!(pool.demand("name=d", None).unwrap()[..], [2; 100_000]);
+    assert_eq!(pool.demand("name=d", None).unwrap()[..], vec![2; 100_000]);
     pool.offer([("name", "e")], b"after").unwrap();
-    assert!(matches!(follow.lock().unwrap().next_item().unwrap(), Some(Item::Object(_))));
+    assert!(matches!(
+        follow.lock().unwrap().next_item().unwrap(),
+        Some(Item::Object(_))
+    ));
 }

@@ -49,7 +49,7 @@ fn every_size_arrives_as_it_was() {
 #[test]
 fn a_view_outlives_its_pool() {
     let pool = builder().open().unwrap();
-    pool.offer([("name", "large")], &[7; 100_000]).unwrap();
+    pool.offer([("name", "large")], &vec![7; 100_000]).unwrap();
     pool.offer([("name", "small")], &[8; 100]).unwrap();
     let large = Arc::new(pool.demand("name=large", None).unwrap());
     let small = pool.demand("name=small", None).unwrap();
@@ -69,7 +69,7 @@ fn a_view_outlives_its_pool() {
 fn slots_come_round_through_a_small_budget() {
     let pool = builder()
         .budget_bytes(4 << 20)
-        .offer_timeout(Some(Duration::from_secs(60)))
+        .offer_timeout(Some(Duration::from_mins(1)))
         .open()
         .unwrap();
     let producer = Pool::connect(pool.url()).unwrap();

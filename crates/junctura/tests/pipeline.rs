@@ -1,5 +1,7 @@
 //! Pipelined offers, and many threads on one connection.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
@@ -81,25 +83,25 @@ fn threads_share_a_connection() {
     let begin = Arc::new(Barrier::new(2 * THREADS));
     let threads: Vec<_> = (0..THREADS)
         .flat_map(|thread| {
-            let (producer, consumer) = (pool.clone(), pool.clone());
-            let (one, other) = (Arc::clone(&begin), Arc::clone(&begin));
+            let (offering, receiving) = (pool.clone(), pool.clone());
+            let (gate, begun) = (Arc::clone(&begin), Arc::clone(&begin));
             let produce = thread::spawn(move || {
-                one.wait();
+                gate.wait();
                 let once = OfferOptions {
                     retention: Some(Retention::Released(1)),
                     ..OfferOptions::default()
                 };
+                let of = thread.to_string();
                 for i in 0..EACH {
                     let name = format!("{thread}-{i}");
-                    let thread = thread.to_string();
                     let payload = vec![i as u8; if i.is_multiple_of(3) { 10_000 } else { 100 }];
-                    let attributes = [("name", name.as_str()), ("thread", thread.as_str())];
-                    producer.offer_with(once, attributes, &payload).unwrap();
+                    let attributes = [("name", name.as_str()), ("thread", of.as_str())];
+                    offering.offer_with(once, attributes, &payload).unwrap();
                 }
             });
             let consume = thread::spawn(move || {
-                let mut follow = consumer.follow(&format!("thread={thread}")).unwrap();
-                other.wait();
+                let mut follow = receiving.follow(&format!("thread={thread}")).unwrap();
+                begun.wait();
                 let mut seen = 0;
                 while seen < EACH {
                     if let Some(Item::Object(object)) = follow.next_item().unwrap() {
