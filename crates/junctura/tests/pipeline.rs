@@ -84,9 +84,9 @@ fn threads_share_a_connection() {
     let threads: Vec<_> = (0..THREADS)
         .flat_map(|thread| {
             let (offering, receiving) = (pool.clone(), pool.clone());
-            let (gate, begun) = (Arc::clone(&begin), Arc::clone(&begin));
+            let (start, gate) = (Arc::clone(&begin), Arc::clone(&begin));
             let produce = thread::spawn(move || {
-                gate.wait();
+                start.wait();
                 let once = OfferOptions {
                     retention: Some(Retention::Released(1)),
                     ..OfferOptions::default()
@@ -101,7 +101,7 @@ fn threads_share_a_connection() {
             });
             let consume = thread::spawn(move || {
                 let mut follow = receiving.follow(&format!("thread={thread}")).unwrap();
-                begun.wait();
+                gate.wait();
                 let mut seen = 0;
                 while seen < EACH {
                     if let Some(Item::Object(object)) = follow.next_item().unwrap() {
