@@ -140,7 +140,7 @@ impl<'a> Consumer<'a> {
     fn note_gap(&mut self, gap: &Gap) -> Result<()> {
         self.figures.gaps += gap.items.len() as u64;
         self.history.note(|| {
-            let items: Vec<_> = gap.items.iter().map(|item| json!([item.key(), item.version.to_string()])).collect();
+            let items: Vec<_> = gap.items.iter().map(|item| json!([item.object.key(), item.version.to_string()])).collect();
             json!({"op": "gap", "items": items, "reason": gap.reason})
         })
     }

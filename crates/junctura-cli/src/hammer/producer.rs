@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use junctura::{Ack, Allocation, Code, Error, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
+use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use serde_json::json;
 
 use super::history::{History, digest};
@@ -21,13 +21,19 @@ const PROGRESS_EVERY_NS: u64 = 500_000_000;
 pub(super) struct Producer<'a> {
     plan: &'a Plan,
     pipeline: Pipeline,
-    schema: Arc<Schema>,
+    notes: Notes,
     names: Names,
     in_slots: bool,
     ring: VecDeque<Allocation>,
     /// Slots whose pages are resident.
     touched: HashSet<usize>,
     grib: Option<Vec<u8>>,
+}
+
+/// What a producer writes down about its offers and their acknowledgements.
+#[derive(Clone)]
+struct Notes {
+    schema: Arc<Schema>,
     acked: Arc<Mutex<Acked>>,
     history: Arc<Mutex<History>>,
 }
@@ -44,32 +50,27 @@ struct Acked {
 
 impl<'a> Producer<'a> {
     pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
-        let acked = Arc::new(Mutex::new(Acked {
-            made: VecDeque::new(),
-            times: Times::default(),
-            from_ns: u64::MAX,
-            failure: None,
-        }));
-        let history = History::begin(plan.history.as_deref(), "producer", &plan.name())?;
-        let history = Arc::new(Mutex::new(history));
+        let acked = Acked { made: VecDeque::new(), times: Times::default(), from_ns: u64::MAX, failure: None };
+        let notes = Notes {
+            schema: pool.schema(Some("mars"))?,
+            acked: Arc::new(Mutex::new(acked)),
+            history: Arc::new(Mutex::new(History::begin(plan.history.as_deref(), "producer", &plan.name())?)),
+        };
         let pipeline = pool.pipeline(plan.window as usize)?.on_ack({
-            let (acked, history) = (Arc::clone(&acked), Arc::clone(&history));
-            move |ack| note_ack(&acked, &history, &ack)
+            let notes = notes.clone();
+            move |ack| notes.acknowledged(&ack)
         });
         let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
         let in_slots = plan.mode != Mode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
-        let schema = pool.schema(Some("mars"))?;
         Ok(Self {
             plan,
             pipeline,
-            schema,
+            notes,
             names: Names::new(&plan.space),
             in_slots,
             ring: VecDeque::new(),
             touched: HashSet::new(),
             grib,
-            acked,
-            history,
         })
     }
 
@@ -78,7 +79,7 @@ impl<'a> Producer<'a> {
         self.fill_ring()?;
         let measure_from = start_ns + self.plan.warmup_ns;
         let end = measure_from + self.plan.duration_ns;
-        with(&self.acked, |acked| acked.from_ns = measure_from);
+        with(&self.notes.acked, |acked| acked.from_ns = measure_from);
         let mut figures = Figures { done: vec![0; self.plan.consumers as usize], ..Figures::default() };
         let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
         let mut n = 0u64;
@@ -99,14 +100,14 @@ impl<'a> Producer<'a> {
             if now >= next_word {
                 next_word = now + PROGRESS_EVERY_NS;
                 say(&Word::Progress { done: n });
-                self.check()?;
+                self.notes.check()?;
             }
         }
         self.ring.clear();
         self.pipeline.flush()?;
-        self.check()?;
-        with(&self.history, |history| history.note(|| json!({"op": "end", "through": null})))?;
-        figures.times = with(&self.acked, |acked| std::mem::take(&mut acked.times));
+        self.notes.check()?;
+        with(&self.notes.history, |history| history.note(|| json!({"op": "end", "through": null})))?;
+        figures.times = with(&self.notes.acked, |acked| std::mem::take(&mut acked.times));
         Ok(figures)
     }
 
@@ -141,25 +142,31 @@ impl<'a> Producer<'a> {
             write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
             let stamp = Stamp { offered_ns: now_ns(), ..stamp };
             stamp.write(&mut allocation);
-            self.note_offer(n, &attributes, &allocation, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, &allocation, stamp.offered_ns)?;
             self.pipeline.offer_allocation_with(options, allocation, attributes)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
             let stamp = Stamp { offered_ns: now_ns(), ..stamp };
             stamp.write(buffer);
-            self.note_offer(n, &attributes, buffer, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, buffer, stamp.offered_ns)?;
             self.pipeline.offer_with(options, attributes, buffer)?;
         }
         Ok(())
     }
 
-    fn note_offer(
-        &self,
-        n: u64,
-        attributes: &[(&'static str, junctura::Given<'_>)],
-        payload: &[u8],
-        offered_ns: u64,
-    ) -> Result<()> {
+    /// Awaits what was offered, then the time of the next offer.
+    fn pace(&mut self, at_ns: u64) -> Result<u64> {
+        self.pipeline.flush()?;
+        let now = now_ns();
+        if let Some(left) = at_ns.checked_sub(now).filter(|&left| left > 0) {
+            sleep(Duration::from_nanos(left));
+        }
+        Ok(now_ns())
+    }
+}
+
+impl Notes {
+    fn offering(&self, n: u64, attributes: &[(&'static str, Given<'_>)], payload: &[u8], offered_ns: u64) -> Result<()> {
         with(&self.acked, |acked| acked.made.push_back(offered_ns));
         with(&self.history, |history| {
             if !history.is_kept() {
@@ -173,40 +180,31 @@ impl<'a> Producer<'a> {
         })
     }
 
-    /// Waits for the time of the next offer; what is acknowledged meanwhile is taken.
-    fn pace(&mut self, at_ns: u64) -> Result<u64> {
-        self.pipeline.push()?;
+    fn acknowledged(&self, ack: &Ack) {
         let now = now_ns();
-        if let Some(left) = at_ns.checked_sub(now).filter(|&left| left > 0) {
-            sleep(Duration::from_nanos(left));
+        with(&self.acked, |acked| {
+            let made = acked.made.pop_front().unwrap_or(now);
+            if made >= acked.from_ns {
+                acked.times.record(now - made);
+            }
+            if let Err(error) = &ack.outcome {
+                acked.failure.get_or_insert_with(|| error.clone());
+            }
+        });
+        let noted = with(&self.history, |history| {
+            history.note(|| match &ack.outcome {
+                Ok(version) => json!({"op": "offered", "n": ack.number, "version": version.to_string()}),
+                Err(error) => json!({"op": "refused", "n": ack.number, "error": error.code().name()}),
+            })
+        });
+        if let Err(error) = noted {
+            with(&self.acked, |acked| acked.failure = Some(error));
         }
-        Ok(now_ns())
     }
 
+    /// The first failure, if there was one.
     fn check(&self) -> Result<()> {
         with(&self.acked, |acked| acked.failure.take()).map_or(Ok(()), Err)
-    }
-}
-
-fn note_ack(acked: &Mutex<Acked>, history: &Mutex<History>, ack: &Ack) {
-    let now = now_ns();
-    with(acked, |acked| {
-        let made = acked.made.pop_front().unwrap_or(now);
-        if made >= acked.from_ns {
-            acked.times.record(now - made);
-        }
-        if let Err(error) = &ack.outcome {
-            acked.failure.get_or_insert_with(|| error.clone());
-        }
-    });
-    let noted = with(history, |history| {
-        history.note(|| match &ack.outcome {
-            Ok(version) => json!({"op": "offered", "n": ack.number, "version": version.to_string()}),
-            Err(error) => json!({"op": "refused", "n": ack.number, "error": error.code().name()}),
-        })
-    });
-    if let Err(error) = noted {
-        with(acked, |acked| acked.failure = Some(error));
     }
 }
 

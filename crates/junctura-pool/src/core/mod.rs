@@ -32,9 +32,7 @@ mod withdraw;
 
 use hashbrown::{HashMap, HashSet};
 use junctura_memory::ledger::{self, Ledger};
-mod listing_stub;
-use junctura_model::index::Interests;
-use listing_stub::Objects;
+use junctura_model::index::{Interests, Objects};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
