@@ -14,10 +14,10 @@ export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := $(wildcard benches/*/run.py)
+BENCHES := handover subscriptions pairs list python_speed
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*/*.py)))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
@@ -56,6 +56,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@echo "lint: cargo fmt"
 	@cargo fmt --all --check
 	@cargo fmt --manifest-path fuzz/Cargo.toml --check
+	@cargo fmt --manifest-path benches/rivals/Cargo.toml --check
 	@echo "lint: cargo clippy"
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@echo "lint: ruff"
@@ -78,9 +79,10 @@ demo: build ## an ensemble of GRIB fields from producers to consumers; pictures 
 
 .PHONY: bench
 bench: build ## every benchmark, beside its rivals; figures in bench-out
-	@$(if $(BENCHES),,echo "bench: no benchmark is built yet"; exit 1)
-	@mkdir -p bench-out
-	@for bench in $(BENCHES); do echo "bench: $$bench"; $(PY) "$$bench" --out bench-out; done
+	@benches/setup.sh
+	@status=0; for bench in $(BENCHES); do echo "bench: $$bench"; \
+	$(PY) benches/$$bench.py --out bench-out $(if $(QUICK),--quick) || status=1; done; \
+	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
 .PHONY: soak
 soak: setup ## the long runs: ignored tests named soak_*, five minutes of fuzzing a target

@@ -1,0 +1,177 @@
+// What this machine allows: the least that any way of handing an object from one process to another has to do.
+//
+//   limits ring|ring-copy|socket BYTES WINDOW RATE untouched|filled|touched SLOTS WARMUP_S SECONDS
+//   limits memcpy BYTES SECONDS
+//
+// ring:       a ring of slots in shared memory; a number per object is all that is handed over. Who finds nothing to do
+//             looks again for some microseconds, then sleeps on a futex.
+// ring-copy:  the same, but each payload is copied into its slot from the producer's own memory (64 MiB of it).
+// socket:     a unix socket; the producer writes the payload, the consumer answers with a byte, which the producer
+//             awaits WINDOW objects later.
+// memcpy:     copies of BYTES from one end of 256 MiB to the other.
+// One line of JSON each. There are no attributes, no index, no query, no crash handling.
+#define _GNU_SOURCE
+#include "load.h"
+
+#include <linux/futex.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define SOURCE_BYTES (64u << 20)
+#define MEMCPY_BYTES (256u << 20)
+#define LOOKS 200
+
+// One side waits for the other's position to pass a value.
+typedef struct {
+    _Alignas(128) _Atomic uint64_t position;
+    _Atomic uint32_t word; // changes when the position did and somebody slept
+    _Atomic uint32_t sleeps;
+} side;
+
+typedef struct {
+    side produced, consumed;
+} ring;
+
+static void advance(side *s, uint64_t to) {
+    atomic_store(&s->position, to);
+    if (atomic_load(&s->sleeps)) {
+        atomic_fetch_add(&s->word, 1);
+        syscall(SYS_futex, &s->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
+static void await_at_least(side *s, uint64_t least) {
+    for (int looks = 0; atomic_load_explicit(&s->position, memory_order_acquire) < least; looks++) {
+        if (looks < LOOKS) {
+            __builtin_ia32_pause();
+            continue;
+        }
+        uint32_t word = atomic_load(&s->word);
+        atomic_store(&s->sleeps, 1);
+        if (atomic_load(&s->position) < least) syscall(SYS_futex, &s->word, FUTEX_WAIT, word, NULL, NULL, 0);
+        atomic_store(&s->sleeps, 0);
+        looks = 0;
+    }
+}
+
+static void ring_producer(const load *l, ring *r, char *slots, bool copies) {
+    uint64_t sources = SOURCE_BYTES / l->bytes + 1, start = now_ns(), n = 0;
+    char *source = copies ? private_bytes(sources * l->bytes) : NULL;
+    for (bool more = true; more; n++) {
+        more = pace(l, start, n);
+        if (n >= l->window) await_at_least(&r->consumed, n - l->window + 1);
+        char *slot = slots + n % l->slots * l->bytes;
+        char *payload = copies ? source + n % sources * l->bytes : slot;
+        write_payload(l, payload, more ? n : END);
+        if (copies) memcpy(slot, payload, l->bytes);
+        advance(&r->produced, n + 1);
+    }
+}
+
+static void ring_consumer(const load *l, ring *r, const char *slots) {
+    tally t = tally_new();
+    for (uint64_t n = 0;; n++) {
+        await_at_least(&r->produced, n + 1);
+        bool more = take(l, &t, slots + n % l->slots * l->bytes);
+        advance(&r->consumed, n + 1);
+        if (!more) break;
+    }
+    print_tally(l, &t, "");
+}
+
+static void read_whole(int fd, char *at, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t got = read(fd, at, bytes);
+        if (got <= 0) die("read");
+        at += got;
+        bytes -= (size_t)got;
+    }
+}
+
+static void write_whole(int fd, const char *at, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t put = write(fd, at, bytes);
+        if (put <= 0) die("write");
+        at += put;
+        bytes -= (size_t)put;
+    }
+}
+
+static void socket_producer(const load *l, int fd) {
+    char *payload = private_bytes(l->bytes), answers[4096];
+    uint64_t start = now_ns(), outstanding = 0, n = 0;
+    for (bool more = true; more; n++) {
+        more = pace(l, start, n);
+        while (outstanding >= l->window) {
+            ssize_t got = read(fd, answers, sizeof answers);
+            if (got <= 0) die("read");
+            outstanding -= (uint64_t)got;
+        }
+        write_payload(l, payload, more ? n : END);
+        write_whole(fd, payload, l->bytes);
+        outstanding++;
+    }
+}
+
+static void socket_consumer(const load *l, int fd) {
+    char *payload = private_bytes(l->bytes);
+    tally t = tally_new();
+    for (;;) {
+        read_whole(fd, payload, l->bytes);
+        if (!take(l, &t, payload)) break;
+        write_whole(fd, "", 1);
+    }
+    print_tally(l, &t, "");
+}
+
+static void copy_memory(size_t bytes, double seconds) {
+    size_t blocks = MEMCPY_BYTES / bytes;
+    char *from = private_bytes(blocks * bytes), *to = private_bytes(blocks * bytes);
+    uint64_t start = now_ns(), end = start + (uint64_t)(seconds * 1e9), copied = 0;
+    for (size_t i = 0; now_ns() < end; i = (i + 1) % blocks, copied++) memcpy(to + i * bytes, from + i * bytes, bytes);
+    double took = (double)(now_ns() - start) / 1e9;
+    printf("{\"objects_per_s\": %.1f, \"gib_per_s\": %.4f, \"objects\": %lu, \"lost\": 0, \"damaged\": 0}\n",
+           (double)copied / took, (double)copied * (double)bytes / took / (1u << 30), copied);
+}
+
+static int pair(const char *mode, load *l, double warmup_s, double seconds) {
+    bool is_socket = strcmp(mode, "socket") == 0;
+    ring *r = shared_bytes(sizeof(ring));
+    char *slots = is_socket ? NULL : shared_bytes(l->slots * l->bytes);
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("socketpair");
+    // Both sides have their memory ready before the time begins.
+    l->from_ns = now_ns() + (uint64_t)((warmup_s + 0.2) * 1e9);
+    l->to_ns = l->from_ns + (uint64_t)(seconds * 1e9);
+    pid_t producer = fork();
+    if (producer < 0) die("fork");
+    if (producer == 0) {
+        if (is_socket) socket_producer(l, ends[0]);
+        else ring_producer(l, r, slots, strcmp(mode, "ring-copy") == 0);
+        exit(0);
+    }
+    if (is_socket) socket_consumer(l, ends[1]);
+    else ring_consumer(l, r, slots);
+    int status;
+    waitpid(producer, &status, 0);
+    return status != 0;
+}
+
+int main(int count, char **words) {
+    if (count == 4 && strcmp(words[1], "memcpy") == 0) {
+        copy_memory(strtoull(words[2], NULL, 10), atof(words[3]));
+        return 0;
+    }
+    if (count != 9) {
+        fprintf(stderr, "limits ring|ring-copy|socket BYTES WINDOW RATE TOUCH SLOTS WARMUP_S SECONDS, or memcpy BYTES SECONDS\n");
+        return 2;
+    }
+    load l = {.bytes = strtoull(words[2], NULL, 10) / 8 * 8,
+              .window = strtoull(words[3], NULL, 10),
+              .rate = atof(words[4]),
+              .touch = touch_of(words[5]),
+              .slots = strtoull(words[6], NULL, 10)};
+    if (l.slots <= l.window) l.slots = l.window + 1;
+    return pair(words[1], &l, atof(words[7]), atof(words[8]));
+}

@@ -1,0 +1,40 @@
+"""Measures how much goes through one server with many producers and consumers.
+
+Each consumer follows its own ensemble members among those of all producers. All processes share the cores of this
+machine with the server, so more pairs than cores cannot be faster than one; how little slower they are is the question.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from contenders import Load, ours
+from harness import RATE, Bench, Case, Check, Contender, begin
+
+SIZES = {"1KiB": (1 << 10, "touched"), "804KiB": (804 << 10, "untouched")}
+
+
+def pairs(bench: Bench, size: str, count: int, seconds: float) -> Contender:
+    payload_bytes, touch = SIZES[size]
+    load = Load(payload_bytes, 16, touch, warmup_s=1.0 if bench.quick else 3.0, seconds=seconds)
+    people = ["--producers", str(count), "--consumers", str(count), "--members", "50"]
+    return ours(load, *people, name=f"junctura, {count} producers and {count} consumers")
+
+
+def main() -> int:
+    bench = begin("pairs", "How much goes through one server with many producers and consumers?")
+    seconds = 0.5 if bench.quick else 5.0
+    cases = []
+    for size in SIZES:
+        contenders = [pairs(bench, size, count, seconds) for count in (1, 10, 50)]
+        checks = [Check(contenders[-1].name, at_least=100_000)]
+        cases.append(Case(f"pairs-{size}", f"objects of {size}, window 16", RATE, contenders, checks))
+    lasting = pairs(bench, "804KiB", 50, 0.5 if bench.quick else 120.0)
+    question = "fields of 804 KiB, window 16, for two minutes"
+    checks = [Check(lasting.name, at_least=100_000)]
+    cases.append(Case("pairs-sustained", question, RATE, [lasting], checks, rounds_max=1))
+    return bench.run(cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
