@@ -2,6 +2,8 @@
 //!
 //!     cargo run -p junctura-grib --example grib_keys -- FILE...
 
+#![expect(clippy::disallowed_methods, reason = "a program for the shell reads files")]
+
 use std::fmt::Write;
 use std::io::{self, Write as _};
 
@@ -25,7 +27,11 @@ fn main() -> io::Result<()> {
 
 fn describe(message: &Message<'_>) -> Result<String, junctura_grib::GribError> {
     let keys = message.keys()?;
-    let mut line = format!("{{\"message\":{},\"start\":{},\"mars\":", message.number(), message.offset());
+    let mut line = format!(
+        "{{\"message\":{},\"start\":{},\"mars\":",
+        message.number(),
+        message.offset()
+    );
     object(keys.mars(), &mut line);
     line += ",\"descriptive\":";
     object(keys.descriptive(), &mut line);

@@ -1,7 +1,6 @@
 //! The header of edition 1: section 1 by octets, the local part by program.
 
 use crate::calc;
-use crate::error::Fault;
 use crate::grid;
 use crate::head::{Head, Steps, computed};
 use crate::keys::Keys;
@@ -44,26 +43,34 @@ const OCTETS: [(u16, usize); 18] = [
     (keys::SUB_CENTRE, 25),
 ];
 
-pub(crate) fn keys(message: &[u8], sections: &Sections) -> Result<Keys, (usize, Fault)> {
+pub(crate) fn keys(message: &[u8], sections: &Sections) -> Keys {
     let mut head = Head::new(message, 1, tables::tables());
     let span = sections.by_number[1];
     section1(&mut head, span.of(message));
     head.places = [head.centre_name(), "master"];
     levels(&mut head);
-    head.step_type = head.concept_named("1.stepType").or(head.number_in(keys::TIME_RANGE_INDICATOR));
+    head.step_type = head
+        .concept(head.tables.known.step_type1, 0)
+        .or(head.number_in(keys::TIME_RANGE_INDICATOR));
     if let Some(step_type) = head.step_type {
         head.set(keys::STEP_TYPE, step_type);
     }
     head.steps = steps(&head);
     head.param = param(&head);
-    for (name, expr) in [("step", &STEP), ("date", &DATE), ("levtype", &LEVTYPE), ("time", &TIME), ("param", &PARAM)] {
+    for (name, expr) in [
+        ("step", &STEP),
+        ("date", &DATE),
+        ("levtype", &LEVTYPE),
+        ("time", &TIME),
+        ("param", &PARAM),
+    ] {
         head.put_mars(name, expr);
     }
     japanese_reanalysis(&mut head);
     let grid = grid::edition1(message, sections);
     grid.tell(&mut head);
     local(&mut head, span);
-    Ok(grid::keys(&head, &grid, sections))
+    grid::keys(&head, &grid, sections)
 }
 
 fn section1(head: &mut Head<'_>, section: &[u8]) {
@@ -80,8 +87,15 @@ fn levels(head: &mut Head<'_>) {
     let number = |key| head.number_in(key).unwrap_or(0);
     let kind = number(keys::INDICATOR_OF_TYPE_OF_LEVEL);
     let (top, bottom) = (number(keys::TOP_LEVEL), number(keys::BOTTOM_LEVEL));
-    let layer = matches!(kind, 101 | 104 | 106 | 108 | 110 | 112 | 114 | 116 | 120 | 121 | 128 | 141);
-    let one = if top << 8 | bottom == 0xffff { tables::MISSING } else { top << 8 | bottom };
+    let layer = matches!(
+        kind,
+        101 | 104 | 106 | 108 | 110 | 112 | 114 | 116 | 120 | 121 | 128 | 141
+    );
+    let one = if top << 8 | bottom == 0xffff {
+        tables::MISSING
+    } else {
+        top << 8 | bottom
+    };
     head.level = if layer { top } else { one };
     head.set(keys::LEVEL, head.level);
     if !layer {
@@ -89,17 +103,20 @@ fn levels(head: &mut Head<'_>) {
         head.set(keys::BOTTOM_LEVEL, one);
     }
     head.levtype = Some(kind);
-    head.type_of_level = head.concept_named("1.typeOfLevel").or_else(|| in_ecmf(head, "1.typeOfLevel")).or(Some(UNKNOWN));
+    head.type_of_level = {
+        let id = head.tables.known.type_of_level1;
+        let in_ecmf = || {
+            head.tables
+                .concepts
+                .evaluate(id, ["ecmf", "master"], |key| head.number_in(key))
+        };
+        head.concept(id, 0).or_else(in_ecmf).or(Some(UNKNOWN))
+    };
     match kind {
         210 => head.put_mars("levelist", &LEVEL_IN_HPA),
         100 | 109 | 110 | 113 | 117 | 203 => head.put_mars("levelist", &LEVEL),
         _ => {}
     }
-}
-
-fn in_ecmf(head: &Head<'_>, concept: &str) -> Option<i64> {
-    let id = head.tables.concepts.find(concept)?;
-    head.tables.concepts.evaluate(id, ["ecmf", "master"], |key| head.number_in(key))
 }
 
 /// Step and range from P1, P2 and the time range indicator. ecCodes gives them in hours or fails; what is no whole
@@ -120,7 +137,11 @@ fn steps(head: &Head<'_>) -> Option<Steps> {
         _ => {}
     }
     if (start, end) == (0, 0) {
-        return Some(Steps { start: 0, end: 0, unit: 'h' });
+        return Some(Steps {
+            start: 0,
+            end: 0,
+            unit: 'h',
+        });
     }
     let unit = calc::unit_seconds1(number(keys::INDICATOR_OF_UNIT_OF_TIME_RANGE)?)?;
     start *= unit;
@@ -129,7 +150,10 @@ fn steps(head: &Head<'_>) -> Option<Steps> {
 }
 
 fn param(head: &Head<'_>) -> Option<params::Param> {
-    let (table, number) = (head.number_in(keys::TABLE2_VERSION)?, head.number_in(keys::INDICATOR_OF_PARAMETER)?);
+    let (table, number) = (
+        head.number_in(keys::TABLE2_VERSION)?,
+        head.number_in(keys::INDICATOR_OF_PARAMETER)?,
+    );
     let numbers = params::numbers(0, table, number);
     let get = |key| head.number_in(key);
     let find = |places| head.tables.params.find(1, places, params::OLD, numbers, &get);
@@ -148,7 +172,9 @@ fn japanese_reanalysis(head: &mut Head<'_>) {
 
 /// The local part of section 1, where ECMWF's conventions apply.
 fn local(head: &mut Head<'_>, span: Span) {
-    let ecmwf = [keys::CENTRE, keys::SUB_CENTRE].iter().any(|&key| head.number_in(key) == Some(ECMWF));
+    let ecmwf = [keys::CENTRE, keys::SUB_CENTRE]
+        .iter()
+        .any(|&key| head.number_in(key) == Some(ECMWF));
     let number = octets::unsigned(head.message, span.start + 40, 1).filter(|_| span.end > span.start + 40);
     let Some(number) = number.filter(|_| ecmwf) else { return };
     head.set(keys::LOCAL_DEFINITION_NUMBER, number as i64);
@@ -157,8 +183,14 @@ fn local(head: &mut Head<'_>, span: Span) {
     if let Some(program) = head.tables.programs.numbered("1", number as i64) {
         head.run(program);
     }
-    let (stream, kind) = (head.key_number(keys::MARS_STREAM, 0), head.key_number(keys::MARS_TYPE, 0));
-    if let Some(program) = stream.zip(kind).and_then(|(stream, kind)| head.tables.programs.of_stream(stream, kind)) {
+    let (stream, kind) = (
+        head.key_number(keys::MARS_STREAM, 0),
+        head.key_number(keys::MARS_TYPE, 0),
+    );
+    if let Some(program) = stream
+        .zip(kind)
+        .and_then(|(stream, kind)| head.tables.programs.of_stream(stream, kind))
+    {
         head.run(program);
     }
 }

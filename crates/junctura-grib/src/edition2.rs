@@ -29,15 +29,29 @@ static CHEM: Expr = Expr::Key(keys::CHEM_ID);
 const ECMWF: i64 = 98;
 /// Tables up to this version are read as before the change of 2025.
 const TABLES_OLD_MAX: i64 = 33;
-const FLAGS: [(&str, u16); 5] = [
-    ("is_chemical", keys::IS_CHEMICAL),
-    ("is_chemical_distfn", keys::IS_CHEMICAL_DISTFN),
-    ("is_chemical_srcsink", keys::IS_CHEMICAL_SRCSINK),
-    ("is_aerosol", keys::IS_AEROSOL),
-    ("is_aerosol_optical", keys::IS_AEROSOL_OPTICAL),
+/// In the order of `codes::FLAGS`.
+const FLAGS: [u16; 5] = [
+    keys::IS_CHEMICAL,
+    keys::IS_CHEMICAL_DISTFN,
+    keys::IS_CHEMICAL_SRCSINK,
+    keys::IS_AEROSOL,
+    keys::IS_AEROSOL_OPTICAL,
 ];
 
 pub(crate) fn keys(message: &[u8], sections: &Sections) -> Result<Keys, (usize, Fault)> {
+    for (section, least) in [(1, 21), (4, 9)] {
+        let span = sections.by_number[section];
+        if span.end < span.start + least {
+            let length = (span.end - span.start) as u64;
+            return Err((
+                span.start,
+                Fault::Section {
+                    section: section as u8,
+                    length,
+                },
+            ));
+        }
+    }
     let mut head = Head::new(message, 2, tables::tables());
     section0_and_1(&mut head, sections.by_number[1]);
     head.put_mars("date", &DATE);
@@ -101,7 +115,9 @@ fn local(head: &mut Head<'_>, span: Span) {
     let Some(number) = number else { return };
     head.set(keys::GRIB2_LOCAL_SECTION_NUMBER, number as i64);
     head.set(keys::LOCAL_DEFINITION_NUMBER, number as i64);
-    let ecmwf = [keys::CENTRE, keys::SUB_CENTRE].iter().any(|&key| head.number_in(key) == Some(ECMWF));
+    let ecmwf = [keys::CENTRE, keys::SUB_CENTRE]
+        .iter()
+        .any(|&key| head.number_in(key) == Some(ECMWF));
     if !ecmwf {
         return;
     }
@@ -132,8 +148,13 @@ fn product(head: &mut Head<'_>, span: Span) {
     let number = octets::unsigned(span.of(head.message), 7, 2).unwrap_or(0xffff) as i64;
     head.set(keys::PRODUCT_DEFINITION_TEMPLATE_NUMBER, number);
     head.set(keys::SECTION4_LENGTH, (span.end - span.start) as i64);
-    for (table, key) in FLAGS {
-        head.set(key, i64::from(head.tables.codes.lists(table, number)));
+    head.set(
+        keys::NV,
+        octets::unsigned(span.of(head.message), 5, 2).unwrap_or(0) as i64,
+    );
+    let flags = head.tables.codes.product_flags(number);
+    for (at, key) in FLAGS.into_iter().enumerate() {
+        head.set(key, i64::from(flags >> at & 1));
     }
     let centre = head.number_in(keys::CENTRE);
     let local = number >= 0x8000 && (centre == Some(ECMWF) || head.number_in(keys::SUB_CENTRE) == Some(ECMWF));
@@ -143,8 +164,14 @@ fn product(head: &mut Head<'_>, span: Span) {
         head.run(program);
     }
     settle(head);
-    let (stream, kind) = (head.key_number(keys::MARS_STREAM, 0), head.key_number(keys::MARS_TYPE, 0));
-    if let Some(program) = stream.zip(kind).and_then(|(stream, kind)| head.tables.programs.of_stream(stream, kind)) {
+    let (stream, kind) = (
+        head.key_number(keys::MARS_STREAM, 0),
+        head.key_number(keys::MARS_TYPE, 0),
+    );
+    if let Some(program) = stream
+        .zip(kind)
+        .and_then(|(stream, kind)| head.tables.programs.of_stream(stream, kind))
+    {
         head.run(program);
     }
     head.param = param(head);
@@ -166,13 +193,17 @@ fn settle(head: &mut Head<'_>) {
         return;
     }
     head.settled = true;
-    head.dataset = head.concept_named("datasetForLocal").unwrap_or(UNKNOWN);
+    head.dataset = head.concept(head.tables.known.dataset, 0).unwrap_or(UNKNOWN);
     head.places = match head.tables.text_of(head.dataset) {
         Some("unknown") | None => [head.centre_name(), "master"],
         Some(dataset) => ["master", dataset],
     };
-    let by_tables = head.concept_named("MTG2SwitchViaTablesVersionConcept").is_some_and(|switch| switch != 0);
-    let old = head.number_in(keys::TABLES_VERSION).is_some_and(|version| version <= TABLES_OLD_MAX);
+    let by_tables = head
+        .concept(head.tables.known.switch_by_tables, 0)
+        .is_some_and(|switch| switch != 0);
+    let old = head
+        .number_in(keys::TABLES_VERSION)
+        .is_some_and(|version| version <= TABLES_OLD_MAX);
     // Classes mc (19) and cr (36) name chemical constituents apart from the parameter.
     let apart = matches!(head.key_number(keys::MARS_CLASS, 0), Some(19 | 36));
     let usual = match (by_tables, old, apart) {
@@ -180,13 +211,15 @@ fn settle(head: &mut Head<'_>) {
         (true, false, true) => 2,
         _ => 1,
     };
-    head.mtg2_switch = head.concept_named("MTG2SwitchConcept").unwrap_or(usual);
+    head.mtg2_switch = head.concept(head.tables.known.switch, 0).unwrap_or(usual);
     head.set(keys::MTG2_SWITCH, head.mtg2_switch);
 }
 
 /// The number of a level: the value scaled, Pa as whole hPa unless there is less than one.
 fn level(head: &Head<'_>, kind: i64, scale: Option<i64>, value: Option<i64>) -> (i64, i64) {
-    let Some(value) = value.filter(|value| !is_missing(*value)) else { return (0, HPA) };
+    let Some(value) = value.filter(|value| !is_missing(*value)) else {
+        return (0, HPA);
+    };
     let tigge = matches!(head.number_in(keys::PRODUCTION_STATUS_OF_PROCESSED_DATA), Some(4 | 5));
     let mut exponent = scale.filter(|scale| !is_missing(*scale)).unwrap_or(0);
     if kind == 109 && scale.is_some_and(|scale| !is_missing(scale)) {
@@ -197,7 +230,11 @@ fn level(head: &Head<'_>, kind: i64, scale: Option<i64>, value: Option<i64>) -> 
         return ((number + 0.5) as i64, HPA);
     }
     let hpa = (number / 100.0) as i64;
-    if hpa == 0 { ((number + 0.5) as i64, PA) } else { (hpa, HPA) }
+    if hpa == 0 {
+        ((number + 0.5) as i64, PA)
+    } else {
+        (hpa, HPA)
+    }
 }
 
 /// After the two surfaces of a horizontal product were read: level, type of level, levtype, levelist.
@@ -207,29 +244,41 @@ pub(crate) fn horizontal(head: &mut Head<'_>) {
     let first = number(keys::TYPE_OF_FIRST_FIXED_SURFACE).unwrap_or(255);
     let second = number(keys::TYPE_OF_SECOND_FIXED_SURFACE).unwrap_or(255);
     let scaled = |scale, value| (number(scale), number(value));
-    let (scale, value) = scaled(keys::SCALE_FACTOR_OF_FIRST_FIXED_SURFACE, keys::SCALED_VALUE_OF_FIRST_FIXED_SURFACE);
+    let (scale, value) = scaled(
+        keys::SCALE_FACTOR_OF_FIRST_FIXED_SURFACE,
+        keys::SCALED_VALUE_OF_FIRST_FIXED_SURFACE,
+    );
     let (top, mut unit) = level(head, first, scale, value);
     let mut bottom = top;
     if second != 255 {
-        let (scale, value) = scaled(keys::SCALE_FACTOR_OF_SECOND_FIXED_SURFACE, keys::SCALED_VALUE_OF_SECOND_FIXED_SURFACE);
+        let (scale, value) = scaled(
+            keys::SCALE_FACTOR_OF_SECOND_FIXED_SURFACE,
+            keys::SCALED_VALUE_OF_SECOND_FIXED_SURFACE,
+        );
         bottom = level(head, second, scale, value).0;
         unit = HPA;
     }
     head.level = top;
-    for (key, number) in [(keys::PRESSURE_UNITS, unit), (keys::LEVEL, top), (keys::TOP_LEVEL, top), (keys::BOTTOM_LEVEL, bottom)] {
+    for (key, number) in [
+        (keys::PRESSURE_UNITS, unit),
+        (keys::LEVEL, top),
+        (keys::TOP_LEVEL, top),
+        (keys::BOTTOM_LEVEL, bottom),
+    ] {
         head.set(key, number);
     }
-    head.type_of_level = head.concept_named("typeOfLevelConcept").or(Some(UNKNOWN));
+    head.type_of_level = head.concept(head.tables.known.type_of_level, 0).or(Some(UNKNOWN));
     if head.key_number(keys::EXTRA_DIMENSION_PRESENT, 0) == Some(1) {
         head.put_mars("levelist", &DIMENSION);
         head.put_mars("levtype", &DIMENSION_TYPE);
     } else {
+        let [old, new, apart] = head.tables.known.levtype;
         let concept = match head.mtg2_switch {
-            0 => "marsLevtypeConcept.lte33",
-            2 => "marsLevtypeConcept.chemsplit",
-            _ => "marsLevtypeConcept",
+            0 => old,
+            2 => apart,
+            _ => new,
         };
-        head.levtype = head.concept_named(concept).or(Some(UNKNOWN));
+        head.levtype = head.concept(concept, 0).or(Some(UNKNOWN));
         head.put_mars("levtype", &LEVTYPE);
         let at_surface = head.type_of_level == Some(SURFACE) || matches!(head.levtype, Some(SFC | O2D));
         if !at_surface {
@@ -244,8 +293,8 @@ pub(crate) fn horizontal(head: &mut Head<'_>) {
 }
 
 fn forecast_seconds(head: &Head<'_>) -> Option<i64> {
-    let unit = calc::unit_seconds2(head.number_in(keys::INDICATOR_OF_UNIT_OF_TIME_RANGE)?)?;
-    head.number_in(keys::FORECAST_TIME)?.checked_mul(unit)
+    let unit = calc::unit_seconds2(head.key_number(keys::INDICATOR_OF_UNIT_OF_TIME_RANGE, 0)?)?;
+    head.key_number(keys::FORECAST_TIME, 0)?.checked_mul(unit)
 }
 
 /// A product at a point in time.
@@ -265,22 +314,6 @@ pub(crate) fn statistical(head: &mut Head<'_>) {
     }
     let two = ranges == Some(2);
     let [first, second] = head.ranges;
-    for (key, number) in [
-        (keys::TYPE_OF_STATISTICAL_PROCESSING_0, first.process),
-        (keys::INDICATOR_OF_UNIT_FOR_TIME_RANGE_0, first.unit),
-        (keys::LENGTH_OF_TIME_RANGE_0, first.length),
-    ] {
-        head.set(key, number);
-    }
-    if two {
-        for (key, number) in [
-            (keys::TYPE_OF_STATISTICAL_PROCESSING_1, second.process),
-            (keys::INDICATOR_OF_UNIT_FOR_TIME_RANGE_1, second.unit),
-            (keys::LENGTH_OF_TIME_RANGE_1, second.length),
-        ] {
-            head.set(key, number);
-        }
-    }
     let last = if two { second } else { first };
     head.step_type = step_type(last.process, last.increment, head.mtg2_switch);
     head.steps = interval(head, two);
@@ -304,7 +337,11 @@ fn interval(head: &Head<'_>, two: bool) -> Option<Steps> {
     if end % size != 0 {
         return Some(calc::steps(start, end));
     }
-    Some(Steps { start: start / size, end: end / size, unit })
+    Some(Steps {
+        start: start / size,
+        end: end / size,
+        unit,
+    })
 }
 
 fn step_type(process: i64, increment: i64, switch: i64) -> Option<i64> {
@@ -336,7 +373,11 @@ fn param(head: &mut Head<'_>) -> Option<Param> {
         head.set(keys::STEP_TYPE, step_type);
     }
     let number = |key| head.number_in(key);
-    let numbers = params::numbers(number(keys::DISCIPLINE)?, number(keys::PARAMETER_CATEGORY)?, number(keys::PARAMETER_NUMBER)?);
+    let numbers = params::numbers(
+        number(keys::DISCIPLINE)?,
+        number(keys::PARAMETER_CATEGORY)?,
+        number(keys::PARAMETER_NUMBER)?,
+    );
     let mark = match head.mtg2_switch {
         0 => params::OLD,
         2 => params::APART,
@@ -345,12 +386,14 @@ fn param(head: &mut Head<'_>) -> Option<Param> {
     let get = |key| head.key_number(key, 0);
     let find = |places, mark| head.tables.params.find(2, places, mark, numbers, &get);
     let ecmf = ["ecmf", "master"];
-    find(head.places, mark).or_else(|| find(ecmf, mark)).or_else(|| find(ecmf, params::LEGACY))
+    find(head.places, mark)
+        .or_else(|| find(ecmf, mark))
+        .or_else(|| find(ecmf, params::LEGACY))
 }
 
 fn chemical(head: &mut Head<'_>) {
     if head.mtg2_switch == 2
-        && let Some(chem) = head.concept_named("chemId")
+        && let Some(chem) = head.concept(head.tables.known.chem, 0)
     {
         head.set(keys::CHEM_ID, chem);
         head.put_mars("chem", &CHEM);
@@ -387,4 +430,3 @@ fn time_span(head: &mut Head<'_>) {
         Some(_) => head.put_mars("timespan", &TIME_SPAN),
     }
 }
-

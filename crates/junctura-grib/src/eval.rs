@@ -11,7 +11,9 @@ use crate::value::{Text, Value};
 /// Definitions refer to each other; deeper than this they go in a circle.
 const DEPTH_MAX: u8 = 24;
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 
 impl Head<'_> {
     pub(crate) fn key_number(&self, key: u16, depth: u8) -> Option<i64> {
@@ -31,7 +33,8 @@ impl Head<'_> {
         match expr {
             Expr::Fixed(number) => Some(*number),
             Expr::Key(key) => self.key_number(*key, depth),
-            Expr::Concept(id) => self.concept(*id, depth + 1).or(Some(UNKNOWN)),
+            Expr::Concept(id) => self.concept(*id, depth + 1),
+            Expr::ConceptOfCentre(id) => self.concept_of_centre(*id, depth + 1),
             Expr::Call(function, arguments) => self.call_number(*function, arguments, depth + 1),
             Expr::Arithmetic(sign, sides) => {
                 let [left, right] = &**sides;
@@ -49,8 +52,11 @@ impl Head<'_> {
         match function {
             Function::StartStep => self.steps.map(|steps| steps.start),
             Function::EndStep | Function::StepRange => self.steps.map(|steps| steps.end),
-            Function::DataDate => self.data_date(),
-            Function::DataTime => Some(calc::time_of(self.number_in(keys::HOUR)?, self.number_in(keys::MINUTE)?)),
+            Function::DataDate | Function::DayOfTheYear => self.data_date(),
+            Function::DataTime => Some(calc::time_of(
+                self.number_in(keys::HOUR)?,
+                self.number_in(keys::MINUTE)?,
+            )),
             Function::ParamId => Some(self.param.map_or(0, |param| param.id)),
             Function::Level => Some(self.level),
             Function::Levtype => self.levtype,
@@ -62,18 +68,26 @@ impl Head<'_> {
             Function::TimeSpan => self.time_span(depth),
             Function::G2Date => Some(argument(0)? * 10_000 + argument(1)? * 100 + argument(2)?),
             Function::Time => Some(calc::time_of(argument(0)?, argument(1)?)),
-            Function::VerificationDate => Some(calc::moved(argument(0)?, argument(1)? / 100 * 100, hours(argument(2)?)).0),
+            Function::VerificationDate => {
+                Some(calc::moved(argument(0)?, argument(1)? / 100 * 100, hours(argument(2)?)).0)
+            }
             Function::MonthlyDate => Some(argument(0)? / 100 * 100 + 1),
             Function::ValidityDate => Some(self.validity(arguments, depth)?.0),
             Function::ValidityTime => Some(self.validity(arguments, depth)?.1),
             Function::ForecastMonth => self.forecast_month(arguments, depth),
             Function::Max => Some(argument(0)?.max(argument(1)?)),
-            Function::Scaled | Function::Scale | Function::Round | Function::Divide => {
-                Some(self.real(function, arguments, depth)? as i64)
+            Function::Scaled | Function::Scale | Function::Round | Function::Divide | Function::Multiply => {
+                Some(self.real_call(function, arguments, depth)? as i64)
             }
-            Function::DayOfTheYear => self.data_date(),
-            Function::MarsParam | Function::LevelInHpa | Function::GlobalDomain | Function::Sprintf => None,
-            Function::ForecastPeriod => None,
+            Function::Concept => argument(0).or_else(|| argument(1)),
+            Function::G1Date => {
+                Some(((argument(0)? - 1) * 100 + argument(1)?) * 10_000 + argument(2)? * 100 + argument(3)?)
+            }
+            Function::MarsParam
+            | Function::LevelInHpa
+            | Function::GlobalDomain
+            | Function::Sprintf
+            | Function::ForecastPeriod => None,
         }
     }
 
@@ -82,7 +96,10 @@ impl Head<'_> {
         if self.edition == 2 {
             return Some(self.number_in(keys::YEAR)? * 10_000 + month * 100 + day);
         }
-        let (century, year) = (self.number_in(keys::CENTURY_OF_REFERENCE_TIME_OF_DATA)?, self.number_in(keys::YEAR_OF_CENTURY)?);
+        let (century, year) = (
+            self.number_in(keys::CENTURY_OF_REFERENCE_TIME_OF_DATA)?,
+            self.number_in(keys::YEAR_OF_CENTURY)?,
+        );
         Some(match (year, month, day) {
             (255, 1..=12, 255) => month,
             (255, 1..=12, _) => month * 100 + day,
@@ -94,7 +111,8 @@ impl Head<'_> {
         let argument = |at| self.argument(arguments, at, depth);
         let minutes = match argument(3) {
             Some(unit) => argument(2)?.checked_mul(calc::unit_seconds2(unit)?)? / 60,
-            None => hours(argument(2)?),
+            // Without a unit ecCodes does not move the time.
+            None => 0,
         };
         Some(calc::moved(argument(0)?, argument(1)?, minutes))
     }
@@ -117,45 +135,53 @@ impl Head<'_> {
     }
 
     fn stat_type(&self, depth: u8) -> Option<i64> {
+        if let Slot::Defined(expr) = self.slot(keys::STATTYPE) {
+            return self.number(expr, depth + 1);
+        }
         let stream = self.key_number(keys::MARS_STREAM, depth)?;
-        let table = self.tables.codes.table("stream")?;
-        let name = self.tables.codes.name(table, stream)?;
+        let name = self.tables.codes.name(self.tables.known.streams, stream)?;
         let asked = self.mtg2_switch > 0 && ["sttd", "stte", "ldst", "ldsb", "sfmd", "shmd", "eest"].contains(&name);
         if !asked {
             return None;
         }
-        let id = self.tables.concepts.find("stattypeConcept")?;
-        Some(self.concept(id, depth + 1).unwrap_or(UNKNOWN))
+        Some(self.concept(self.tables.known.stat_type, depth + 1).unwrap_or(UNKNOWN))
     }
 
     fn time_span(&self, depth: u8) -> Option<i64> {
-        let id = self.tables.concepts.find("timespanConcept").filter(|_| self.mtg2_switch > 0)?;
-        Some(self.concept(id, depth + 1).unwrap_or(UNKNOWN))
+        let span = || self.concept(self.tables.known.time_span, depth + 1).unwrap_or(UNKNOWN);
+        (self.mtg2_switch > 0).then(span)
     }
 
-    /// The functions whose values have fractions.
-    fn real(&self, function: Function, arguments: &'static [Expr], depth: u8) -> Option<f64> {
-        let number = |at| self.argument(arguments, at, depth).map(|n| n as f64);
-        match function {
-            Function::Scaled => {
-                let (factor, value) = (number(0)?, number(1)?);
-                Some(if is_missing(value as i64) { 0.0 } else { value / 10_f64.powf(factor) })
-            }
-            Function::Scale => Some(number(0)? * number(1)? / number(2)?),
-            Function::Divide => Some(number(0)? / number(1)?),
-            Function::Round => {
-                let steps = number(1)?;
-                let value = match arguments.first()? {
-                    Expr::Key(key) => match self.slot(*key) {
-                        Slot::Defined(Expr::Call(inner, inside)) => self.real(*inner, inside, depth + 1)?,
-                        _ => number(0)?,
-                    },
-                    _ => number(0)?,
-                };
-                Some((value * steps).round() / steps)
-            }
-            _ => None,
+    /// A value with its fraction.
+    fn real(&self, expr: &'static Expr, depth: u8) -> Option<f64> {
+        match expr {
+            _ if depth > DEPTH_MAX => None,
+            Expr::Call(function, arguments) => self.real_call(*function, arguments, depth + 1),
+            Expr::Key(key) => match self.slot(*key) {
+                Slot::Defined(expr) => self.real(expr, depth + 1),
+                _ => self.number(expr, depth).map(|number| number as f64),
+            },
+            _ => self.number(expr, depth).map(|number| number as f64),
         }
+    }
+
+    fn real_call(&self, function: Function, arguments: &'static [Expr], depth: u8) -> Option<f64> {
+        let real = |at| self.real(arguments.get(at)?, depth);
+        Some(match function {
+            Function::Scaled => {
+                let (factor, value) = (real(0)?, real(1)?);
+                if is_missing(value as i64) {
+                    0.0
+                } else {
+                    value / 10_f64.powf(factor)
+                }
+            }
+            Function::Scale => real(0)? * real(1)? / real(2)?,
+            Function::Divide => real(0)? / real(1)?,
+            Function::Multiply => real(0)? * real(1)?,
+            Function::Round => (real(0)? * real(1)?).round() / real(1)?,
+            _ => self.call_number(function, arguments, depth)? as f64,
+        })
     }
 
     pub(crate) fn holds(&self, cond: &'static Cond) -> bool {
@@ -167,9 +193,9 @@ impl Head<'_> {
                 Expr::Key(key) => !matches!(self.slot(*key), Slot::Nothing),
                 _ => self.number(expr, 0).is_some(),
             },
-            Cond::In(expr, values) => {
-                self.number(expr, 0).is_some_and(|n| values.iter().any(|value| self.number(value, 0) == Some(n)))
-            }
+            Cond::In(expr, values) => self
+                .number(expr, 0)
+                .is_some_and(|n| values.iter().any(|value| self.number(value, 0) == Some(n))),
             Cond::Compare(sign, left, right) => match (self.number(left, 0), self.number(right, 0)) {
                 (Some(left), Some(right)) => match sign {
                     b'=' => left == right,
@@ -203,14 +229,14 @@ impl Head<'_> {
         }
     }
 
-    fn key_value(&self, key: u16, depth: u8) -> Option<Value> {
+    pub(crate) fn key_value(&self, key: u16, depth: u8) -> Option<Value> {
         if let Slot::Characters { at, length } = self.slot(key) {
             let bytes = self.message.get(at..at.checked_add(length)?)?;
             let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
             return Some(Value::text(&String::from_utf8_lossy(bytes)));
         }
         let table = match key {
-            keys::CENTRE if self.edition == 2 => self.tables.codes.table("c11"),
+            keys::CENTRE if self.edition == 2 => Some(self.tables.known.centres[1]),
             _ => self.tables.codes.of_key(key),
         };
         if let Some(table) = table {
@@ -238,20 +264,26 @@ impl Head<'_> {
             Function::DataDate | Function::DayOfTheYear if self.edition == 1 => self.date_value(),
             Function::GlobalDomain => Some(Value::fixed("g")),
             Function::MarsParam => {
-                let (param, table) = (self.number_in(keys::INDICATOR_OF_PARAMETER)?, self.number_in(keys::TABLE2_VERSION)?);
+                let (param, table) = (
+                    self.number_in(keys::INDICATOR_OF_PARAMETER)?,
+                    self.number_in(keys::TABLE2_VERSION)?,
+                );
                 Some(formatted(|out| write!(out, "{param}.{table}")))
             }
+            Function::Level if is_missing(self.level) => Some(Value::fixed("MISSING")),
             Function::LevelInHpa => Some(real_value(self.level as f64 / 100.0)),
             Function::ForecastPeriod => {
                 let steps = self.steps?;
                 Some(formatted(|out| write!(out, "{}-{}", steps.start / 24, steps.end / 24)))
             }
             Function::Sprintf => self.sprintf(arguments, depth),
-            Function::Scaled | Function::Scale | Function::Round | Function::Divide => {
-                self.real(function, arguments, depth).map(real_value)
+            Function::Scaled | Function::Scale | Function::Round | Function::Divide | Function::Multiply => {
+                self.real_call(function, arguments, depth).map(real_value)
             }
             Function::Levtype => self.levtype.map(|number| self.levtype_value(number)),
-            _ => self.call_number(function, arguments, depth).map(|number| self.plain(number)),
+            _ => self
+                .call_number(function, arguments, depth)
+                .map(|number| self.plain(number)),
         }
     }
 
@@ -260,12 +292,15 @@ impl Head<'_> {
             return self.plain(number);
         }
         let local = match self.places.first() {
-            Some(&"ecmf") => self.tables.codes.table("levtype1.ecmf"),
-            Some(&"rjtd") => self.tables.codes.table("levtype1.rjtd"),
+            Some(&"ecmf") => Some(self.tables.known.levtype1_ecmf),
+            Some(&"rjtd") => Some(self.tables.known.levtype1_rjtd),
             _ => None,
         };
-        let tables = [local, self.tables.codes.table("levtype1")];
-        let name = tables.into_iter().flatten().find_map(|table| self.tables.codes.name(table, number));
+        let tables = [local, Some(self.tables.known.levtype1)];
+        let name = tables
+            .into_iter()
+            .flatten()
+            .find_map(|table| self.tables.codes.name(table, number));
         name.map_or(Value::Integer(number), Value::fixed)
     }
 
@@ -289,11 +324,15 @@ impl Head<'_> {
         let mut out = String::from(pieces.next()?);
         for piece in pieces {
             let end = piece.find(|c: char| c.is_ascii_alphabetic() && c != 'l')?;
-            let width = piece.get(..end)?.trim_matches(|c| c == '.' || c == 'l' || c == '0').parse().unwrap_or(0);
-            let value = self.value(arguments.next()?, depth)?;
-            match value {
-                Value::Integer(number) => write!(out, "{number:0width$}").ok()?,
-                Value::Text(text) => out.push_str(text.as_str()),
+            let width = piece
+                .get(..end)?
+                .trim_matches(|c| c == '.' || c == 'l' || c == '0')
+                .parse()
+                .unwrap_or(0);
+            let argument = arguments.next()?;
+            match piece.as_bytes().get(end) {
+                Some(b'd') => write!(out, "{:0width$}", self.number(argument, depth)?).ok()?,
+                _ => write!(out, "{}", self.value(argument, depth)?).ok()?,
             }
             out.push_str(piece.get(end + 1..)?);
         }
@@ -318,7 +357,11 @@ fn hours(hours: i64) -> i64 {
 
 /// Steps in hours are bare numbers.
 fn step_text(step: i64, unit: char) -> Value {
-    if unit == 'h' { Value::Integer(step) } else { formatted(|out| write!(out, "{step}{unit}")) }
+    if unit == 'h' {
+        Value::Integer(step)
+    } else {
+        formatted(|out| write!(out, "{step}{unit}"))
+    }
 }
 
 fn range_text(steps: Steps) -> Value {
@@ -342,9 +385,15 @@ fn real_value(value: f64) -> Value {
 
 /// Formats without allocating: what is written is short.
 fn formatted(write: impl FnOnce(&mut Short) -> std::fmt::Result) -> Value {
-    let mut short = Short { bytes: [0; 48], length: 0 };
+    let mut short = Short {
+        bytes: [0; 48],
+        length: 0,
+    };
     _ = write(&mut short);
-    let text = short.bytes.get(..short.length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let text = short
+        .bytes
+        .get(..short.length)
+        .and_then(|bytes| std::str::from_utf8(bytes).ok());
     Value::Text(Text::from(text.unwrap_or_default()))
 }
 
@@ -355,7 +404,10 @@ struct Short {
 
 impl Write for Short {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(std::fmt::Error)?;
+        let room = self
+            .bytes
+            .get_mut(self.length..self.length + text.len())
+            .ok_or(std::fmt::Error)?;
         room.copy_from_slice(text.as_bytes());
         self.length += text.len();
         Ok(())

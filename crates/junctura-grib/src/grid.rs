@@ -15,8 +15,8 @@ static STEP_TYPE: Expr = computed(Function::StepType);
 /// Grid and packing of one message.
 #[derive(Debug, Default)]
 pub(crate) struct Grid {
-    grid_type: Option<&'static str>,
-    packing_type: Option<&'static str>,
+    kind: Option<&'static str>,
+    packing: Option<&'static str>,
     ni: Option<u64>,
     nj: Option<u64>,
     points: Option<u64>,
@@ -44,25 +44,41 @@ impl Grid {
 
 /// Everything that was found, in the order that `Keys` promises.
 pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
-    let mars = head.mars.iter().filter_map(|(name, expr)| Some((*name, head.value(expr, 0)?))).collect();
+    let mars = head
+        .mars
+        .iter()
+        .filter_map(|(name, expr)| Some((*name, head.value(expr, 0)?)))
+        .collect();
     let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let known = [
         ("edition", Some(Value::Integer(i64::from(sections.edition)))),
         ("centre", head.value(&CENTRE, 0)),
-        ("shortName", Some(Value::fixed(head.param.map_or("unknown", |param| param.short_name)))),
+        (
+            "shortName",
+            Some(Value::fixed(head.param.map_or("unknown", |param| param.short_name))),
+        ),
         ("paramId", Some(Value::Integer(head.param.map_or(0, |param| param.id)))),
-        ("units", Some(Value::fixed(head.param.map_or("unknown", |param| param.units)))),
+        (
+            "units",
+            Some(Value::fixed(head.param.map_or("unknown", |param| param.units))),
+        ),
         ("typeOfLevel", head.value(&TYPE_OF_LEVEL, 0)),
         ("stepType", head.value(&STEP_TYPE, 0)),
-        ("gridType", grid.grid_type.map(Value::fixed)),
-        ("packingType", grid.packing_type.map(Value::fixed)),
+        ("gridType", grid.kind.map(Value::fixed)),
+        ("packingType", grid.packing.map(Value::fixed)),
         ("Ni", grid.ni.map(number)),
         ("Nj", grid.nj.map(number)),
         ("numberOfDataPoints", grid.points.map(number)),
         ("messageLength", Some(number(head.message.len() as u64))),
         ("fields", Some(Value::Integer(i64::from(sections.fields)))),
     ];
-    Keys::new(mars, known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    Keys::new(
+        mars,
+        known
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
+    )
 }
 
 const MISSING2: u64 = 0xffff;
@@ -70,11 +86,14 @@ const MISSING4: u64 = 0xffff_ffff;
 
 pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
     let section = sections.by_number[2].of(message);
-    let mut grid = Grid { packing_type: packing1(sections.by_number[4].of(message)), ..Grid::default() };
-    let Some(&kind) = section.get(5) else { return grid };
+    let mut grid = Grid {
+        packing: packing1(sections.by_number[4].of(message)),
+        ..Grid::default()
+    };
+    let Some(&code) = section.get(5) else { return grid };
     let two = |at| unsigned(section, at, 2);
     let reduced = two(6) == Some(MISSING2);
-    grid.grid_type = match kind {
+    grid.kind = match code {
         0 if reduced => Some("reduced_ll"),
         0 => Some("regular_ll"),
         1 => Some("mercator"),
@@ -93,13 +112,17 @@ pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
         90 => Some("space_view"),
         _ => None,
     };
-    if matches!(kind, 50 | 60 | 70 | 80) || grid.grid_type.is_none() {
+    if matches!(code, 50 | 60 | 70 | 80) || grid.kind.is_none() {
         return grid;
     }
     grid.ni = two(6).filter(|_| !reduced);
     grid.nj = two(8);
     grid.corners = [(10, 3), (13, 3), (17, 3), (20, 3)].map(|(at, length)| signed(section, at, length));
-    grid.points = if reduced { row_points1(section, grid.nj) } else { grid.ni.zip(grid.nj).map(|(ni, nj)| ni * nj) };
+    grid.points = if reduced {
+        row_points1(section, grid.nj)
+    } else {
+        grid.ni.zip(grid.nj).map(|(ni, nj)| ni * nj)
+    };
     grid
 }
 
@@ -112,7 +135,12 @@ fn row_points1(section: &[u8], nj: Option<u64>) -> Option<u64> {
 
 fn packing1(section: &[u8]) -> Option<&'static str> {
     let flags = *section.get(3)?;
-    let (spectral, complex, integers, more) = (flags & 0x80 != 0, flags & 0x40 != 0, flags & 0x20 != 0, flags & 0x10 != 0);
+    let (spectral, complex, integers, more) = (
+        flags & 0x80 != 0,
+        flags & 0x40 != 0,
+        flags & 0x20 != 0,
+        flags & 0x10 != 0,
+    );
     Some(match (spectral, complex) {
         (true, true) => "spectral_complex",
         (true, false) => "spectral_simple",
@@ -143,20 +171,29 @@ pub(crate) fn edition2(message: &[u8], sections: &Sections) -> Grid {
     let lists_rows = section.get(10).is_some_and(|octets| *octets > 0);
     let four = |at| unsigned(section, at, 4);
     let mut grid = Grid {
-        grid_type: template.map(|template| grid_type2(template, lists_rows)),
-        packing_type: packing2(sections.by_number[5].of(message)),
+        kind: template.map(|template| grid_type2(template, lists_rows)),
+        packing: packing2(sections.by_number[5].of(message)),
         points: four(6),
         ..Grid::default()
     };
-    grid.numbers[0] = (keys::GRID_DEFINITION_TEMPLATE_NUMBER, template.map(|number| number as i64));
+    grid.numbers[0] = (
+        keys::GRID_DEFINITION_TEMPLATE_NUMBER,
+        template.map(|number| number as i64),
+    );
     match template {
         Some(0..=5 | 10 | 12 | 13 | 20 | 23 | 30 | 31 | 33 | 40..=43 | 61..=63 | 90 | 140) => {
             grid.ni = four(30).filter(|ni| *ni != MISSING4);
             grid.nj = four(34);
         }
         Some(101) => {
-            grid.numbers[1] = (keys::NUMBER_OF_GRID_USED, unsigned(section, 15, 3).map(|number| number as i64));
-            grid.numbers[2] = (keys::NUMBER_OF_GRID_IN_REFERENCE, section.get(18).map(|number| i64::from(*number)));
+            grid.numbers[1] = (
+                keys::NUMBER_OF_GRID_USED,
+                unsigned(section, 15, 3).map(|number| number as i64),
+            );
+            grid.numbers[2] = (
+                keys::NUMBER_OF_GRID_IN_REFERENCE,
+                section.get(18).map(|number| i64::from(*number)),
+            );
         }
         _ => {}
     }

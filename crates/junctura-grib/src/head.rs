@@ -97,12 +97,17 @@ impl<'m> Head<'m> {
         match self.slots.get(usize::from(key)).copied().unwrap_or(NOTHING) {
             NOTHING => Slot::Nothing,
             place if place < DEFINED + DEFINED_MAX => {
-                let definition = usize::try_from(place - DEFINED).ok().and_then(|at| self.definitions.get(at));
+                let definition = usize::try_from(place - DEFINED)
+                    .ok()
+                    .and_then(|at| self.definitions.get(at));
                 definition.map_or(Slot::Nothing, |definition| Slot::Defined(definition))
             }
             place if place >= CHARACTERS => {
                 let place = (place - CHARACTERS) as usize;
-                Slot::Characters { at: place >> 8, length: place & 0xff }
+                Slot::Characters {
+                    at: place >> 8,
+                    length: place & 0xff,
+                }
             }
             number => Slot::Number(number),
         }
@@ -123,7 +128,10 @@ impl<'m> Head<'m> {
     }
 
     pub(crate) fn set_characters(&mut self, key: u16, at: usize, length: u8) {
-        let place = i64::try_from(at).ok().filter(|at| *at < 1 << 40).map(|at| CHARACTERS + (at << 8 | i64::from(length)));
+        let place = i64::try_from(at)
+            .ok()
+            .filter(|at| *at < 1 << 40)
+            .map(|at| CHARACTERS + (at << 8 | i64::from(length)));
         if let (Some(slot), Some(place)) = (self.slots.get_mut(usize::from(key)), place) {
             *slot = place;
         }
@@ -154,19 +162,24 @@ impl<'m> Head<'m> {
 
     /// The short name of the centre, which is also the name of its set of rows.
     pub(crate) fn centre_name(&self) -> &'static str {
-        let table = self.tables.codes.table(if self.edition == 1 { "c1" } else { "c11" });
+        let table = self.tables.known.centres[usize::from(self.edition == 2)];
         let code = self.number_in(keys::CENTRE);
-        table.zip(code).and_then(|(table, code)| self.tables.codes.name(table, code)).unwrap_or("")
+        code.and_then(|code| self.tables.codes.name(table, code)).unwrap_or("")
     }
 
     /// A concept in the sets that apply to this header.
     pub(crate) fn concept(&self, id: ConceptId, depth: u8) -> Option<i64> {
-        self.tables.concepts.evaluate(id, self.places, |key| self.key_number(key, depth))
+        self.tables
+            .concepts
+            .evaluate(id, self.places, |key| self.key_number(key, depth))
     }
 
-    /// A concept by its name.
-    pub(crate) fn concept_named(&self, name: &str) -> Option<i64> {
-        self.concept(self.tables.concepts.find(name)?, 0)
+    /// A concept in the sets of the centre and of the project.
+    pub(crate) fn concept_of_centre(&self, id: ConceptId, depth: u8) -> Option<i64> {
+        let places = [self.centre_name(), self.places[1]];
+        self.tables
+            .concepts
+            .evaluate(id, places, |key| self.key_number(key, depth))
     }
 }
 

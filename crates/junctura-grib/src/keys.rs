@@ -16,6 +16,7 @@ impl Keys {
 
     /// The keys of ecCodes' `mars` namespace, with its names and values: `param` is `130.128` in edition 1 and
     /// `130` in edition 2.
+    #[must_use]
     pub fn mars(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
         self.mars.iter().map(|(name, value)| (*name, value))
     }
@@ -23,15 +24,20 @@ impl Keys {
     /// What describes the field without naming it: `edition`, `centre`, `shortName`, `paramId`, `units`, `typeOfLevel`,
     /// `stepType`, `gridType`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`, `messageLength`, and `fields`, the
     /// number of fields in the message. A message of several fields is described by its first one.
+    #[must_use]
     pub fn descriptive(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
         self.descriptive.iter().map(|(name, value)| (*name, value))
     }
 
     /// What an object is offered with: the mars keys, but `param` is the short name of the parameter (`t`) where the
-    /// tables know one, and `paramId` stands beside it.
+    /// tables know one, and `paramId` stands beside it. Keys that have no value for this message (`unavailable`,
+    /// `MISSING`) and those that begin with `_` are left out.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         let short = self.short_name();
-        let named = self.mars().map(move |(name, value)| match (name, short) {
+        let given = |(name, value): &(&str, &Value)| {
+            !name.starts_with('_') && !matches!(value.as_str(), Some("unavailable" | "MISSING"))
+        };
+        let named = self.mars().filter(given).map(move |(name, value)| match (name, short) {
             ("param", Some(short)) => (name, short),
             _ => (name, value),
         });
@@ -49,7 +55,8 @@ impl Keys {
     }
 
     fn short_name(&self) -> Option<&Value> {
-        self.get("shortName").filter(|value| !matches!(value.as_str(), Some("unknown" | "~")))
+        self.get("shortName")
+            .filter(|value| !matches!(value.as_str(), Some("unknown" | "~")))
     }
 
     fn param_id(&self) -> Option<&Value> {

@@ -29,7 +29,12 @@ impl<'a> Messages<'a> {
     /// Starts at the first byte; reads nothing yet.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Messages<'a> {
-        Messages { bytes, at: 0, number: 0, damaged: false }
+        Messages {
+            bytes,
+            at: 0,
+            number: 0,
+            damaged: false,
+        }
     }
 
     fn at_mark(&self, start: usize) -> Result<Message<'a>, GribError> {
@@ -85,16 +90,29 @@ impl<'a> Message<'a> {
     }
 
     fn first_of(bytes: &'a [u8], number: u64, start: u64) -> Result<Message<'a>, GribError> {
-        let fault = |(at, fault): (usize, Fault)| GribError { message: number, start, offset: start + at as u64, fault };
+        let fault = |(at, fault): (usize, Fault)| GribError {
+            message: number,
+            start,
+            offset: start + at as u64,
+            fault,
+        };
         let length = announced_length(bytes).map_err(fault)?;
-        let truncated = Fault::Truncated { needed: length, present: bytes.len() as u64 };
+        let truncated = Fault::Truncated {
+            needed: length,
+            present: bytes.len() as u64,
+        };
         let message = usize::try_from(length).ok().and_then(|length| bytes.get(..length));
         let message = message.ok_or_else(|| fault((4, truncated)))?;
         if !message.ends_with(b"7777") {
             return Err(fault((message.len() - 4, Fault::EndMark)));
         }
         let sections = sections::walk(message).map_err(fault)?;
-        Ok(Message { number, offset: start, bytes: message, sections })
+        Ok(Message {
+            number,
+            offset: start,
+            bytes: message,
+            sections,
+        })
     }
 
     /// Which message of its input this is, from 1.
@@ -129,9 +147,13 @@ impl<'a> Message<'a> {
 
     /// The keys of the header. A message of several fields gives those of its first field, as ecCodes does when its
     /// support of such messages is off (the default), and says so in `fields`.
+    ///
+    /// The first call in a process reads the tables, which takes some milliseconds.
     pub fn keys(&self) -> Result<Keys, GribError> {
-        let read = if self.sections.edition == 1 { edition1::keys } else { edition2::keys };
-        read(self.bytes, &self.sections).map_err(|(at, fault)| GribError {
+        if self.sections.edition == 1 {
+            return Ok(edition1::keys(self.bytes, &self.sections));
+        }
+        edition2::keys(self.bytes, &self.sections).map_err(|(at, fault)| GribError {
             message: self.number,
             start: self.offset,
             offset: self.offset + at as u64,
@@ -149,7 +171,11 @@ fn announced_length(bytes: &[u8]) -> Result<u64, (usize, Fault)> {
         2 => (8, unsigned(bytes, 8, 8).ok_or(cut(16))?),
         _ => return Err((7, Fault::Edition(edition))),
     };
-    if length < LENGTH_MIN { Err((at, Fault::Length(length))) } else { Ok(length) }
+    if length < LENGTH_MIN {
+        Err((at, Fault::Length(length)))
+    } else {
+        Ok(length)
+    }
 }
 
 /// Three bytes hold the length up to 8 MiB. ECMWF writes longer messages with the highest bit set and the length in
@@ -167,5 +193,9 @@ fn length1(bytes: &[u8]) -> Option<u64> {
         }
     }
     let excess = unsigned(bytes, at, 3)?;
-    Some(if excess < 120 { (length & 0x7f_ffff) * 120 + 4 - excess } else { length })
+    Some(if excess < 120 {
+        (length & 0x7f_ffff) * 120 + 4 - excess
+    } else {
+        length
+    })
 }

@@ -26,7 +26,12 @@ impl Head<'_> {
         }
         for op in program {
             match op {
-                Op::Read { key, length, kind, may_miss } => self.read(*key, *length, *kind, *may_miss),
+                Op::Read {
+                    key,
+                    length,
+                    kind,
+                    may_miss,
+                } => self.read(*key, *length, *kind, *may_miss),
                 Op::Pass(length) => self.pass(length),
                 Op::Stop => self.cursor = self.end,
                 Op::List(count, program) => self.list(count, program, depth),
@@ -36,6 +41,12 @@ impl Head<'_> {
                 }
                 Op::Define(key, expr) => self.define(*key, expr),
                 Op::Mars(name, expr) => self.put_mars(name, expr),
+                Op::MoveMars(name, expr) => {
+                    if self.mars.iter().any(|(n, _)| n == name) {
+                        self.put_mars(name, expr);
+                    }
+                }
+                Op::Named(family, key) => self.named(family, *key, depth),
                 Op::NoMars(name) => self.drop_mars(name),
                 Op::Call(at) => self.run_at(self.tables.programs.at(*at), depth + 1),
                 Op::Built(Built::Horizontal) => edition2::horizontal(self),
@@ -54,17 +65,34 @@ impl Head<'_> {
         if kind == Kind::Characters {
             return self.set_characters(key, at, length);
         }
-        let Some(raw) = octets::unsigned(self.message, at, size) else { return };
+        let Some(raw) = octets::unsigned(self.message, at, size) else {
+            return;
+        };
         if may_miss && raw == octets::all_ones(size) {
             return self.set(key, MISSING);
         }
         let signed = || octets::signed(self.message, at, size).unwrap_or(0);
-        let number = if kind == Kind::Signed { signed() } else { i64::try_from(raw).unwrap_or(i64::MAX) };
+        let number = if kind == Kind::Signed {
+            signed()
+        } else {
+            i64::try_from(raw).unwrap_or(i64::MAX)
+        };
         self.set(key, number);
     }
 
+    /// The program that a key names, by its number or by the name that its number has.
+    fn named(&mut self, family: &str, key: u16, depth: u8) {
+        let Some(name) = self.key_value(key, 0) else { return };
+        if let Some(program) = self.tables.programs.labelled(&format!("{family}{name}")) {
+            self.run_at(program, depth + 1);
+        }
+    }
+
     fn pass(&mut self, length: &'static Expr) {
-        let length = self.number(length, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let length = self
+            .number(length, 0)
+            .and_then(|length| usize::try_from(length).ok())
+            .unwrap_or(0);
         self.cursor = self.end.min(self.cursor.saturating_add(length));
     }
 
@@ -74,12 +102,33 @@ impl Head<'_> {
         for at in 0..times {
             let before = self.cursor;
             self.run_at(program, depth + 1);
+            self.element(program, at);
             let range = self.time_range();
-            if let Some(place) = usize::try_from(at).ok().and_then(|at| self.ranges.get_mut(at)).filter(|_| of_ranges) {
+            if let Some(place) = usize::try_from(at)
+                .ok()
+                .and_then(|at| self.ranges.get_mut(at))
+                .filter(|_| of_ranges)
+            {
                 *place = range;
             }
             if self.cursor == before || self.cursor >= self.end {
                 break;
+            }
+        }
+    }
+
+    /// Keeps the first elements of the lists that rows ask for.
+    fn element(&mut self, program: &'static [Op], at: i64) {
+        for (list, count, elements) in keys::LISTS {
+            let reads = program
+                .iter()
+                .any(|op| matches!(op, Op::Read { key, .. } if key == list));
+            if reads && let Some(number) = self.number_in(*list) {
+                self.set(*count, at + 1);
+                let element = usize::try_from(at).ok().and_then(|at| elements.get(at));
+                if let Some(element) = element {
+                    self.set(*element, number);
+                }
             }
         }
     }

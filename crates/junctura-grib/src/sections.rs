@@ -21,10 +21,6 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub(crate) fn is_empty(self) -> bool {
-        self.end <= self.start
-    }
-
     pub(crate) fn of(self, message: &[u8]) -> &[u8] {
         message.get(self.start..self.end).unwrap_or_default()
     }
@@ -49,21 +45,40 @@ pub(crate) fn walk(message: &[u8]) -> Result<Sections, (usize, Fault)> {
 
 fn walk1(message: &[u8]) -> Result<Sections, (usize, Fault)> {
     let end = message.len().saturating_sub(4);
-    let mut sections = Sections { edition: 1, fields: 1, ..Sections::default() };
+    let mut sections = Sections {
+        edition: 1,
+        fields: 1,
+        ..Sections::default()
+    };
     let mut at = 8;
     let flags = message.get(15).copied().unwrap_or(0);
     let present = [(1, true, 28), (2, flags & 0x80 != 0, 6), (3, flags & 0x40 != 0, 6)];
     for (number, _, least) in present.into_iter().filter(|(_, present, _)| *present) {
         let length = unsigned(message, at, 3).unwrap_or(0) as usize;
         if length < least || length > end.saturating_sub(at) {
-            return Err((at, Fault::Section { section: number, length: length as u64 }));
+            return Err((
+                at,
+                Fault::Section {
+                    section: number,
+                    length: length as u64,
+                },
+            ));
         }
-        sections.by_number[usize::from(number)] = Span { start: at, end: at + length };
+        sections.by_number[usize::from(number)] = Span {
+            start: at,
+            end: at + length,
+        };
         at += length;
     }
     // The data section ends where the message does: its own length is small in the large messages of ECMWF.
     if end.saturating_sub(at) < 11 {
-        return Err((at, Fault::Section { section: 4, length: end.saturating_sub(at) as u64 }));
+        return Err((
+            at,
+            Fault::Section {
+                section: 4,
+                length: end.saturating_sub(at) as u64,
+            },
+        ));
     }
     sections.by_number[4] = Span { start: at, end };
     Ok(sections)
@@ -71,13 +86,22 @@ fn walk1(message: &[u8]) -> Result<Sections, (usize, Fault)> {
 
 fn walk2(message: &[u8]) -> Result<Sections, (usize, Fault)> {
     let end = message.len().saturating_sub(4);
-    let mut sections = Sections { edition: 2, ..Sections::default() };
+    let mut sections = Sections {
+        edition: 2,
+        ..Sections::default()
+    };
     let (mut at, mut previous, mut count) = (16, 0_u8, 0);
     while at < end {
         let length = unsigned(message, at, 4).unwrap_or(0);
         let number = message.get(at + 4).copied().unwrap_or(0);
         if length < 5 || length > (end - at) as u64 {
-            return Err((at, Fault::Section { section: number, length }));
+            return Err((
+                at,
+                Fault::Section {
+                    section: number,
+                    length,
+                },
+            ));
         }
         if !may_follow(previous, number) {
             return Err((at + 4, Fault::Order { section: number }));
@@ -87,7 +111,10 @@ fn walk2(message: &[u8]) -> Result<Sections, (usize, Fault)> {
             return Err((at, Fault::TooManySections));
         }
         if sections.fields == 0 {
-            sections.by_number[usize::from(number)] = Span { start: at, end: at + length as usize };
+            sections.by_number[usize::from(number)] = Span {
+                start: at,
+                end: at + length as usize,
+            };
         }
         sections.fields += u32::from(number == 7);
         previous = number;

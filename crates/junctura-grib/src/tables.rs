@@ -13,10 +13,11 @@ pub(crate) mod params;
 pub(crate) mod program;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use codes::Codes;
-use concepts::Concepts;
+use concepts::{ConceptId, Concepts};
 use params::Params;
 use program::Programs;
 
@@ -31,7 +32,87 @@ pub(crate) struct Tables {
     pub(crate) concepts: Concepts,
     pub(crate) params: Params,
     pub(crate) programs: Programs,
+    /// Concepts and code tables that the reader itself asks for.
+    pub(crate) known: Known,
     texts: Vec<&'static str>,
+}
+
+pub(crate) struct Known {
+    pub(crate) step_type1: ConceptId,
+    pub(crate) type_of_level1: ConceptId,
+    pub(crate) dataset: ConceptId,
+    pub(crate) switch_by_tables: ConceptId,
+    pub(crate) switch: ConceptId,
+    pub(crate) type_of_level: ConceptId,
+    /// Before the change of 2025, after it, with constituents apart.
+    pub(crate) levtype: [ConceptId; 3],
+    pub(crate) time_span: ConceptId,
+    pub(crate) stat_type: ConceptId,
+    pub(crate) chem: ConceptId,
+    /// Centres of edition 1 and 2.
+    pub(crate) centres: [u16; 2],
+    pub(crate) streams: u16,
+    pub(crate) levtype1: u16,
+    pub(crate) levtype1_ecmf: u16,
+    pub(crate) levtype1_rjtd: u16,
+}
+
+impl Known {
+    fn find(codes: &Codes, concepts: &mut Concepts) -> Known {
+        let mut id = |name| concepts.id(name);
+        let table = |name| codes.table(name).unwrap_or(u16::MAX);
+        Known {
+            step_type1: id("1.stepType"),
+            type_of_level1: id("1.typeOfLevel"),
+            dataset: id("datasetForLocal"),
+            switch_by_tables: id("MTG2SwitchViaTablesVersionConcept"),
+            switch: id("MTG2SwitchConcept"),
+            type_of_level: id("typeOfLevelConcept"),
+            levtype: [
+                id("marsLevtypeConcept.lte33"),
+                id("marsLevtypeConcept"),
+                id("marsLevtypeConcept.chemsplit"),
+            ],
+            time_span: id("timespanConcept"),
+            stat_type: id("stattypeConcept"),
+            chem: id("chemId"),
+            centres: [table("c1"), table("c11")],
+            streams: table("stream"),
+            levtype1: table("levtype1"),
+            levtype1_ecmf: table("levtype1.ecmf"),
+            levtype1_rjtd: table("levtype1.rjtd"),
+        }
+    }
+}
+
+/// Maps whose keys come from the tables only, so that a quick hash is safe.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+
+#[derive(Default)]
+pub(crate) struct Quick(u64);
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
 }
 
 static TABLES: LazyLock<Tables> = LazyLock::new(load);
@@ -99,5 +180,13 @@ fn load() -> Tables {
     let mut concepts = Concepts::read(include_str!("tables/concepts.txt"), &mut texts);
     let programs = Programs::read(include_str!("tables/chunks.txt"), &codes, &mut concepts, &mut texts);
     let params = Params::read(&mut texts);
-    Tables { codes, concepts, params, programs, texts: texts.texts }
+    let known = Known::find(&codes, &mut concepts);
+    Tables {
+        codes,
+        concepts,
+        params,
+        programs,
+        known,
+        texts: texts.texts,
+    }
 }

@@ -21,9 +21,10 @@ impl Text {
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Repr::Static(text) => text,
-            Repr::Inline { length, bytes } => {
-                bytes.get(..usize::from(*length)).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or_default()
-            }
+            Repr::Inline { length, bytes } => bytes
+                .get(..usize::from(*length))
+                .and_then(|b| std::str::from_utf8(b).ok())
+                .unwrap_or_default(),
             Repr::Heap(text) => text,
         }
     }
@@ -35,7 +36,10 @@ impl From<&str> for Text {
         match bytes.get_mut(..text.len()) {
             Some(room) => {
                 room.copy_from_slice(text.as_bytes());
-                Text(Repr::Inline { length: text.len() as u8, bytes })
+                Text(Repr::Inline {
+                    length: text.len() as u8,
+                    bytes,
+                })
             }
             None => Text(Repr::Heap(text.into())),
         }

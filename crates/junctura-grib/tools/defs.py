@@ -55,7 +55,7 @@ def tokens(text):
     while at < len(text):
         m = TOKEN.match(text, at)
         if not m:
-            raise ValueError(f"cannot read {text[at:at + 40]!r}")
+            raise ValueError(f"cannot read {text[at : at + 40]!r}")
         at = m.end()
         kind = m.lastgroup
         if kind == "str":
@@ -74,7 +74,14 @@ class Parser:
     """Statements: (verb, ...). Expressions: ("num", n), ("str", s), ("id", name), ("call", name, args) and
     (operator, left, right) or (operator, operand)."""
 
-    BINARY = [["||"], ["&&"], ["==", "!=", "is", "isnot", "<", ">", "<=", ">="], ["|"], ["+", "-"], ["*", "/", "%", "^"]]
+    BINARY = [
+        ["||"],
+        ["&&"],
+        ["==", "!=", "is", "isnot", "<", ">", "<=", ">="],
+        ["|"],
+        ["+", "-"],
+        ["*", "/", "%", "^"],
+    ]
 
     def __init__(self, text):
         self.t, self.i = tokens(text), 0
@@ -92,7 +99,7 @@ class Parser:
 
     def take(self, op):
         if not self.at(op):
-            raise ValueError(f"expected {op}, found {self.t[self.i:self.i + 6]}")
+            raise ValueError(f"expected {op}, found {self.t[self.i : self.i + 6]}")
         self.i += 1
 
     def block(self):
@@ -133,7 +140,7 @@ class Parser:
             return []
         kind, word = self.next()
         if kind != "id":
-            raise ValueError(f"statement starts with {word!r} near {self.t[max(0, self.i - 6):self.i + 6]}")
+            raise ValueError(f"statement starts with {word!r} near {self.t[max(0, self.i - 6) : self.i + 6]}")
         if word in ("if", "_if"):
             self.take("(")
             condition = self.expression()
@@ -196,8 +203,25 @@ class Parser:
         return self.field(word)
 
     def field(self, word):
-        sized = ("unsigned", "signed", "ascii", "codetable", "flags", "byte", "ksec1expver", "section_length", "bytes", "uint8",
-                 "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+        sized = (
+            "unsigned",
+            "signed",
+            "ascii",
+            "codetable",
+            "flags",
+            "byte",
+            "ksec1expver",
+            "section_length",
+            "bytes",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+        )
         if word in sized and self.at("["):
             self.take("[")
             length = self.next()[1]

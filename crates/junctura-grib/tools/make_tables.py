@@ -21,13 +21,43 @@ NOTE = f"derived from the definitions of ecCodes {eccodes.codes_get_api_version(
 # Keys that the reader computes: (f name).
 COMPUTED = """stepRange startStep endStep dataDate dataTime paramId level levtype typeOfLevel stepType MTG2Switch
     globalDomain gridName global stattype timeSpan datasetForLocal""".split()
-SAME = {"class": "marsClass", "type": "marsType", "stream": "marsStream", "editionNumber": "edition", "timespan": "timeSpan",
-        "date": "dataDate", "time": "dataTime", "step": "endStep", "originatingCentre": "centre", "stepInHours": "endStep",
-        "unitOfTimeRange": "indicatorOfUnitOfTimeRange", "statType": "stattype", "gribTablesVersionNo": "table2Version",
-        "process": "generatingProcessIdentifier", "stepTypeInternal": "stepType"}
-FUNCTIONS = {"sprintf", "g2date", "time", "g1verificationdate", "g1monthlydate", "validity_date", "validity_time", "g1fcperiod",
-             "g1forecastmonth", "from_scale_factor_scaled_value", "element", "scale", "round", "divdouble", "max",
-             "g1day_of_the_year_date"}
+SAME = {
+    "class": "marsClass",
+    "type": "marsType",
+    "stream": "marsStream",
+    "editionNumber": "edition",
+    "timespan": "timeSpan",
+    "date": "dataDate",
+    "time": "dataTime",
+    "step": "endStep",
+    "originatingCentre": "centre",
+    "stepInHours": "endStep",
+    "unitOfTimeRange": "indicatorOfUnitOfTimeRange",
+    "statType": "stattype",
+    "gribTablesVersionNo": "table2Version",
+    "process": "generatingProcessIdentifier",
+    "stepTypeInternal": "stepType",
+}
+FUNCTIONS = {
+    "sprintf",
+    "g2date",
+    "time",
+    "g1verificationdate",
+    "g1monthlydate",
+    "validity_date",
+    "validity_time",
+    "g1fcperiod",
+    "g1forecastmonth",
+    "from_scale_factor_scaled_value",
+    "element",
+    "scale",
+    "round",
+    "divdouble",
+    "max",
+    "g1day_of_the_year_date",
+    "g1date",
+    "multdouble",
+}
 # Keys that the reader sets itself, so that they must have a number, and those it asks for by name.
 RUST_KEYS = """edition centre subCentre discipline tablesVersion localTablesVersion productionStatusOfProcessedData typeOfProcessedData
     productDefinitionTemplateNumber parameterCategory parameterNumber typeOfFirstFixedSurface scaleFactorOfFirstFixedSurface
@@ -41,7 +71,7 @@ RUST_KEYS = """edition centre subCentre discipline tablesVersion localTablesVers
     isHindcast extraDimensionPresent dimension dimensionType perturbationNumber numberOfForecastsInEnsemble modelName
     is_chemical is_chemical_distfn is_chemical_srcsink is_aerosol is_aerosol_optical grib2LocalSectionPresent
     experimentVersionNumber stream typeOfGeneratingProcess N
-    stepType stattype dataTime MTG2Switch typeOfLevel levtype paramId gridName global section4Length chemId""".split()
+    stepType stattype dataTime MTG2Switch typeOfLevel levtype paramId gridName global section4Length chemId NV""".split()
 
 problems = collections.Counter()
 key_numbers = {}
@@ -65,11 +95,22 @@ def table(name):
 
 
 TABLES = {
-    "class": table("mars/class.table"), "type": table("mars/type.table"), "stream": table("mars/stream.table"),
-    "c1": table("common/c-1.table"), "c11": table("common/c-11.table"), "levtype1": table("grib1/3.table"),
-    "levtype1.ecmf": table("grib1/local/ecmf/3.table"), "levtype1.rjtd": table("grib1/local/rjtd/3.table"),
+    "class": table("mars/class.table"),
+    "type": table("mars/type.table"),
+    "stream": table("mars/stream.table"),
+    "c1": table("common/c-1.table"),
+    "c11": table("common/c-11.table"),
+    "levtype1": table("grib1/3.table"),
+    "levtype1.ecmf": table("grib1/local/ecmf/3.table"),
+    "levtype1.rjtd": table("grib1/local/rjtd/3.table"),
 }
-TABLE_OF = {"marsClass": "class", "marsType": "type", "marsStream": "stream", "centre": "c1", "indicatorOfTypeOfLevel": "levtype1"}
+TABLE_OF = {
+    "marsClass": "class",
+    "marsType": "type",
+    "marsStream": "stream",
+    "centre": "c1",
+    "indicatorOfTypeOfLevel": "levtype1",
+}
 
 
 def code(name, text):
@@ -155,10 +196,21 @@ def condition(e, refs):
 
 
 # Statements, to operations: (op, text or parts, names it needs, name it defines).
-MARKED = {"grib2/templates/template.4.horizontal.def": "horizontal", "grib2/templates/template.4.statistical.def": "statistical",
-          "grib2/templates/template.4.point_in_time.def": "instant"}
-CONVERSION = {"productDefinitionTemplateNumber", "grib2LocalSectionNumber", "grib2LocalSectionPresent", "forecastTime",
-              "typeOfStatisticalProcessing", "indicatorOfUnitForTimeRange", "lengthOfTimeRange", "typeOfTimeIncrement"}
+MARKED = {
+    "grib2/templates/template.4.horizontal.def": "horizontal",
+    "grib2/templates/template.4.statistical.def": "statistical",
+    "grib2/templates/template.4.point_in_time.def": "instant",
+}
+CONVERSION = {
+    "productDefinitionTemplateNumber",
+    "grib2LocalSectionNumber",
+    "grib2LocalSectionPresent",
+    "forecastTime",
+    "typeOfStatisticalProcessing",
+    "indicatorOfUnitForTimeRange",
+    "lengthOfTimeRange",
+    "typeOfTimeIncrement",
+}
 SILENT = re.compile(r"^(local|ls|parameter|time|vertical|geography)\.")
 chunks = {}
 inline_concepts = {}
@@ -213,12 +265,30 @@ def one(s, where):
         if s[1].startswith("mars."):
             refs = set()
             return [("alias", s[1][5:], expression(s[2], refs), refs)]
+        if s[1] in (
+            "domain",
+            "origin",
+            "number",
+            "stream",
+            "type",
+            "class",
+            "expver",
+            "step",
+            "date",
+            "time",
+            "param",
+            "levtype",
+            "levelist",
+        ):
+            # A bare alias of a name that is a mars key already moves that key too.
+            refs = set()
+            return [define(s[1], s[2]), ("move", s[1], expression(s[2], refs), refs)]
         return [define(s[1], s[2])]
     if verb == "set":
         return [define(s[1], s[2])]
     if verb == "include":
         if "[" in s[1]:
-            return [("stop",)]
+            return dynamic(s[1])
         text = LIB.read(s[1])
         if text is None:
             raise Untranslatable(f"no {s[1]}")
@@ -239,10 +309,44 @@ def one(s, where):
         if rows is not None:
             label = f"{name}@{where}"
             inline_concepts[label] = (name, default, rows)
-            return [("set", name, f"@{label}", set())]
+            return [
+                (
+                    "set",
+                    name,
+                    f"(f concept @{label} {default_of(default[1], where) if default else quoted('unknown')})",
+                    set(),
+                )
+            ]
         file_concepts.add(files[0][1])
-        return [("set", name, f"@{files[0][1][:-4]}", set())]
+        label = ("1." if where.startswith("grib1/") else "") + files[0][1][:-4]
+        own = "+" if files[-1] == ("id", "conceptsLocalDirAll") and where.startswith("grib2/") else ""
+        return [("set", name, f"(f concept @{own}{label} {default_of(default[1], where)})", set())]
     return []
+
+
+# Includes whose file is named by a key: where they start, and the family of programs they are.
+DYNAMIC = {
+    "grib2/local.destine.[": "destine/",
+    "grib1/local.[centre:l].[": "1/",
+    "grib1/local_no_mars.98.[": "1n/",
+    "grib2/local.98.[": "2/",
+}
+
+
+def dynamic(path):
+    for start, family in DYNAMIC.items():
+        if path.startswith(start):
+            name = re.match(r"[A-Za-z0-9]+", path[len(start) :])[0]
+            return [("dynamic", family, name)]
+    return [("stop",)]
+
+
+def default_of(name, where):
+    """What a concept is where no row holds: the constant of that name, which a file may give another value."""
+    for statement in defs.parse(LIB.read(where)):
+        if statement[:2] == ("set", name) and statement[2][0] == "str":
+            return quoted(statement[2][1])
+    return {"zero": "0", "false": "0", "minus_one": "-1"}.get(name, quoted(name))
 
 
 def define(name, value):
@@ -261,8 +365,10 @@ def want(ops):
     """Adds to `needed` what these operations ask for; true where something was new."""
     before = len(needed)
     for op in ops:
-        if op[0] == "alias":
+        if op[0] in ("alias", "move"):
             needed.update(op[3])
+        elif op[0] == "dynamic":
+            needed.add(op[2])
         elif op[0] == "if":
             if effective(op):
                 needed.update(op[4])
@@ -308,6 +414,10 @@ def emit(ops):
             out.append(f"(l {op[1]} {emit(op[2])})")
         elif op[0] == "stop":
             out.append("(z)")
+        elif op[0] == "move":
+            out.append(f"(s {op[1]} {op[2]})")
+        elif op[0] == "dynamic":
+            out.append(f"(x {op[1]} <{op[2]}>)")
         elif op[0] == "alias":
             out.append(f"(a {op[1]} {op[2]})")
         elif op[0] == "unalias":
@@ -332,14 +442,23 @@ def emit(ops):
 def chunk_sources():
     for name in LIB.names:
         for pattern, prefix in [
-            (r"grib1/local\.98\.(\d+)\.def", "1/"), (r"grib2/local\.98\.(\d+)\.def", "2/"),
-            (r"grib2/templates/template\.4\.(\d+)\.def", "4/"), (r"grib2/local/ecmf/template\.4\.(\d+)\.def", "4e/"),
-            (r"mars/grib\.([a-z0-9]+\.[a-z0-9]+)\.def", "m/"), (r"grib2/products_(\d+)\.def", "p/"),
-            (r"grib2/local\.(?:uerra)\.(\d+)\.def", "uerra/"), (r"grib2/local\.tigge\.(\d+)\.def", "tigge/"),
-            (r"grib2/local\.crra\.(\d+)\.def", "crra/"), (r"grib2/local\.destine\.(\d+)\.def", "destine/"),
-            (r"grib2/local\.lcgcr\.(\d+)\.def", "lcgcr/"), (r"grib2/local\.wpmip\.(\d+)\.def", "wpmip/"),
+            (r"grib1/local\.98\.(\d+)\.def", "1/"),
+            (r"grib2/local\.98\.(\d+)\.def", "2/"),
+            (r"grib2/templates/template\.4\.(\d+)\.def", "4/"),
+            (r"grib2/local/ecmf/template\.4\.(\d+)\.def", "4e/"),
+            (r"mars/grib\.([a-z0-9]+\.[a-z0-9]+)\.def", "m/"),
+            (r"grib2/products_(\d+)\.def", "p/"),
+            (r"grib2/local\.(?:uerra)\.(\d+)\.def", "uerra/"),
+            (r"grib2/local\.tigge\.(\d+)\.def", "tigge/"),
+            (r"grib2/local\.crra\.(\d+)\.def", "crra/"),
+            (r"grib2/local\.destine\.(\d+)\.def", "destine/"),
+            (r"grib2/local\.lcgcr\.(\d+)\.def", "lcgcr/"),
+            (r"grib2/local\.wpmip\.(\d+)\.def", "wpmip/"),
             (r"grib2/local/(ecmf|hydro|fire|destine)/section4_extras\.def", "x/"),
-            (r"grib2/post_meta_data\.hook\.products_(\d+)\.def", "h/"), (r"(grib2/mars_labeling)\.def", "label/"),
+            (r"grib2/post_meta_data\.hook\.products_(\d+)\.def", "h/"),
+            (r"(grib2/mars_labeling)\.def", "label/"),
+            (r"grib1/local_no_mars\.98\.(\d+)\.def", "1n/"),
+            (r"grib2/local\.destine\.([a-z][a-z\-]*-dt)\.def", "destine/"),
         ]:
             m = re.fullmatch(pattern, name)
             if m:
@@ -359,7 +478,7 @@ def row_condition(name, e):
             return [f"{key(subject)}=" + "|".join(row_value(subject, x) for x in e[2][1:])]
         raise Untranslatable("true")
     if e[0] == "array":
-        return [f"{key('numberOfTimeRanges')}~{len(e[1])}"] + [f"{key(f'{name}#{i}')}={x[1]}" for i, x in enumerate(e[1])]
+        return [f"{key(name + '#n')}~{len(e[1])}"] + [f"{key(f'{name}#{i}')}={x[1]}" for i, x in enumerate(e[1])]
     return [f"{key(name)}={row_value(name, e)}"]
 
 
@@ -397,16 +516,29 @@ def rows_text(rows, coded=None):
 
 def concept_files():
     """(concept, set, rows) of all concept files that are used, but the parameter ones."""
-    plain = {"marsLevtypeConcept", "marsLevtypeConcept.lte33", "marsLevtypeConcept.chemsplit", "typeOfLevelConcept", "timespanConcept",
-             "stattypeConcept", "MTG2SwitchConcept", "MTG2SwitchViaTablesVersionConcept", "modelNameConcept", "postProcessingConcept",
-             "chemId"}
-    used = {m for ops in chunks.values() for m in re.findall(r"@([\w.]+)", emit(ops))}
+    plain = {
+        "marsLevtypeConcept",
+        "marsLevtypeConcept.lte33",
+        "marsLevtypeConcept.chemsplit",
+        "typeOfLevelConcept",
+        "timespanConcept",
+        "stattypeConcept",
+        "MTG2SwitchConcept",
+        "MTG2SwitchViaTablesVersionConcept",
+        "modelNameConcept",
+        "postProcessingConcept",
+        "chemId",
+    }
+    used = {m for ops in chunks.values() for m in re.findall(r"@[+]?([\w.]+)", emit(ops))}
     plain |= {f[:-4] for f in file_concepts if f[:-4] in used}
     for name in LIB.names:
         m = re.fullmatch(r"grib2/(?:localConcepts/(\w+)/)?([\w.]+)\.def", name)
         if m and m[2] in plain and not (m[1] is None and m[2] == "MTG2SwitchConcept"):
             yield m[2], m[1] or "master", name
-        m = re.fullmatch(r"grib1/(?:localConcepts/(\w+)/)?(stepType|typeOfLevel|cluster_domain)\.def", name)
+        m = re.fullmatch(
+            r"grib1/(?:localConcepts/(\w+)/)?(stepType|typeOfLevel|cluster_domain|tube_domain|sensitive_area_domain)\.def",
+            name,
+        )
         if m:
             yield "1." + m[2], m[1] or "master", name
     yield "wave_domain", "master", "mars/wave_domain.def"
@@ -451,10 +583,10 @@ def params():
         nonlocal clashes
         if param not in names:
             names[param], units[param] = short, unit
-        if names[param] != short:
-            clashes += 1
-            return f":{short}"
-        return ""
+        if (names[param], units[param]) == (short, unit):
+            return ""
+        clashes += 1
+        return f":{short if names[param] != short else ''}" + (f":\0{unit}\0" if units[param] != unit else "")
 
     def place(parts, wanted):
         """Takes the leading keys out of the conditions."""
@@ -486,12 +618,19 @@ def params():
                 row = (where, d, c, n, f"{param}{put(param, short, unit)}", " ".join(rest))
                 rows2.setdefault(row, []).append(mark)
     print(f"{len(names)} parameters, {len(rows1)} + {len(rows2)} rows, {clashes} names that differ by row")
-    unit_list = [u for u, _ in collections.Counter(units.values()).most_common()]
-    index = {u: i for i, u in enumerate(unit_list)}
-    text = f"# {NOTE}\n" + "\t".join(unit_list) + "\n"
+    used = collections.Counter(units.values()) + collections.Counter(
+        re.findall("\0([^\0]*)\0", " ".join(r[3] for r in rows1))
+    )
+    used += collections.Counter(re.findall("\0([^\0]*)\0", " ".join(r[4] for r in rows2)))
+    unit_numbers = {unit: i for i, (unit, _) in enumerate(used.most_common())}
+    rows1 = [(*r[:3], re.sub("\0([^\0]*)\0", lambda m: str(unit_numbers[m[1]]), r[3]), r[4]) for r in rows1]
+    rows2 = {
+        (*r[:4], re.sub("\0([^\0]*)\0", lambda m: str(unit_numbers[m[1]]), r[4]), r[5]): m for r, m in rows2.items()
+    }
+    text = f"# {NOTE}\n" + "\t".join(unit_numbers) + "\n"
     previous = 0
     for param in sorted(names):
-        text += f"{param - previous} {names[param]} {index[units[param]] or ''}".rstrip() + "\n"
+        text += f"{param - previous} {names[param]} {unit_numbers[units[param]] or ''}".rstrip() + "\n"
         previous = param
     write("params.txt", text)
     text = f"# {NOTE}\n"
@@ -536,7 +675,13 @@ def product_flags():
         handle = eccodes.codes_grib_new_from_samples("GRIB2")
         try:
             eccodes.codes_set(handle, "productDefinitionTemplateNumber", int(m[1]))
-            for flag in ("is_chemical", "is_chemical_distfn", "is_chemical_srcsink", "is_aerosol", "is_aerosol_optical"):
+            for flag in (
+                "is_chemical",
+                "is_chemical_distfn",
+                "is_chemical_srcsink",
+                "is_aerosol",
+                "is_aerosol_optical",
+            ):
                 if eccodes.codes_get(handle, flag, int):
                     out[flag].append(int(m[1]))
         except eccodes.CodesInternalError as e:
@@ -556,7 +701,9 @@ def main():
         pass
     concepts = collections.OrderedDict()
     for concept, where, source in concept_files():
-        concepts[(concept, where)] = rows_text(defs.concepts(LIB.read(source)), "marsStream" if concept == "none" else None)
+        concepts[(concept, where)] = rows_text(
+            defs.concepts(LIB.read(source)), "marsStream" if concept == "none" else None
+        )
     for statement in defs.parse(LIB.read("grib2/section.4.def")):
         if statement[:2] == ("concept", "datasetForLocal"):
             concepts[("datasetForLocal", "inline")] = rows_text(statement[4])
@@ -588,14 +735,27 @@ def main():
     for flag, numbers in product_flags().items():
         text += f"@{flag}\n" + "".join(f"{n} 1\n" for n in numbers)
     write("codes.txt", text)
-    lines = [f"//! Numbers of the keys that the tables name; {NOTE}.", "", f"pub(crate) const COUNT: usize = {len(key_numbers)};"]
+    lines = [
+        f"//! Numbers of the keys that the tables name; {NOTE.replace('tools/make_tables.py', '`tools/make_tables.py`')}.",
+        "",
+        f"pub(crate) const COUNT: usize = {len(key_numbers)};",
+    ]
     for name in RUST_KEYS:
         constant = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).upper()
         lines.append(f"pub(crate) const {constant}: u16 = {key_numbers[SAME.get(name, name)]};")
-    for name, number in key_numbers.items():
-        if "#" in name:
-            constant = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).upper().replace("#", "_")
-            lines.append(f"pub(crate) const {constant}: u16 = {number};")
+    lists = sorted({name.split("#")[0] for name in key_numbers if "#" in name})
+    lines += [
+        "",
+        "/// Keys of lists: the key, how many there are, and the first elements.",
+        "pub(crate) const LISTS: &[(u16, u16, &[u16])] = &[",
+    ]
+    for name in lists:
+        elements = []
+        while f"{name}#{len(elements)}" in key_numbers:
+            elements.append(key_numbers[f"{name}#{len(elements)}"])
+        lines.append(f"    ({key(name)}, {key(name + '#n')}, &{elements}),")
+    lines[2] = f"pub(crate) const COUNT: usize = {len(key_numbers)};"
+    lines.append("];")
     write("keys.rs", "\n".join(lines) + "\n")
     for problem, count in sorted(problems.items()):
         print(f"left out: {problem} ({count})")

@@ -1,5 +1,7 @@
 //! Code tables: the short names that stand for the numbers in a header.
 
+use std::collections::BTreeMap;
+
 use super::keys;
 
 /// Tables by their number, and which one a key is printed with.
@@ -7,11 +9,25 @@ use super::keys;
 pub(crate) struct Codes {
     tables: Vec<(&'static str, Vec<(i64, &'static str)>)>,
     of_key: Vec<Option<u16>>,
+    flags: Vec<(i64, u8)>,
 }
+
+/// Tables that list product templates of a kind.
+const FLAGS: [&str; 5] = [
+    "is_chemical",
+    "is_chemical_distfn",
+    "is_chemical_srcsink",
+    "is_aerosol",
+    "is_aerosol_optical",
+];
 
 impl Codes {
     pub(crate) fn read(text: &'static str) -> Codes {
-        let mut codes = Codes { tables: Vec::new(), of_key: vec![None; keys::COUNT] };
+        let mut codes = Codes {
+            tables: Vec::new(),
+            of_key: vec![None; keys::COUNT],
+            flags: Vec::new(),
+        };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             if let Some(head) = line.strip_prefix('@') {
                 let mut words = head.split(' ');
@@ -29,6 +45,15 @@ impl Codes {
         for (_, rows) in &mut codes.tables {
             rows.sort_by_key(|(code, _)| *code);
         }
+        let mut flags = BTreeMap::<i64, u8>::new();
+        for (name, rows) in &codes.tables {
+            if let Some(bit) = FLAGS.iter().position(|flag| flag == name) {
+                for (number, _) in rows {
+                    *flags.entry(*number).or_default() |= 1 << bit;
+                }
+            }
+        }
+        codes.flags = flags.into_iter().collect();
         codes
     }
 
@@ -42,7 +67,10 @@ impl Codes {
 
     pub(crate) fn name(&self, table: u16, code: i64) -> Option<&'static str> {
         let (_, rows) = self.tables.get(usize::from(table))?;
-        rows.binary_search_by_key(&code, |(c, _)| *c).ok().and_then(|at| rows.get(at)).map(|(_, name)| *name)
+        rows.binary_search_by_key(&code, |(c, _)| *c)
+            .ok()
+            .and_then(|at| rows.get(at))
+            .map(|(_, name)| *name)
     }
 
     pub(crate) fn code(&self, table: u16, name: &str) -> Option<i64> {
@@ -50,8 +78,9 @@ impl Codes {
         rows.iter().find(|(_, n)| *n == name).map(|(code, _)| *code)
     }
 
-    /// Whether a table that lists numbers has this one.
-    pub(crate) fn lists(&self, table: &str, code: i64) -> bool {
-        self.table(table).is_some_and(|table| self.name(table, code).is_some())
+    /// What kinds of product a template is for, as bits.
+    pub(crate) fn product_flags(&self, template: i64) -> u8 {
+        let at = self.flags.binary_search_by_key(&template, |(number, _)| *number).ok();
+        at.and_then(|at| self.flags.get(at)).map_or(0, |(_, flags)| *flags)
     }
 }

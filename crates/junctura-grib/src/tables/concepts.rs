@@ -4,9 +4,7 @@
 //! keys that must have given numbers. Of the rows that hold the one with most conditions wins. Between equals the later
 //! one wins, but in sets written inside a template (`inline`) the earlier one.
 
-use std::collections::HashMap;
-
-use super::Texts;
+use super::{Map, Texts};
 
 /// A concept by its place in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +35,13 @@ struct Row {
 struct Set {
     rows: Vec<Row>,
     pivot: u16,
-    buckets: HashMap<i64, Vec<u32>>,
+    buckets: Map<i64, Vec<u32>>,
     others: Vec<u32>,
 }
 
 #[derive(Default)]
 pub(crate) struct Concepts {
-    names: HashMap<&'static str, ConceptId>,
+    names: Map<&'static str, ConceptId>,
     sets: Vec<Vec<(&'static str, Set)>>,
 }
 
@@ -90,11 +88,14 @@ pub(crate) fn count(conditions: &[Condition], get: &impl Fn(u16) -> Option<i64>)
 
 impl Set {
     fn index(&mut self) {
-        let mut uses: HashMap<u16, u32> = HashMap::new();
+        let mut uses: Map<u16, u32> = Map::default();
         for condition in self.rows.iter().flat_map(|row| &row.conditions) {
             *uses.entry(condition.key).or_default() += u32::from(matches!(condition.wanted, Wanted::One(_)));
         }
-        self.pivot = uses.into_iter().max_by_key(|(key, uses)| (*uses, u16::MAX - key)).map_or(0, |(key, _)| key);
+        self.pivot = uses
+            .into_iter()
+            .max_by_key(|(key, uses)| (*uses, u16::MAX - key))
+            .map_or(0, |(key, _)| key);
         for (at, row) in self.rows.iter().enumerate() {
             let pivot = row.conditions.iter().find(|condition| condition.key == self.pivot);
             match pivot.map(|condition| &condition.wanted) {
@@ -107,10 +108,18 @@ impl Set {
     fn best(&self, get: &impl Fn(u16) -> Option<i64>, first_wins: bool, best: &mut Option<Best>) {
         let bucket = get(self.pivot).and_then(|value| self.buckets.get(&value));
         for &at in bucket.into_iter().flatten().chain(&self.others) {
-            let Some(row) = self.rows.get(at as usize) else { continue };
-            let Some(count) = count(&row.conditions, get) else { continue };
+            let Some(row) = self.rows.get(at as usize) else {
+                continue;
+            };
+            let Some(count) = count(&row.conditions, get) else {
+                continue;
+            };
             let rank = if first_wins { -i64::from(at) } else { i64::from(at) };
-            let found = Best { count, rank, value: row.value };
+            let found = Best {
+                count,
+                rank,
+                value: row.value,
+            };
             if best.is_none_or(|best| (found.count, found.rank) >= (best.count, best.rank)) {
                 *best = Some(found);
             }
@@ -130,8 +139,15 @@ impl Concepts {
                 }
                 current = Some(id);
             } else if let (Some(id), Some((value, rest))) = (current, line.split_once('\t')) {
-                let row = Row { value: texts.value(value), conditions: conditions(rest, texts) };
-                if let Some((_, set)) = concepts.sets.get_mut(usize::from(id.0)).and_then(|sets| sets.last_mut()) {
+                let row = Row {
+                    value: texts.value(value),
+                    conditions: conditions(rest, texts),
+                };
+                if let Some((_, set)) = concepts
+                    .sets
+                    .get_mut(usize::from(id.0))
+                    .and_then(|sets| sets.last_mut())
+                {
                     set.rows.push(row);
                 }
             }
@@ -148,10 +164,6 @@ impl Concepts {
             self.sets.push(Vec::new());
         }
         id
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<ConceptId> {
-        self.names.get(name).copied()
     }
 
     /// The value of a concept in the two sets that apply, of which the second wins between equals.

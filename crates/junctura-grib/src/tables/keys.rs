@@ -1,6 +1,6 @@
-//! Numbers of the keys that the tables name; derived from the definitions of ecCodes 2.50.0, (C) 2005- ECMWF, Apache-2.0; made by tools/make_tables.py.
+//! Numbers of the keys that the tables name; derived from the definitions of ecCodes 2.50.0, (C) 2005- ECMWF, Apache-2.0; made by `tools/make_tables.py`.
 
-pub(crate) const COUNT: usize = 443;
+pub(crate) const COUNT: usize = 464;
 pub(crate) const EDITION: u16 = 0;
 pub(crate) const CENTRE: u16 = 1;
 pub(crate) const SUB_CENTRE: u16 = 2;
@@ -90,14 +90,12 @@ pub(crate) const GRID_NAME: u16 = 84;
 pub(crate) const GLOBAL: u16 = 85;
 pub(crate) const SECTION4_LENGTH: u16 = 86;
 pub(crate) const CHEM_ID: u16 = 87;
-pub(crate) const TYPE_OF_STATISTICAL_PROCESSING_0: u16 = 92;
-pub(crate) const TYPE_OF_STATISTICAL_PROCESSING_1: u16 = 93;
-pub(crate) const ATTRIBUTE_OF_TILE_0: u16 = 126;
-pub(crate) const ATTRIBUTE_OF_TILE_1: u16 = 127;
-pub(crate) const ATTRIBUTE_OF_TILE_2: u16 = 128;
-pub(crate) const ATTRIBUTE_OF_TILE_3: u16 = 129;
-pub(crate) const ATTRIBUTE_OF_TILE_4: u16 = 130;
-pub(crate) const LENGTH_OF_TIME_RANGE_0: u16 = 134;
-pub(crate) const INDICATOR_OF_UNIT_FOR_TIME_RANGE_0: u16 = 135;
-pub(crate) const LENGTH_OF_TIME_RANGE_1: u16 = 136;
-pub(crate) const INDICATOR_OF_UNIT_FOR_TIME_RANGE_1: u16 = 137;
+pub(crate) const NV: u16 = 88;
+
+/// Keys of lists: the key, how many there are, and the first elements.
+pub(crate) const LISTS: &[(u16, u16, &[u16])] = &[
+    (368, 136, &[137, 138, 139, 140, 141]),
+    (20, 462, &[146, 148]),
+    (21, 463, &[145, 147]),
+    (23, 93, &[94, 95]),
+];

@@ -1,9 +1,7 @@
 //! Parameters: from the numbers in a header to identifier, short name and unit.
 
-use std::collections::HashMap;
-
-use super::Texts;
 use super::concepts::{Condition, conditions, count};
+use super::{Map, Texts};
 
 /// A parameter that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +17,16 @@ struct Row {
     numbers: u32,
     marks: u8,
     id: u32,
+    /// Where a centre calls a parameter otherwise, or gives it another unit.
     short_name: &'static str,
+    units: Option<u16>,
     conditions: Box<[Condition]>,
 }
 
 #[derive(Debug)]
 struct Name {
     id: u32,
-    short_name: &'static str,
+    short: &'static str,
     units: u16,
 }
 
@@ -34,7 +34,7 @@ struct Name {
 pub(crate) struct Params {
     names: Vec<Name>,
     units: Vec<&'static str>,
-    editions: [HashMap<&'static str, Vec<Row>>; 2],
+    editions: [Map<&'static str, Vec<Row>>; 2],
 }
 
 /// Which rows of edition 2 apply: before the change of 2025, after it, after it with constituents apart, or the legacy.
@@ -75,16 +75,19 @@ impl Params {
         let mut id = 0_u32;
         for line in lines {
             let mut words = line.split(' ');
-            let Some(Ok(step)) = words.next().map(str::parse::<u32>) else { continue };
+            let Some(Ok(step)) = words.next().map(str::parse::<u32>) else {
+                continue;
+            };
             id = id.saturating_add(step);
-            let short_name = words.next().unwrap_or_default();
+            let short = words.next().unwrap_or_default();
             let units = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            self.names.push(Name { id, short_name, units });
+            self.names.push(Name { id, short, units });
         }
     }
 
     /// Lines are `numbers identifier conditions`: numbers start with those of the line before where they do not say
-    /// others, and an empty identifier is the usual one, category (or table) * 1000 + number.
+    /// others, and an empty identifier is the usual one, category (or table) * 1000 + number. `id:name:unit` gives a row
+    /// its own name and unit.
     fn read_rows(&mut self, edition: usize, text: &'static str, texts: &mut Texts) {
         let mut place = ("", 0);
         let mut lead = (0, 0);
@@ -111,19 +114,26 @@ impl Params {
             };
             let usual = if lead.1 == 128 { number } else { lead.1 * 1000 + number };
             let id = words.next().unwrap_or_default();
-            let (id, name) = id.split_once(':').unwrap_or((id, ""));
+            let mut own = id.split(':');
+            let id = own.next().unwrap_or_default();
             let row = Row {
                 numbers: numbers(lead.0, lead.1, number),
                 marks: place.1,
                 id: id.parse().unwrap_or(usual as u32),
-                short_name: name,
+                short_name: own.next().unwrap_or_default(),
+                units: own.next().and_then(|units| units.parse().ok()),
                 conditions: conditions(words.next().unwrap_or_default(), texts),
             };
-            let Some(sets) = self.editions.get_mut(edition - 1) else { return };
+            let Some(sets) = self.editions.get_mut(edition - 1) else {
+                return;
+            };
             sets.entry(place.0).or_default().push(row);
         }
         // A stable sort keeps the order in which rows of the same numbers win.
-        self.editions.iter_mut().flat_map(HashMap::values_mut).for_each(|rows| rows.sort_by_key(|row| row.numbers));
+        self.editions
+            .iter_mut()
+            .flat_map(Map::values_mut)
+            .for_each(|rows| rows.sort_by_key(|row| row.numbers));
     }
 
     /// Finds the row with most conditions in two places, of which the second wins between equals.
@@ -139,7 +149,11 @@ impl Params {
         let mut best: Option<(u32, &Row)> = None;
         for rows in places.iter().filter_map(|place| sets.get(place)) {
             let from = rows.partition_point(|row| row.numbers < numbers);
-            let rows = rows.get(from..).unwrap_or_default().iter().take_while(|row| row.numbers == numbers);
+            let rows = rows
+                .get(from..)
+                .unwrap_or_default()
+                .iter()
+                .take_while(|row| row.numbers == numbers);
             for row in rows.filter(|row| row.marks & mark_bit(mark) != 0) {
                 if let Some(count) = count(&row.conditions, get)
                     && best.is_none_or(|(most, _)| count >= most)
@@ -154,9 +168,16 @@ impl Params {
     fn param(&self, row: &Row) -> Param {
         let at = self.names.binary_search_by_key(&row.id, |name| name.id).ok();
         let name = at.and_then(|at| self.names.get(at));
-        let units = name.and_then(|name| self.units.get(usize::from(name.units))).copied().unwrap_or_default();
+        let units = row
+            .units
+            .or(name.map(|name| name.units))
+            .and_then(|units| self.units.get(usize::from(units)));
         let own = Some(row.short_name).filter(|own| !own.is_empty());
-        let short_name = own.or(name.map(|name| name.short_name)).unwrap_or("unknown");
-        Param { id: i64::from(row.id), short_name, units }
+        let short_name = own.or(name.map(|name| name.short)).unwrap_or("unknown");
+        Param {
+            id: i64::from(row.id),
+            short_name,
+            units: units.copied().unwrap_or_default(),
+        }
     }
 }

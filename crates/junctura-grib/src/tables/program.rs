@@ -7,29 +7,35 @@
 //! (p LENGTH)                pass over bytes            (z)  the rest cannot be followed
 //! (l COUNT OPERATIONS)      do so many times           (i CONDITION (OPERATIONS) (OPERATIONS))
 //! (d KEY VALUE)             a key is that value        (a NAME VALUE)  a mars key is that value
-//! (u NAME)                  no such mars key           (c PROGRAM)     do that program here
+//! (u NAME)                  no such mars key           (s NAME VALUE)  a mars key, if there is one, is that value
+//! (c PROGRAM)               do that program here       (x FAMILY KEY)  do the program of a family that a key names
 //! (b WORD)                  what only code can do: horizontal, statistical, instant
 //! ```
 //! A value is a number, `k12` (the key 12), `"text"`, `@concept`, `(f FUNCTION VALUES)` or `(+ VALUE VALUE)`.
 
-use std::collections::HashMap;
-
-use super::Texts;
 use super::codes::Codes;
 use super::concepts::{ConceptId, Concepts};
+use super::{Map, Texts};
 
 pub(crate) type Program = Vec<Op>;
 
 #[derive(Debug)]
 pub(crate) enum Op {
-    Read { key: u16, length: u8, kind: Kind, may_miss: bool },
+    Read {
+        key: u16,
+        length: u8,
+        kind: Kind,
+        may_miss: bool,
+    },
     Pass(Expr),
     Stop,
     List(Expr, Program),
     If(Cond, Program, Program),
     Define(u16, Expr),
     Mars(&'static str, Expr),
+    MoveMars(&'static str, Expr),
     NoMars(&'static str),
+    Named(&'static str, u16),
     Call(u16),
     Built(Built),
 }
@@ -54,6 +60,8 @@ pub(crate) enum Expr {
     Fixed(i64),
     Key(u16),
     Concept(ConceptId),
+    /// A concept of which the sets are the centre's and the project's.
+    ConceptOfCentre(ConceptId),
     Call(Function, Vec<Expr>),
     Arithmetic(u8, Box<[Expr; 2]>),
 }
@@ -89,21 +97,26 @@ functions! {
     Dataset = "datasetForLocal", Sprintf = "sprintf", G2Date = "g2date", Time = "time", VerificationDate = "g1verificationdate",
     MonthlyDate = "g1monthlydate", ValidityDate = "validity_date", ValidityTime = "validity_time", ForecastPeriod = "g1fcperiod",
     ForecastMonth = "g1forecastmonth", Scaled = "from_scale_factor_scaled_value", Scale = "scale", Round = "round",
-    Divide = "divdouble", Max = "max", DayOfTheYear = "g1day_of_the_year_date",
+    Divide = "divdouble", Max = "max", DayOfTheYear = "g1day_of_the_year_date", G1Date = "g1date",
+    Multiply = "multdouble", Concept = "concept",
 }
 
 #[derive(Default)]
 pub(crate) struct Programs {
-    programs: Vec<Program>,
-    by_number: HashMap<(&'static str, u32), u16>,
-    by_label: HashMap<&'static str, u16>,
-    by_stream: HashMap<(i64, i64), u16>,
+    all: Vec<Program>,
+    by_number: Map<(&'static str, u32), u16>,
+    by_label: Map<&'static str, u16>,
+    by_stream: Map<(i64, i64), u16>,
 }
 
 impl Programs {
     pub(crate) fn read(text: &'static str, codes: &Codes, concepts: &mut Concepts, texts: &mut Texts) -> Programs {
         let lines: Vec<_> = text.lines().filter_map(|line| line.split_once('\t')).collect();
-        let mut labels: HashMap<_, _> = lines.iter().enumerate().map(|(at, (label, _))| (*label, at as u16)).collect();
+        let mut labels: Map<_, _> = lines
+            .iter()
+            .enumerate()
+            .map(|(at, (label, _))| (*label, at as u16))
+            .collect();
         for (label, body) in &lines {
             if let Some(&same) = body.strip_prefix('=').and_then(|same| labels.get(same)) {
                 labels.insert(label, same);
@@ -111,17 +124,29 @@ impl Programs {
         }
         let mut programs = Programs::default();
         for (_, body) in &lines {
-            let mut reader = Reader { rest: body, labels: &labels, concepts, texts };
-            programs.programs.push(if body.starts_with('=') { Vec::new() } else { reader.program() });
+            let mut reader = Reader {
+                rest: body,
+                labels: &labels,
+                concepts,
+                texts,
+            };
+            programs.all.push(if body.starts_with('=') {
+                Vec::new()
+            } else {
+                reader.program()
+            });
         }
         for (&label, &at) in &labels {
-            let Some((family, name)) = label.split_once('/') else { continue };
+            let Some((family, name)) = label.split_once('/') else {
+                continue;
+            };
             let code = |table: &str, name| codes.table(table).and_then(|table| codes.code(table, name));
             if let (Ok(number), true) = (name.parse(), family != "m") {
                 programs.by_number.insert((family, number), at);
-            } else if let Some((stream, kind)) = name.split_once('.').filter(|_| family == "m") {
-                let key = code("stream", stream).zip(code("type", kind));
-                key.into_iter().for_each(|key| _ = programs.by_stream.insert(key, at));
+            } else if let Some((stream, kind)) = name.split_once('.').filter(|_| family == "m")
+                && let Some(key) = code("stream", stream).zip(code("type", kind))
+            {
+                programs.by_stream.insert(key, at);
             }
         }
         programs.by_label = labels;
@@ -129,7 +154,7 @@ impl Programs {
     }
 
     pub(crate) fn at(&self, at: u16) -> &[Op] {
-        self.programs.get(usize::from(at)).map_or(&[], Vec::as_slice)
+        self.all.get(usize::from(at)).map_or(&[], Vec::as_slice)
     }
 
     /// The program of a family (`4` for product templates, ...) and number.
@@ -149,7 +174,7 @@ impl Programs {
 
 struct Reader<'r> {
     rest: &'static str,
-    labels: &'r HashMap<&'static str, u16>,
+    labels: &'r Map<&'static str, u16>,
     concepts: &'r mut Concepts,
     texts: &'r mut Texts,
 }
@@ -220,7 +245,12 @@ impl Reader<'_> {
                     Some(b'a') => Kind::Characters,
                     _ => Kind::Unsigned,
                 };
-                Op::Read { key, length, kind, may_miss }
+                Op::Read {
+                    key,
+                    length,
+                    kind,
+                    may_miss,
+                }
             }
             "p" => Op::Pass(self.value()?),
             "z" => Op::Stop,
@@ -228,6 +258,8 @@ impl Reader<'_> {
             "i" => Op::If(self.condition()?, self.bracketed(), self.bracketed()),
             "d" => Op::Define(self.number(), self.value()?),
             "a" => Op::Mars(self.word(), self.value()?),
+            "s" => Op::MoveMars(self.word(), self.value()?),
+            "x" => Op::Named(self.word(), self.number()),
             "u" => Op::NoMars(self.word()),
             "c" => Op::Call(self.labels.get(self.word()).copied()?),
             "b" => Op::Built(match self.word() {
@@ -246,6 +278,9 @@ impl Reader<'_> {
             return expr;
         }
         let word = self.word();
+        if let Some(concept) = word.strip_prefix("@+") {
+            return Some(Expr::ConceptOfCentre(self.concepts.id(concept)));
+        }
         if let Some(concept) = word.strip_prefix('@') {
             return Some(Expr::Concept(self.concepts.id(concept)));
         }
@@ -277,7 +312,10 @@ impl Reader<'_> {
                 }
                 Some(Expr::Call(Function::named(name)?, self.values()?))
             }
-            sign => Some(Expr::Arithmetic(*sign.as_bytes().first()?, Box::new([self.value()?, self.value()?]))),
+            sign => Some(Expr::Arithmetic(
+                *sign.as_bytes().first()?,
+                Box::new([self.value()?, self.value()?]),
+            )),
         }
     }
 
