@@ -12,6 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use junctura_memory::classes::slot_bytes;
 use junctura_memory::{SlotMut, WritableMapping};
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result};
@@ -23,7 +24,7 @@ use crate::given::IntoGiven;
 use crate::mail::{Letter, SlotId, Talk};
 use crate::offer::{Content, OfferOptions};
 use crate::pool::Pool;
-use crate::state::Stop;
+use crate::state::{StandingLease, State, Stop};
 
 /// Memory for one payload, until it is offered. It holds whatever was there before.
 pub struct Allocation {
@@ -270,21 +271,16 @@ impl Connection {
         }
     }
 
+    /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
+    /// every payload: the lease stands until it is answered, while slots come and go.
     fn lease<'a>(&'a self, mut state: Guard<'a>, bytes: u64, timeout: Option<Duration>) -> (Guard<'a>, Result<Found>) {
-        let number = match state.mail.open(Talk::Once) {
-            Ok(number) => number,
+        let taken_over = state.standing_lease.take_if(|lease| lease.slot_bytes == slot_bytes(bytes));
+        let lease = match taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout), Ok) {
+            Ok(lease) => lease,
             Err(error) => return (state, Err(error)),
         };
-        let lease = Lease {
-            payload_bytes: bytes,
-            timeout_ms: timeout.map(|time| time.as_millis() as u64),
-        };
-        if let Err(error) = state.append(number, &Request::Lease(lease)) {
-            state.mail.close(number);
-            return (state, Err(error));
-        }
         let what = Wait {
-            request: number,
+            request: lease.number,
             for_slots: true,
             deadline: None,
         };
@@ -293,20 +289,42 @@ impl Connection {
             if let Some(taken) = state.segments.take(bytes) {
                 return Some(taken.map(|(segment, slot)| Found::Slot(segment, slot)));
             }
-            let letter = state.mail.get(number)?.take()?;
+            let letter = state.mail.get(lease.number)?.take()?;
             answered = true;
             match letter {
+                // Another payload's time was up, not this one's.
+                Letter::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => Some(Ok(Found::Nothing)),
                 Letter::Failed(error) => Some(Err(error)),
                 _ => Some(Ok(Found::Nothing)),
             }
         });
         if answered {
-            state.mail.close(number);
+            state.mail.close(lease.number);
+        } else if found.is_ok() && state.standing_lease.is_none() {
+            state.standing_lease = Some(lease);
         } else {
             // Where it cannot be said, there is no server any more.
-            let _ = state.abandon(number, Stop::Cancel);
+            let _ = state.abandon(lease.number, Stop::Cancel);
         }
         let found = found.and_then(|found| found.unwrap_or(Ok(Found::Nothing)));
         (state, found)
+    }
+}
+
+impl State {
+    fn ask_for_segment(&mut self, payload_bytes: u64, timeout: Option<Duration>) -> Result<StandingLease> {
+        let number = self.mail.open(Talk::Once)?;
+        let lease = Lease {
+            payload_bytes,
+            timeout_ms: timeout.map(|time| time.as_millis() as u64),
+        };
+        if let Err(error) = self.append(number, &Request::Lease(lease)) {
+            self.mail.close(number);
+            return Err(error);
+        }
+        Ok(StandingLease {
+            number,
+            slot_bytes: slot_bytes(payload_bytes),
+        })
     }
 }

@@ -35,6 +35,13 @@ pub(crate) struct Sleeper {
     pub(crate) bell: Arc<Condvar>,
 }
 
+/// Whoever waits for memory takes it over, and leaves it behind if it is still not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StandingLease {
+    pub(crate) number: u64,
+    pub(crate) slot_bytes: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
     /// The process that the connection belongs to.
@@ -43,6 +50,8 @@ pub(crate) struct State {
     outbox: Outbox,
     pub(crate) mail: Mail,
     pub(crate) segments: Segments,
+    /// A lease that goes on waiting for memory although slots came free first.
+    pub(crate) standing_lease: Option<StandingLease>,
     releases: Vec<Holding>,
     spares: Vec<Vec<u8>>,
     /// A thread is reading the socket.
@@ -73,6 +82,7 @@ impl State {
             outbox: Outbox::new(),
             mail: Mail::default(),
             segments,
+            standing_lease: None,
             releases: Vec::new(),
             spares: Vec::new(),
             led: false,
