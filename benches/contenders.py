@@ -103,14 +103,14 @@ def limit(mode: str, load: Load) -> Contender:
         "ring-copy": "limit: ring in shared memory, one copy",
         "socket": "limit: unix socket, payload copied through",
     }
-    answer = "a byte from the consumer" if mode == "socket" else "that the consumer is done"
+    answer = "an answer of the consumer" if mode == "socket" else "that the consumer is done"
     command = [str(BUILT / "limits"), mode, *load.words(load.slots), str(load.warmup_s), str(load.seconds)]
 
     def run() -> Figures:
         compiled("limits/limits.c")
         return checked(json.loads(call(command, load.limit_s)), mode)
 
-    return Contender(names[mode], "limit", f"{answer}, {load.window} objects later", TOUCHED[load.touch], command, run)
+    return Contender(names[mode], "limit", f"{answer}, when {load.window} have none", TOUCHED[load.touch], command, run)
 
 
 def memcpy(load: Load) -> Contender:

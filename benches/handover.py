@@ -21,7 +21,7 @@ SPINNING = "junctura, server looks 20 us before it sleeps"
 
 def field_load(bench: Bench, window: int, touch: str) -> Load:
     # The warm-up is long enough to make 512 MiB of slots resident.
-    seconds = (1.0, 0.3) if bench.quick else (2.0, 2.0)
+    seconds = (2.0, 0.3) if bench.quick else (3.0, 2.0)
     return Load(FIELD_BYTES, window, touch, warmup_s=seconds[0], seconds=seconds[1])
 
 

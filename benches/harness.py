@@ -182,7 +182,7 @@ def describe(case: Case, samples: Samples, first: Samples) -> dict[str, Any]:
     best = samples.best(case.measure)
     described.update(best=best, min=min(values), median=median(values), max=max(values))
     if first.figures and samples is not first:
-        described["ours_is_better_by"] = round(advantage(case.measure, first.best(case.measure), best), 3)
+        described["first_is_better_by"] = round(advantage(case.measure, first.best(case.measure), best), 3)
     return {**described, "foreign_cores": samples.foreign_cores, "samples": samples.figures}
 
 
@@ -200,14 +200,14 @@ def portable(command: list[str]) -> list[str]:
 def print_samples(case: Case, samples: Samples, first: Samples) -> None:
     name = samples.contender.name
     if not samples.figures:
-        print(f"  {name:<44} left out: {samples.left_out}", flush=True)
+        print(f"  {name:<58} left out: {samples.left_out}", flush=True)
         return
     values = samples.values(case.measure)
     best = samples.best(case.measure)
-    line = f"  {name:<44}{number(best):>12} {case.measure.unit:<10}"
+    line = f"  {name:<58}{number(best):>12} {case.measure.unit:<10}"
     line += f" [{number(min(values))} {number(median(values))} {number(max(values))}]"
     if first.figures and samples is not first:
-        line += f"  we are {advantage(case.measure, first.best(case.measure), best):.2f}x"
+        line += f"  the first is {advantage(case.measure, first.best(case.measure), best):.2f}x"
     if max(samples.foreign_cores) > FOREIGN_CORES_MAX:
         line += f"  (others took up to {max(samples.foreign_cores)} cores)"
     print(line, flush=True)

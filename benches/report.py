@@ -53,7 +53,7 @@ def render_case(case: dict[str, Any]) -> str:
     rows = [
         f"**{case['name']}**: {case['question']} ({case['unit']})",
         "",
-        "| | best | min / median / max | we are better by | payload | awaited |",
+        "| | best | min / median / max | the first is better by | payload | awaited |",
         "|---|--:|--:|--:|---|---|",
         *(render_contender(contender) for contender in case["contenders"]),
     ]
@@ -64,7 +64,7 @@ def render_contender(contender: dict[str, Any]) -> str:
     if "best" not in contender:
         return f"| {contender['name']} | - | | | | left out: {escape(contender['left_out'])} |"
     spread = " / ".join(number(contender[at]) for at in ("min", "median", "max"))
-    ratio = contender.get("ours_is_better_by")
+    ratio = contender.get("first_is_better_by")
     name = contender["name"]
     if max(contender["foreign_cores"]) > FOREIGN_CORES_MAX:
         name += " (disturbed)"

@@ -17,7 +17,7 @@ SERVER_CPU = Measure("server_cpu_us_per_object", "us/object", more_is_better=Fal
 
 def main() -> int:
     bench = begin("subscriptions", "What do many standing subscriptions of other clients cost?")
-    seconds = (1.0, 0.5) if bench.quick else (2.0, 5.0)
+    seconds = (2.0, 0.5) if bench.quick else (3.0, 5.0)
     field = Load(804 << 10, 64, "untouched", warmup_s=seconds[0], seconds=seconds[1])
     small = replace(field, payload_bytes=1 << 10, touch="touched")
     cases = []

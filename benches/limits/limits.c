@@ -6,8 +6,8 @@
 // ring:       a ring of slots in shared memory; a number per object is all that is handed over. Who finds nothing to do
 //             looks again for some microseconds, then sleeps on a futex.
 // ring-copy:  the same, but each payload is copied into its slot from the producer's own memory (64 MiB of it).
-// socket:     a unix socket; the producer writes the payload, the consumer answers with a byte, which the producer
-//             awaits WINDOW objects later.
+// socket:     a unix socket; the producer writes the payload, the consumer answers each quarter of a window with as many
+//             bytes, and the producer waits when WINDOW objects have no answer.
 // memcpy:     copies of BYTES from one end of 256 MiB to the other.
 // One line of JSON each. There are no attributes, no index, no query, no crash handling.
 #define _GNU_SOURCE
@@ -116,11 +116,13 @@ static void socket_producer(const load *l, int fd) {
 
 static void socket_consumer(const load *l, int fd) {
     char *payload = private_bytes(l->bytes);
+    uint64_t batch = l->window >= 4 ? l->window / 4 : 1;
+    char *answers = private_bytes(batch);
     tally t = tally_new();
     for (;;) {
         read_whole(fd, payload, l->bytes);
         if (!take(l, &t, payload)) break;
-        write_whole(fd, "", 1);
+        if (t.objects % batch == 0) write_whole(fd, answers, batch);
     }
     print_tally(l, &t, "");
 }
