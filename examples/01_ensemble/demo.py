@@ -139,6 +139,8 @@ def summary(forecast: Forecast, watch: Watch, members: list[Child], maps: Child,
     offer_us = np.concatenate([member.report["offer_us"] for member in members])
     return {
         "members": forecast.members,
+        "processes": len(members) + 3,
+        "cores": len(os.sched_getaffinity(0)),
         "steps": forecast.steps,
         "grid_deg": forecast.grid_deg,
         "fields": len(watch.delivery_us),
@@ -170,6 +172,7 @@ def show(result: dict[str, Any], path: Path) -> None:
             "rate",
             f"{result['fields_per_s']:.0f} fields/s, {result['mib_per_s']:.0f} MiB/s (making them takes the time)",
         ),
+        ("on", f"{result['processes']} processes on {result['cores']} cores: what waits for a core counts below"),
         ("offer", f"p50 {offer['p50']:.0f} us, p99 {offer['p99']:.0f} us"),
         (
             "delivery",
