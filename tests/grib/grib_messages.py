@@ -307,6 +307,15 @@ def locals_(maker):
                     ("number", 7) if template else ("forecastTime", 6),
                 ],
             )
+    streams = ["lwda", "elda", "dcda", "efas", "enda", "mmsf", "msmm", "eehs"]
+    numbers = [12, 16, 20, 28, 38, 39, 41, 44, 45, 46, 60]
+    for stream, kind, number, template in itertools.product(
+        streams, ["an", "fc", "4v", "me", "ses", "cd"], numbers, [0, 11]
+    ):
+        what = f"{stream} {kind} local section {number} template {template}"
+        start = [("tablesVersion", 35), ("setLocalDefinition", 1), ("productDefinitionTemplateNumber", template)]
+        labels = [("stream", stream), ("type", kind), ("localDefinitionNumber", number)]
+        maker.add(what, "regular_ll_pl_grib2", start + labels)
     for kind, expver in itertools.product(
         ["rd", "ea", "ei", "mc", "c3", "ai", "e6", "l5", "ti"], ["0001", "abcd", "1605"]
     ):

@@ -177,3 +177,24 @@ def test_made_messages(tmp_path):
     assert not unexplained, f"{len(unexplained)} differences\n" + "\n".join(unexplained[:60])
     unused = [name for name in DIFFERENCES if name not in used]
     assert not unused, f"listed differences that no longer show: {unused}"
+
+
+def test_several_fields_in_one_message(tmp_path):
+    """One message, as ecCodes counts it without its support of several fields; keys of the first one."""
+    path = tmp_path / "several.grib2"
+    several = eccodes.codes_grib_multi_new()
+    for level in (850, 500):
+        handle = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2")
+        eccodes.codes_set(handle, "level", level)
+        eccodes.codes_grib_multi_append(handle, 4, several)
+        eccodes.codes_release(handle)
+    with path.open("wb") as file:
+        eccodes.codes_grib_multi_write(several, file)
+    eccodes.codes_grib_multi_support_off()  # making one has switched it on
+    with path.open("rb") as file:
+        assert eccodes.codes_count_in_file(file) == 1
+        handle = eccodes.codes_grib_new_from_file(file)
+    (message,) = ours(path)
+    assert message["descriptive"]["fields"] == 2
+    assert message["mars"]["levelist"] == 850
+    assert differences(handle, message) == []
