@@ -6,9 +6,10 @@ use std::time::Duration;
 use junctura_model::Result;
 use junctura_wire::{Request, body};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, unexpected};
 use crate::demand::demand;
-use crate::follow::{Follow, FollowOptions, follow};
+use crate::follow::{Follow, FollowOptions, Gap, follow};
+use crate::mail::Letter;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::stream::Stream;
@@ -98,6 +99,20 @@ impl Requirement {
     /// Receives one object through this requirement, as [`Pool::demand`].
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         demand(&self.connection, &target.into(), timeout, Some(self.stream.number()))
+    }
+
+    /// Objects that it was owed and will not get, because somebody withdrew them by force, if any are known by now. While a
+    /// follow receives through the requirement, gaps come there.
+    pub fn try_gap(&mut self) -> Result<Option<Gap>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(Letter::Gap(body)) => Gap::read(&self.connection, &body).map(Some),
+            Some(Letter::Ended(error) | Letter::Failed(error)) => Err(error),
+            Some(_) => Err(unexpected("for a requirement")),
+            None => Ok(None),
+        }
     }
 
     /// Gives it up: what only it kept may go.

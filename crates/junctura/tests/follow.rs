@@ -227,6 +227,21 @@ fn a_requirement_made_before_a_withdrawal_wins() {
 }
 
 #[test]
+fn a_requirement_learns_what_was_taken_by_force() {
+    let pool = pool();
+    let mut requirement = pool.require("").unwrap();
+    assert!(requirement.try_gap().unwrap().is_none());
+    offer(&pool, "a");
+    let force = WithdrawOptions {
+        timeout: None,
+        force: true,
+    };
+    assert_eq!(pool.withdraw(Target::key([("name", "a")]), force).unwrap(), 1);
+    let gap = requirement.try_gap().unwrap().unwrap();
+    assert_eq!(gap.items[0].object.get("name"), Some("a"));
+}
+
+#[test]
 fn what_is_for_later_is_unsupported() {
     let pool = pool();
     let named = RequireOptions {
