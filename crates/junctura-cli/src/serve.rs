@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
+    /// Print the address on standard output once clients can connect; end quietly if another server is there already
+    #[arg(long)]
+    announce: bool,
     /// Look for work this long before sleeping: lower latency for a busy core
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "0s")]
     spin: Duration,
@@ -47,7 +50,10 @@ pub(crate) struct Arguments {
 /// Serves.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let address: Address = arguments.address.parse()?;
-    let server = Server::bind(&address, arguments.options()?)?;
+    let server = match Server::bind(&address, arguments.options()?) {
+        Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
+        bound => bound?,
+    };
     let stopper = server.stopper();
     let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
         .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))?;
@@ -56,7 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             stopper.stop();
         }
     });
-    eprintln!("junctura: serving {}", server.address());
+    if arguments.announce {
+        println!("{}", server.address());
+    } else {
+        eprintln!("junctura: serving {}", server.address());
+    }
     server.run()
 }
 

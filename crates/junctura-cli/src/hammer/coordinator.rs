@@ -69,6 +69,27 @@ impl Arguments {
         Ok(arguments)
     }
 
+    fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
+        let space = Space { members: self.members, steps: self.steps, levels: self.levels, params: self.params };
+        Plan {
+            role,
+            index,
+            url: url.to_owned(),
+            space,
+            producers: self.producers,
+            consumers: self.consumers,
+            payload_bytes,
+            grib: self.grib.clone(),
+            mode: self.mode,
+            window: self.window,
+            rate: self.rate,
+            warmup_ns: self.warmup.as_nanos() as u64,
+            duration_ns: self.duration.as_nanos() as u64,
+            subscriptions: self.subscriptions,
+            history: self.history.clone(),
+        }
+    }
+
     fn payload_bytes(&self) -> Result<usize> {
         let bytes = match (&self.grib, self.mode) {
             (_, Mode::Metadata) => stamp::BYTES_MIN,
@@ -90,8 +111,7 @@ impl OwnServer {
     fn start(arguments: &Arguments, payload_bytes: usize) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
         let url = format!("unix:{}", directory.path().join("hammer.sock").display());
-        let in_flight = u64::from(arguments.producers) * u64::from(arguments.window) * payload_bytes as u64;
-        let budget = 2 * ((640 << 20) + 2 * in_flight);
+        let budget = arguments.plan(Role::Producer, 0, &url, payload_bytes).budget_bytes();
         let mut command = Command::new(own_program()?);
         command.args(["serve", &url, "--schema", "mars", "--budget", &budget.to_string()]);
         if let Some(bytes) = arguments.inline_max {
@@ -143,29 +163,7 @@ struct Worker {
 
 impl<'a> Run<'a> {
     fn new(arguments: &'a Arguments, url: &str, payload_bytes: usize) -> Result<Self> {
-        let space = Space {
-            members: arguments.members,
-            steps: arguments.steps,
-            levels: arguments.levels,
-            params: arguments.params,
-        };
-        let plan = |role, index| Plan {
-            role,
-            index,
-            url: url.to_owned(),
-            space,
-            producers: arguments.producers,
-            consumers: arguments.consumers,
-            payload_bytes,
-            grib: arguments.grib.clone(),
-            mode: arguments.mode,
-            window: arguments.window,
-            rate: arguments.rate,
-            warmup_ns: arguments.warmup.as_nanos() as u64,
-            duration_ns: arguments.duration.as_nanos() as u64,
-            subscriptions: arguments.subscriptions,
-            history: arguments.history.clone(),
-        };
+        let plan = |role, index| arguments.plan(role, index, url, payload_bytes);
         let mut plans = Vec::new();
         if arguments.subscriptions > 0 {
             plans.push(plan(Role::Subscriber, 0));

@@ -14,8 +14,6 @@ use super::stamp::{self, Stamp, now_ns};
 use super::worker::{Plan, Word, say};
 use super::Mode;
 
-/// Slots that a producer goes through before it comes to the first again, in bytes, all producers together.
-const ROTATION_BYTES: usize = 512 << 20;
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 
 pub(super) struct Producer<'a> {
@@ -62,7 +60,7 @@ impl<'a> Producer<'a> {
         });
         let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
         let in_slots = plan.mode != Mode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
-        Ok(Self {
+        let mut producer = Self {
             plan,
             pipeline,
             notes,
@@ -71,12 +69,13 @@ impl<'a> Producer<'a> {
             ring: VecDeque::new(),
             touched: HashSet::new(),
             grib,
-        })
+        };
+        producer.take_slots()?;
+        Ok(producer)
     }
 
     /// Offers until the time is over; gives what was measured.
     pub(super) fn run(&mut self, start_ns: u64) -> Result<Figures> {
-        self.fill_ring()?;
         let measure_from = start_ns + self.plan.warmup_ns;
         let end = measure_from + self.plan.duration_ns;
         with(&self.notes.acked, |acked| acked.from_ns = measure_from);
@@ -111,20 +110,21 @@ impl<'a> Producer<'a> {
         Ok(figures)
     }
 
-    /// Takes the slots that the load goes round in, and makes their pages resident.
-    fn fill_ring(&mut self) -> Result<()> {
+    /// Takes all the slots that the run will need and makes their pages resident, so that no page is made while it is
+    /// measured; then keeps those that the load goes round in.
+    fn take_slots(&mut self) -> Result<()> {
         if !self.in_slots {
             return Ok(());
         }
-        let slots = (ROTATION_BYTES / self.plan.producers as usize / self.plan.payload_bytes).max(1);
-        for _ in 0..slots {
-            let allocation = self.pipeline.allocate(self.plan.payload_bytes)?;
-            self.ring.push_back(allocation);
-        }
-        for allocation in &mut self.ring {
+        let mut taken = VecDeque::new();
+        for _ in 0..self.plan.slots() {
+            let mut allocation = self.pipeline.allocate(self.plan.payload_bytes)?;
             allocation.fill(0);
             self.touched.insert(allocation.as_ptr() as usize);
+            taken.push_back(allocation);
         }
+        taken.truncate(self.plan.slots_in_rotation());
+        self.ring = taken;
         Ok(())
     }
 

@@ -40,7 +40,30 @@ pub(super) struct Plan {
     pub(super) history: Option<PathBuf>,
 }
 
+/// Slots that producers go through before they come to the first again, in bytes, all producers together.
+const ROTATION_BYTES: usize = 512 << 20;
+/// Slots that a consumer may hold while its releases are under way.
+const SLOTS_UNDER_WAY: usize = 256;
+
 impl Plan {
+    /// Slots that a producer goes through before it comes to the first again.
+    pub(super) fn slots_in_rotation(&self) -> usize {
+        (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
+    }
+
+    /// Slots that a producer uses at most.
+    pub(super) fn slots(&self) -> usize {
+        self.slots_in_rotation() + self.window as usize + SLOTS_UNDER_WAY / self.producers as usize
+    }
+
+    /// Memory that all producers together need of a pool.
+    pub(super) fn budget_bytes(&self) -> u64 {
+        const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
+        let slot_bytes = (self.payload_bytes as u64).div_ceil(4) * 5 + 4096;
+        let inline_bytes = 256 << 20;
+        inline_bytes + u64::from(self.producers) * (self.slots() as u64 * slot_bytes + LARGEST_SEGMENT_BYTES)
+    }
+
     /// What the process calls itself.
     pub(super) fn name(&self) -> String {
         let letter = match self.role {
