@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin, call
 
@@ -20,12 +21,13 @@ SELECTORS = {
 }
 
 
+@cache
 def build() -> None:
     call(["cargo", "build", "--quiet", "--release", "-p", "junctura", "--example", "list_speed"], 1800)
 
 
 def case(bench: Bench, name: str, question: str) -> Case:
-    objects, lists = (100_000, 100) if bench.quick else (1_000_000, 2000)
+    objects, lists = 1_000_000, 100 if bench.quick else 2000
     command = [str(TARGET / "release/examples/list_speed"), name, str(objects), str(lists)]
 
     def run() -> Figures:

@@ -43,8 +43,11 @@ def render_document(document: dict[str, Any]) -> list[str]:
     machine, versions = document["machine"], document["versions"]
     where = f"{machine['cpu']}, {machine['cores']} cores{' of a virtual machine' if machine['virtual'] else ''}"
     where += f", {machine['memory_gib']} GiB, Linux {machine['kernel']}, load before {machine['load_before']}"
-    what = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    rounds = f"{document['rounds']} rounds" + (" (quick: the figures say little)" if document["quick"] else "")
+    said = ((name, version.removeprefix(f"{name} ")) for name, version in versions.items() if version)
+    what = ", ".join(f"{name} {version}" for name, version in said)
+    rounds = f"{document['rounds']} round{'s' if document['rounds'] > 1 else ''}" + (
+        " (quick: the figures say little)" if document["quick"] else ""
+    )
     head = f"### {document['bench']}\n\n`{document['command']}`, {document['when']}, {rounds}.\n{where}.\n{what}."
     return [head, *(render_case(case) for case in document["cases"])]
 
