@@ -29,7 +29,7 @@ pub fn is_request(text: &str) -> bool {
 /// The canonical selector that asks the same as the request; `today` as the number `YYYYMMDD`, for relative dates.
 ///
 /// # Errors
-/// InvalidSelector with the byte of the request that it is about.
+/// `InvalidSelector` with the byte of the request that it is about.
 pub fn to_selector_text(request: &str, schema: &Schema, today: Option<u32>) -> Result<String> {
     if !is_request(request) {
         return Err(invalid(

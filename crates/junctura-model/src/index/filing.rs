@@ -10,7 +10,7 @@ use crate::selector::expr::{Check, Expr, Test};
 use crate::value::Type;
 
 /// Ranges of more values are kept as spans.
-const RANGE_VALUES_MAX: usize = 256;
+const RANGE_VALUES_MAX: usize = 64;
 /// A selector with more branches is checked one by one.
 const BRANCHES_MAX: usize = 256;
 

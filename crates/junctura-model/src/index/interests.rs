@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::filed::Filed;
 use super::filing::{Branch, branches};
 use super::keys::{Counts, Keys};
 use super::lone::Lones;
 use super::tokens::{Asked, Dims, Tokens};
-use super::tree::{Entry, Filed, Node};
+use super::tree::{Entry, Node};
 use crate::record::RecordRef;
 use crate::selector::Selector;
 
@@ -80,20 +80,15 @@ impl<Id: Copy + Ord> Interests<Id> {
         }
         let twice = branches.len() > 1 || branches.iter().any(Branch::may_meet_twice);
         let keys: Box<[Keys]> = branches.iter().map(|branch| Keys::new(branch, &self.asked)).collect();
-        let filed = Arc::new(Filed {
-            id,
-            selector: selector.clone(),
-            keys,
-            twice,
-            met: AtomicU64::new(0),
-        });
+        let filed = Arc::new(Filed::new(id, selector.clone(), keys, twice));
         for at in 0..branches.len() {
             self.counts.add(filed.keys[at].all_tokens());
-            match &filed.keys[at].lone {
-                Some(lone) => self.lones.insert(lone, at as u16, &filed),
-                None => self
-                    .tree
-                    .insert(Entry::new(&filed, at as u16), Dims::default(), &self.counts),
+            if let Some(lone) = &filed.keys[at].lone {
+                self.lones.insert(lone, at as u16, &filed);
+            } else {
+                let entry = Entry::new(&filed, at as u16);
+                self.tree
+                    .insert(&entry, &entry.keys().ranks(&self.counts), Dims::default(), &self.counts);
             }
         }
         self.filed.insert(id, filed);
@@ -102,7 +97,7 @@ impl<Id: Copy + Ord> Interests<Id> {
 
     /// Takes out the selector that stands under this id; says whether there was one.
     pub fn remove(&mut self, id: Id, selector: &Selector) -> bool {
-        debug_assert!(self.filed.get(&id).is_none_or(|filed| filed.selector == *selector));
+        debug_assert!(self.filed.get(&id).is_none_or(|filed| filed.selector() == selector));
         self.take_out(id)
     }
 
@@ -111,14 +106,11 @@ impl<Id: Copy + Ord> Interests<Id> {
             return self.everything.remove(&id) || self.unindexed.remove(&id).is_some();
         };
         for (at, keys) in filed.keys.iter().enumerate() {
-            match &keys.lone {
-                Some(lone) => {
-                    self.lones.remove(lone, at as u16, id);
-                }
-                None => {
-                    self.tree
-                        .remove(&Entry::new(&filed, at as u16), Dims::default(), &self.counts);
-                }
+            if let Some(lone) = &keys.lone {
+                self.lones.remove(lone, at as u16, id);
+            } else {
+                let entry = Entry::new(&filed, at as u16);
+                self.tree.remove(&entry, &keys.ranks(&self.counts), Dims::default());
             }
             self.counts.drop(keys.all_tokens());
             keys.dims().for_each(|dim| self.asked.drop(dim));
@@ -141,13 +133,9 @@ impl<Id: Copy + Ord> Interests<Id> {
         );
         self.object += 1;
         let object = self.object;
-        let mut verify = |filed: &Filed<Id>| {
-            if (!filed.twice || filed.met.swap(object, Ordering::Relaxed) != object) && filed.selector.matches(record) {
-                out.push(filed.id);
-            }
-        };
+        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
         self.tokens.fill(record, &self.asked);
-        self.tree.walk(&self.tokens, &mut verify);
+        self.tree.walk(&self.tokens, record, &mut verify);
         self.lones.walk(record, &mut |filed| verify(filed));
     }
 

@@ -12,8 +12,8 @@ const COPIES_MAX: usize = 16;
 /// The conditions of a branch.
 pub(super) struct Keys {
     masks: [u16; LANES],
-    /// By dimension: where its tokens end.
-    ends: Box<[(Dim, u32)]>,
+    /// By dimension: the lane of its mask, and where its tokens end.
+    ends: Box<[(Dim, u8, u32)]>,
     tokens: Box<[Token]>,
     /// Set where it is filed by order or presence instead.
     pub(super) lone: Option<Lone>,
@@ -30,7 +30,7 @@ impl Keys {
                 *mask = condition.tokens.iter().fold(0, |mask, &token| mask | lane_bit(token));
             }
             tokens.extend_from_slice(&condition.tokens);
-            ends.push((condition.dim, tokens.len() as u32));
+            ends.push((condition.dim, asked.lane(condition.dim) as u8, tokens.len() as u32));
         }
         let lone = branch.lone.clone().filter(|_| branch.conditions.is_empty());
         Keys {
@@ -52,7 +52,7 @@ impl Keys {
 
     fn conditions(&self) -> impl Iterator<Item = (Dim, &[Token])> {
         let mut start = 0;
-        self.ends.iter().map(move |&(dim, end)| {
+        self.ends.iter().map(move |&(dim, _, end)| {
             let tokens = &self.tokens[start..end as usize];
             start = end as usize;
             (dim, tokens)
@@ -67,7 +67,7 @@ impl Keys {
     }
 
     pub(super) fn dims(&self) -> impl Iterator<Item = Dim> {
-        self.ends.iter().map(|&(dim, _)| dim)
+        self.ends.iter().map(|&(dim, ..)| dim)
     }
 
     /// All values, over all dimensions.
@@ -83,36 +83,82 @@ impl Keys {
             .filter(move |(dim, tokens)| !path.contains(*dim) && allowed(tokens.len()))
     }
 
+    /// Is there a dimension left to file under?
     pub(super) fn has_more(&self, path: Dims, copies: u16) -> bool {
         self.open(path, copies).next().is_some()
     }
 
-    /// The dimension with the rarest values, if there is one left.
-    pub(super) fn rarest(&self, path: Dims, copies: u16, counts: &Counts) -> Option<Dim> {
-        self.open(path, copies)
-            .min_by_key(|(_, tokens)| counts.of(tokens))
-            .map(|(dim, _)| dim)
-    }
-
-    /// Those dimensions, rarest first.
-    pub(super) fn by_rarity(&self, path: Dims, copies: u16, counts: &Counts) -> Vec<(u64, Dim)> {
-        let mut dims: Vec<_> = self
-            .open(path, copies)
-            .map(|(dim, tokens)| (counts.of(tokens), dim))
+    /// All dimensions, those whose values the fewest others ask for first.
+    pub(super) fn ranks(&self, counts: &Counts) -> Ranks {
+        let mut ranks: Vec<_> = self
+            .conditions()
+            .map(|(dim, tokens)| (counts.others(tokens), tokens.len() as u32, dim))
             .collect();
-        dims.sort_unstable();
-        dims
+        ranks.sort_unstable();
+        Ranks(ranks)
     }
 
-    /// A dimension in which it is much rarer than in the one where it stands under a single value.
-    pub(super) fn rarer(&self, than: Dim, path: Dims, copies: u16, counts: &Counts) -> Option<Dim> {
-        let [token] = self.tokens(than) else { return None };
-        let here = counts.of(&[*token]);
-        let (least, dim) = self
-            .open(path.with(than), copies)
-            .map(|(dim, tokens)| (counts.of(tokens), dim))
-            .min()?;
-        (least * 2 < here).then_some(dim)
+    /// The masks of the rarest dimensions that are not on the path.
+    pub(super) fn hints(&self, ranks: &Ranks, path: Dims) -> Hints {
+        let mut hints = Hints::NONE;
+        let dims = ranks.0.iter().map(|&(.., dim)| dim).filter(|&dim| !path.contains(dim));
+        for (at, dim) in dims.take(HINTS).enumerate() {
+            if let Some(&(_, lane, _)) = self.ends.iter().find(|(known, ..)| *known == dim) {
+                hints.lanes[at] = lane;
+                hints.masks[at] = self.masks[usize::from(lane)];
+            }
+        }
+        hints
+    }
+}
+
+/// The dimensions of an entry by how many others ask for its values there, few first.
+pub(super) struct Ranks(Vec<(u64, u32, Dim)>);
+
+impl Ranks {
+    /// Those that an entry with so many copies may be filed under below the path.
+    pub(super) fn open(&self, path: Dims, copies: u16) -> impl Iterator<Item = Dim> {
+        let allowed = move |len: u32| copies == 1 || len as usize * usize::from(copies) <= COPIES_MAX;
+        self.0
+            .iter()
+            .filter(move |&&(_, len, dim)| !path.contains(dim) && allowed(len))
+            .map(|&(.., dim)| dim)
+    }
+
+    /// A dimension that is rarer than one where it stands under a single value.
+    pub(super) fn rarer(&self, than: Dim, path: Dims, copies: u16) -> Option<Dim> {
+        let rank = |dim: Dim| self.0.iter().find(|(.., known)| *known == dim);
+        let &(here, 1, _) = rank(than)? else { return None };
+        let best = self.open(path.with(than), copies).next()?;
+        let &(there, ..) = rank(best)?;
+        // Not for a trifle, lest entries move to and fro.
+        (there + there / 4 < here).then_some(best)
+    }
+}
+
+/// How many masks stand beside an entry.
+const HINTS: usize = 3;
+
+/// A few of the masks, to turn most objects away without a look at the others.
+#[derive(Clone, Copy)]
+pub(super) struct Hints {
+    lanes: [u8; HINTS],
+    masks: [u16; HINTS],
+}
+
+impl Hints {
+    /// Turns nobody away.
+    pub(super) const NONE: Hints = Hints {
+        lanes: [0; HINTS],
+        masks: [ANY; HINTS],
+    };
+
+    pub(super) fn accept(&self, lanes: &[u16; LANES]) -> bool {
+        let mut rejected = false;
+        for (mask, lane) in self.masks.iter().zip(self.lanes) {
+            rejected |= mask & lanes[usize::from(lane) % LANES] == 0;
+        }
+        !rejected
     }
 }
 
@@ -146,12 +192,13 @@ impl Counts {
         }
     }
 
-    fn of(&self, tokens: &[Token]) -> u64 {
+    /// How many others ask for these values, which one asks for.
+    fn others(&self, tokens: &[Token]) -> u64 {
         let count = |token: Token| {
             self.0
                 .find(token, |(known, _)| *known == token)
-                .map_or(0, |(_, count)| *count)
+                .map_or(1, |(_, count)| *count)
         };
-        tokens.iter().map(|&token| u64::from(count(token))).sum()
+        tokens.iter().map(|&token| u64::from(count(token) - 1)).sum()
     }
 }

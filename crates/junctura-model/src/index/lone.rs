@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::filed::Filed;
 use super::filing::Lone;
 use super::tokens::{Dim, dimension};
-use super::tree::Filed;
+
 use crate::record::RecordRef;
 use crate::schema::AttrId;
 use crate::selector::expr::raw_items;
@@ -148,7 +149,7 @@ impl<Id: Copy + Ord> Lones<Id> {
         if self.present > 0 {
             for (id, name, _) in record.iter() {
                 let (_, seed) = dimension(id, name.unwrap_or_default());
-                self.shelf(Shelf::Present(seed), visit);
+                self.meet(Shelf::Present(seed), visit);
             }
         }
         for (&dim, axis) in &self.axes {
@@ -173,12 +174,12 @@ impl<Id: Copy + Ord> Lones<Id> {
             .chain(above)
             .for_each(|(_, selectors)| selectors.values().for_each(&mut *visit));
         for &size in axis.sizes.keys() {
-            self.shelf(Shelf::Block(dim, size, number >> size), visit);
+            self.meet(Shelf::Block(dim, size, number >> size), visit);
         }
     }
 
-    fn shelf(&self, shelf: Shelf, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
-        if let Some(selectors) = self.shelves.get(&shelf) {
+    fn meet(&self, on: Shelf, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
+        if let Some(selectors) = self.shelves.get(&on) {
             selectors.values().for_each(visit);
         }
     }

@@ -7,6 +7,7 @@
 //! answers in the same order.
 
 mod column;
+mod filed;
 mod filing;
 mod interests;
 mod keys;

@@ -39,13 +39,8 @@ impl Posting {
                 slots.insert(slot);
             }
             Posting::One(one) if *one == slot => {}
-            Posting::One(one) => {
-                *self = Posting::Few(if *one < slot {
-                    vec![*one, slot]
-                } else {
-                    vec![slot, *one]
-                })
-            }
+            Posting::One(one) => *self = Posting::Few(vec![slot.min(*one), slot.max(*one)]),
+
             Posting::Few(slots) if slots.is_empty() => *self = Posting::One(slot),
             Posting::Few(slots) => {
                 if let Err(at) = slots.binary_search(&slot) {

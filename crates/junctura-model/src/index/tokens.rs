@@ -36,6 +36,26 @@ impl Dims {
         self.0[usize::from(dim >> 6)] |= 1 << (dim & 63);
         self
     }
+
+    pub(super) fn without(mut self, dim: Dim) -> Dims {
+        self.0[usize::from(dim >> 6)] &= !(1 << (dim & 63));
+        self
+    }
+
+    pub(super) fn and(mut self, other: Dims) -> Dims {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= other);
+        self
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = Dim> {
+        self.0.into_iter().zip([0, 64, 128, 192]).flat_map(|(mut word, base)| {
+            std::iter::from_fn(move || {
+                let bit = word.trailing_zeros();
+                word &= word.wrapping_sub(1);
+                (bit < 64).then(|| base + bit as Dim)
+            })
+        })
+    }
 }
 
 /// The dimension of an attribute and the seed of its tokens.
@@ -118,6 +138,8 @@ pub(super) struct Tokens {
     list: Vec<(Token, Dim, u16)>,
     /// By lane: the bits of its tokens.
     pub(super) lanes: [u16; LANES],
+    /// Those it has.
+    pub(super) dims: Dims,
 }
 
 impl Default for Tokens {
@@ -126,6 +148,7 @@ impl Default for Tokens {
             first: [0; DIMS],
             list: Vec::new(),
             lanes: [ABSENT; LANES],
+            dims: Dims::default(),
         }
     }
 }
@@ -138,6 +161,7 @@ impl Tokens {
         }
         self.list.clear();
         self.lanes = [ABSENT; LANES];
+        self.dims = Dims::default();
         for (id, name, text) in record.iter() {
             let (dim, seed) = dimension(id, name.unwrap_or_default());
             if asked.counts[usize::from(dim)] == 0 {
@@ -158,6 +182,7 @@ impl Tokens {
         self.list.push((token, dim, before));
         // A list's text is at most 16 KiB, so there are fewer than 65,536.
         self.first[usize::from(dim)] = self.list.len() as u16;
+        self.dims = self.dims.with(dim);
         let lane = &mut self.lanes[asked.lane(dim)];
         *lane = (*lane & !ABSENT) | lane_bit(token);
     }

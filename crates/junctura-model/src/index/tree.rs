@@ -18,33 +18,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
-use super::keys::{Counts, Keys};
+use super::filed::Filed;
+use super::keys::{Counts, Hints, Keys, Ranks};
 use super::tokens::{Dim, Dims, Token, Tokens};
-use crate::selector::Selector;
+use crate::record::RecordRef;
 
 /// More entries under one value are filed again.
-const LIST_MAX: usize = 8;
+const LIST_MAX: usize = 16;
+/// Still longer lists are no more tried to be filed again: their entries have nothing left.
+const RETRIED_MAX: usize = 1024;
 /// A node of so few entries becomes a list.
 const NODE_MIN: usize = 4;
 /// A longer list is kept as a map, so that taking one out stays cheap.
 const LINEAR_MAX: usize = 64;
-
-/// What all entries of a selector share.
-pub(super) struct Filed<Id> {
-    pub(super) id: Id,
-    pub(super) selector: Selector,
-    /// One for each branch; of those filed elsewhere, without conditions.
-    pub(super) keys: Box<[Keys]>,
-    /// May one object meet it twice?
-    pub(super) twice: bool,
-    /// The last object that met it.
-    pub(super) met: AtomicU64,
-}
 
 /// A branch of a selector, where it is filed.
 pub(super) struct Entry<Id> {
@@ -52,6 +42,7 @@ pub(super) struct Entry<Id> {
     branch: u16,
     /// Under how many values it stands, over its path.
     copies: u16,
+    hints: Hints,
 }
 
 impl<Id> Clone for Entry<Id> {
@@ -69,10 +60,11 @@ impl<Id> Entry<Id> {
             filed: Arc::clone(filed),
             branch,
             copies: 1,
+            hints: Hints::NONE,
         }
     }
 
-    fn keys(&self) -> &Keys {
+    pub(super) fn keys(&self) -> &Keys {
         &self.filed.keys[usize::from(self.branch)]
     }
 
@@ -95,7 +87,7 @@ impl<Id> Entry<Id> {
 enum List<Id> {
     One(Entry<Id>),
     Few(Vec<Entry<Id>>),
-    Many(Box<BTreeMap<(Id, u16), Entry<Id>>>),
+    Many(BTreeMap<(Id, u16), Entry<Id>>),
 }
 
 impl<Id> Default for List<Id> {
@@ -108,7 +100,7 @@ impl<Id: Copy + Ord> List<Id> {
     fn of(mut entries: Vec<Entry<Id>>) -> List<Id> {
         if entries.len() > LINEAR_MAX {
             let keyed = entries.into_iter().map(|entry| ((entry.filed.id, entry.branch), entry));
-            return List::Many(Box::new(keyed.collect()));
+            return List::Many(keyed.collect());
         }
         match entries.pop() {
             Some(only) if entries.is_empty() => List::One(only),
@@ -136,9 +128,10 @@ impl<Id: Copy + Ord> List<Id> {
         }
     }
 
-    fn meet(&self, tokens: &Tokens, visit: &mut impl FnMut(&Filed<Id>)) {
+    fn meet(&self, tokens: &Tokens, record: RecordRef<'_>, visit: &mut impl FnMut(&Filed<Id>)) {
         let one = |entry: &Entry<Id>| {
-            if entry.keys().accept(&tokens.lanes) {
+            if entry.hints.accept(&tokens.lanes) && entry.filed.may_match(record) && entry.keys().accept(&tokens.lanes)
+            {
                 visit(&entry.filed);
             }
         };
@@ -164,25 +157,26 @@ impl<Id: Copy + Ord> List<Id> {
     }
 
     fn remove(&mut self, entry: &Entry<Id>) -> bool {
-        let at = match self {
-            List::Many(entries) => {
-                let found = entries.remove(&(entry.filed.id, entry.branch)).is_some();
-                if entries.len() <= LINEAR_MAX / 2 {
-                    *self = List::of(std::mem::take(self).into_entries());
-                }
-                return found;
+        let (found, left) = match self {
+            List::One(only) if only.is(entry) => {
+                *self = List::default();
+                return true;
             }
-            List::One(only) => only.is(entry).then_some(0),
-            List::Few(entries) => entries.iter().position(|known| known.is(entry)),
+            List::One(_) => return false,
+            List::Few(entries) => {
+                let at = entries.iter().position(|known| known.is(entry));
+                at.map(|at| entries.swap_remove(at));
+                (at.is_some(), entries.len())
+            }
+            List::Many(entries) => (entries.remove(&(entry.filed.id, entry.branch)).is_some(), entries.len()),
         };
-        let Some(at) = at else { return false };
-        let mut entries = std::mem::take(self).into_entries();
-        entries.swap_remove(at);
-        if entries.len() * 4 < entries.capacity() {
+        // Another form is smaller by now.
+        if found && (left == 1 || left == LINEAR_MAX / 4 || left == LINEAR_MAX / 2) {
+            let mut entries = std::mem::take(self).into_entries();
             entries.shrink_to_fit();
+            *self = List::of(entries);
         }
-        *self = List::of(entries);
-        true
+        found
     }
 }
 
@@ -200,8 +194,10 @@ enum Body<Id> {
 /// Entries by one value each.
 pub(super) struct Node<Id> {
     buckets: HashTable<Bucket<Id>>,
-    /// The dimensions in use, and by how many entries.
-    dims: Vec<(Dim, u32)>,
+    /// The dimensions in use.
+    dims: Dims,
+    /// By how many entries each.
+    uses: Vec<(Dim, u32)>,
     /// Entries that have no more values to be filed under.
     rest: List<Id>,
     count: usize,
@@ -211,7 +207,8 @@ impl<Id> Default for Node<Id> {
     fn default() -> Self {
         Node {
             buckets: HashTable::new(),
-            dims: Vec::new(),
+            dims: Dims::default(),
+            uses: Vec::new(),
             rest: List::default(),
             count: 0,
         }
@@ -219,18 +216,18 @@ impl<Id> Default for Node<Id> {
 }
 
 impl<Id: Copy + Ord> Node<Id> {
-    /// Shows every selector that an object with these tokens may match, some perhaps twice.
-    pub(super) fn walk(&self, tokens: &Tokens, visit: &mut impl FnMut(&Filed<Id>)) {
-        self.rest.meet(tokens, visit);
-        for &(dim, _) in &self.dims {
+    /// Shows every selector that the record, with these tokens, may match, some perhaps twice.
+    pub(super) fn walk(&self, tokens: &Tokens, record: RecordRef<'_>, visit: &mut impl FnMut(&Filed<Id>)) {
+        self.rest.meet(tokens, record, visit);
+        for dim in self.dims.and(tokens.dims).iter() {
             for token in tokens.of(dim) {
                 match self
                     .buckets
                     .find(token, |bucket| bucket.token == token)
                     .map(|bucket| &bucket.body)
                 {
-                    Some(Body::List(list)) => list.meet(tokens, visit),
-                    Some(Body::Node(node)) => node.walk(tokens, visit),
+                    Some(Body::List(list)) => list.meet(tokens, record, visit),
+                    Some(Body::Node(node)) => node.walk(tokens, record, visit),
                     None => {}
                 }
             }
@@ -238,20 +235,28 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Files an entry; `path` has the dimensions used above.
-    pub(super) fn insert(&mut self, entry: Entry<Id>, path: Dims, counts: &Counts) {
+    pub(super) fn insert(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims, counts: &Counts) {
         self.count += 1;
-        match entry.keys().rarest(path, entry.copies, counts) {
-            Some(dim) => self.place(&entry, dim, path, counts),
-            None => self.rest.push(entry),
+        match ranks.open(path, entry.copies).next() {
+            Some(dim) => self.place(entry, dim, ranks, path, counts),
+            None => self.rest.push(Entry {
+                hints: entry.keys().hints(ranks, path),
+                ..entry.clone()
+            }),
         }
     }
 
-    fn place(&mut self, entry: &Entry<Id>, dim: Dim, path: Dims, counts: &Counts) {
+    fn place(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims, counts: &Counts) {
         self.use_dim(dim, 1);
         let tokens = entry.keys().tokens(dim);
+        let below = path.with(dim);
+        let entry = Entry {
+            hints: entry.keys().hints(ranks, below),
+            ..entry.with_copies(tokens.len())
+        };
+        let movable = tokens.len() == 1 || entry.keys().has_more(below, entry.copies);
         let mut outgrown = Vec::new();
         for &token in tokens {
-            let entry = entry.with_copies(tokens.len());
             match self
                 .buckets
                 .entry(token, |bucket| bucket.token == token, |bucket| bucket.token)
@@ -259,14 +264,15 @@ impl<Id: Copy + Ord> Node<Id> {
                 Place::Vacant(place) => {
                     place.insert(Bucket {
                         token,
-                        body: Body::List(List::One(entry)),
+                        body: Body::List(List::One(entry.clone())),
                     });
                 }
                 Place::Occupied(mut place) => match &mut place.get_mut().body {
-                    Body::Node(node) => node.insert(entry, path.with(dim), counts),
+                    Body::Node(node) => node.insert(&entry, ranks, below, counts),
                     Body::List(list) => {
-                        list.push(entry);
-                        if list.len() > LIST_MAX && (list.len() - 1).is_power_of_two() {
+                        list.push(entry.clone());
+                        let len = list.len();
+                        if movable && len > LIST_MAX && len <= RETRIED_MAX + 1 && (len - 1).is_power_of_two() {
                             outgrown.push(token);
                         }
                     }
@@ -283,27 +289,33 @@ impl<Id: Copy + Ord> Node<Id> {
         let Some(list) = self.take_list(token) else { return };
         let (mut staying, mut leaving) = (Vec::new(), Vec::new());
         for entry in list.into_entries() {
-            match entry.keys().rarer(dim, path, entry.copies, counts) {
-                Some(better) => leaving.push((entry, better)),
-                None => staying.push(entry),
+            let ranks = entry.keys().ranks(counts);
+            match ranks.rarer(dim, path, entry.copies) {
+                Some(better) => leaving.push((entry, ranks, better)),
+                None => staying.push((entry, ranks)),
             }
         }
         self.use_dim(dim, -(leaving.len() as i32));
         let below = path.with(dim);
-        let body = if staying.len() > LIST_MAX && staying.iter().any(|entry| entry.keys().has_more(below, entry.copies))
+        let body = if staying.len() > LIST_MAX
+            && staying
+                .iter()
+                .any(|(entry, _)| entry.keys().has_more(below, entry.copies))
         {
             let mut node = Node::default();
-            staying.into_iter().for_each(|entry| node.insert(entry, below, counts));
+            for (entry, ranks) in &staying {
+                node.insert(entry, ranks, below, counts);
+            }
             Some(Body::Node(Box::new(node)))
         } else {
-            (!staying.is_empty()).then(|| Body::List(List::of(staying)))
+            (!staying.is_empty()).then(|| Body::List(List::of(staying.into_iter().map(|(entry, _)| entry).collect())))
         };
         if let Some(body) = body {
             self.buckets
                 .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
         }
-        for (entry, better) in leaving {
-            self.place(&entry, better, path, counts);
+        for (entry, ranks, better) in leaving {
+            self.place(&entry, better, &ranks, path, counts);
         }
     }
 
@@ -320,38 +332,38 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     fn use_dim(&mut self, dim: Dim, by: i32) {
-        match self.dims.iter_mut().position(|(known, _)| *known == dim) {
-            Some(at) => {
-                self.dims[at].1 = self.dims[at].1.saturating_add_signed(by);
-                if self.dims[at].1 == 0 {
-                    self.dims.remove(at);
-                }
-            }
-            None => self
-                .dims
-                .extend(u32::try_from(by).ok().filter(|&by| by > 0).map(|by| (dim, by))),
+        let at = self
+            .uses
+            .iter()
+            .position(|(known, _)| *known == dim)
+            .unwrap_or_else(|| {
+                self.uses.push((dim, 0));
+                self.dims = self.dims.with(dim);
+                self.uses.len() - 1
+            });
+        self.uses[at].1 = self.uses[at].1.saturating_add_signed(by);
+        if self.uses[at].1 == 0 {
+            self.uses.swap_remove(at);
+            self.dims = self.dims.without(dim);
         }
     }
 
     /// Takes an entry out. Gives memory back: nodes of few become lists, what is empty goes.
-    pub(super) fn remove(&mut self, entry: &Entry<Id>, path: Dims, counts: &Counts) -> bool {
-        let dims = entry.keys().by_rarity(path, entry.copies, counts);
-        let found = dims
-            .into_iter()
-            .any(|(_, dim)| self.remove_under(entry, dim, path, counts))
-            || self.rest.remove(entry);
+    pub(super) fn remove(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims) -> bool {
+        let mut dims = ranks.open(path, entry.copies);
+        let found = dims.any(|dim| self.remove_under(entry, dim, ranks, path)) || self.rest.remove(entry);
         self.count -= usize::from(found);
         found
     }
 
-    fn remove_under(&mut self, entry: &Entry<Id>, dim: Dim, path: Dims, counts: &Counts) -> bool {
-        if !self.dims.iter().any(|(known, _)| *known == dim) {
+    fn remove_under(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims) -> bool {
+        if !self.dims.contains(dim) {
             return false;
         }
         let tokens = entry.keys().tokens(dim);
         // It stands under all of them or under none.
         for (at, &token) in tokens.iter().enumerate() {
-            let found = self.remove_at(&entry.with_copies(tokens.len()), token, path.with(dim), counts);
+            let found = self.remove_at(&entry.with_copies(tokens.len()), token, ranks, path.with(dim));
             if at == 0 && !found {
                 return false;
             }
@@ -363,14 +375,14 @@ impl<Id: Copy + Ord> Node<Id> {
         true
     }
 
-    fn remove_at(&mut self, entry: &Entry<Id>, token: Token, below: Dims, counts: &Counts) -> bool {
+    fn remove_at(&mut self, entry: &Entry<Id>, token: Token, ranks: &Ranks, below: Dims) -> bool {
         let Ok(mut place) = self.buckets.find_entry(token, |bucket| bucket.token == token) else {
             return false;
         };
         let body = &mut place.get_mut().body;
         let found = match body {
             Body::List(list) => list.remove(entry),
-            Body::Node(node) => node.remove(entry, below, counts),
+            Body::Node(node) => node.remove(entry, ranks, below),
         };
         if let Body::Node(node) = body
             && node.count <= NODE_MIN
@@ -400,6 +412,8 @@ impl<Id: Copy + Ord> Node<Id> {
                 Body::Node(node) => nodes.push(node),
             }
         }
-        nodes.into_iter().for_each(|node| node.drain(copies, out));
+        for node in nodes {
+            node.drain(copies, out);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! `docs/formats/selector.md`, then typed by a schema: `levelist=500.0` asks for `500`. What cannot be asked is refused with
 //! the byte it is about and what could stand there ([`explain_error`] draws the picture). A selector prints a canonical text
 //! that reads back to an equal one. Reading, printing and matching are bounded: long texts, deep nesting and long lists
-//! are LimitExceeded, regular expressions take linear time, and no input makes any of it panic.
+//! are `LimitExceeded`, regular expressions take linear time, and no input makes any of it panic.
 //!
 //! The parts: `lexer` and `parser` (text to syntax), `typed` (syntax to meaning, under one schema), `expr` (the meaning, and
 //! whether a record has it), `range` and `items` (its values), `print`.
@@ -55,7 +55,7 @@ impl Selector {
     /// Reads a selector, or a MARS request, whose attributes are all of this schema.
     ///
     /// # Errors
-    /// InvalidSelector with the byte it is about; LimitExceeded for what is too long, too deep or too large.
+    /// `InvalidSelector` with the byte it is about; `LimitExceeded` for what is too long, too deep or too large.
     pub fn parse(text: &str, schema: &Schema) -> Result<Selector> {
         Self::parse_with(text, schema, &Context::default())
     }

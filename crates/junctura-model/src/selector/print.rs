@@ -114,10 +114,8 @@ impl Printed<'_> {
             quote(by, out);
         }
         if self.expanded {
-            out.push_str(&match range.count() {
-                Some(count) => format!(" ({count} values)"),
-                None => " (everything between)".into(),
-            });
+            let known = range.count().map(|count| format!(" ({count} values)"));
+            out.push_str(known.as_deref().unwrap_or(" (everything between)"));
         }
     }
 }

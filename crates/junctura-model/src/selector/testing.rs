@@ -13,7 +13,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        (self.number() % limit as u64) as usize
     }
 
     /// True once in `n` times.
@@ -186,9 +186,7 @@ fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
             write!(out, "{name}{op}{first}/to/{last}{by}")
         }
         _ => {
-            let items: Vec<String> = (0..1 + random.below(4) * random.below(4))
-                .map(|_| value(random))
-                .collect();
+            let items: Vec<String> = (0..=random.below(4) * random.below(4)).map(|_| value(random)).collect();
             write!(out, "{name}{}{}", random.pick(&["=", "=", "=", "!="]), items.join("/"))
         }
     };

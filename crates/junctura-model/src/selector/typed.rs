@@ -66,10 +66,10 @@ impl Typer<'_> {
                 format!("{:?} cannot be the name of an attribute", name.text),
             ));
         }
-        let mut cause = format!("{:?} is no attribute of schema {}", name.text, self.schema.name());
-        if let Some(near) = nearest(self.schema, &name.text) {
-            cause.push_str(&format!("; perhaps {near}"));
-        }
+        let near = nearest(self.schema, &name.text)
+            .map(|near| format!("; perhaps {near}"))
+            .unwrap_or_default();
+        let cause = format!("{:?} is no attribute of schema {}{near}", name.text, self.schema.name());
         Err(invalid(name.at, cause))
     }
 
