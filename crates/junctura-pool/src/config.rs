@@ -39,7 +39,7 @@ impl Default for Config {
             checked: false,
             tombstones_per_dataset: 10_000,
             tombstones: 32_768,
-            tombstone_age: Duration::from_secs(600),
+            tombstone_age: Duration::from_mins(10),
             limits: Limits::default(),
         }
     }

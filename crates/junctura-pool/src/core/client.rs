@@ -1,6 +1,6 @@
 //! Who is connected, what they hold, and what happens when they go.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use hashbrown::{HashMap, HashSet};
 use junctura_model::{Code, Error, Result, Schema};
@@ -58,6 +58,8 @@ pub(super) struct Client {
     /// Segments that it may map read-only.
     pub(super) segments: HashSet<u32>,
     pub(super) waiting_offers: VecDeque<WaitingOffer>,
+    /// Follows that may give it no more until it releases something, whatever it came through.
+    pub(super) paused: BTreeSet<u32>,
     pub(super) errors: u32,
     pub(super) offered: u64,
     pub(super) delivered: u64,
@@ -180,10 +182,6 @@ impl Core {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::new(Code::Protocol, format!("request {request}"), "the number is in use")),
         }
-    }
-
-    pub(super) fn has_pending(&self, client: u32, request: u64) -> bool {
-        self.clients.get(&client).is_some_and(|state| state.pending.contains_key(&request))
     }
 
     pub(super) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {

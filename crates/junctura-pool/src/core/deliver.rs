@@ -25,10 +25,10 @@ impl Core {
         self.count.delivered_bytes += object.length;
         let (segment, slot, inline) = match object.place {
             Place::Slot { segment, slot } => {
-                if state.segments.insert(segment) {
-                    if let Some(grant) = self.ledger.grant(segment) {
-                        fx.reply_segment(client, 0, segment_head(grant, false));
-                    }
+                if state.segments.insert(segment)
+                    && let Some(grant) = self.ledger.grant(segment)
+                {
+                    fx.reply_segment(client, 0, segment_head(grant, false));
                 }
                 (segment, slot, 0)
             }
@@ -98,6 +98,7 @@ impl Core {
         if let Some(follow) = held.via.and_then(|via| via.follow) {
             self.window_opens(now, follow, fx);
         }
+        self.resume_paused(client, fx);
     }
 
     /// A client that held an object is gone: no release, but it holds nothing any more.

@@ -47,6 +47,13 @@ impl Core {
         let sorting = self.sorting(&follow.order)?;
         let requirement = self.requirement_of(client, follow.requirement)?;
         let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
+        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
+        // take what came in between for seen.
+        let since = match &cursor {
+            Some(Cursor { phase: Phase::First { snapshot, .. }, .. }) if requirement.is_none() => *snapshot,
+            Some(Cursor { phase: Phase::Live { last }, .. }) if requirement.is_none() => *last,
+            _ => self.sequence,
+        };
         let (first, live, missed) = match (requirement, cursor) {
             (Some(id), _) => (self.owed_waiting(id)?, Vec::new(), Vec::new()),
             (None, None) if follow.only_new => (Vec::new(), Vec::new(), Vec::new()),
@@ -70,7 +77,7 @@ impl Core {
         if let Some(requirement) = requirement {
             self.read_requirement_by(requirement, Some(id));
         }
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        fx.reply(client, request, &Reply::Began(since));
         self.tell_gap(client, request, &missed, fx);
         self.pump(id, fx);
         Ok(())
@@ -165,6 +172,14 @@ impl Core {
         }
     }
 
+    /// A client that held as much as it may has released something: its follows that waited for that go on.
+    pub(super) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        for follow in std::mem::take(&mut state.paused) {
+            self.pump(follow, fx);
+        }
+    }
+
     /// Delivers as much as the window allows.
     fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
@@ -206,7 +221,15 @@ impl Core {
     fn next_of_follow(&mut self, id: u32, fx: &mut impl Effects) -> Option<(u32, bool)> {
         let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
         let (client, request) = (following.client, following.request);
-        let is_open = following.in_flight < following.window && self.may_hold_more(client);
+        let has_room = following.in_flight < following.window;
+        let is_open = has_room && self.may_hold_more(client);
+        if has_room
+            && !is_open
+            && let Some(state) = self.clients.get_mut(&client)
+        {
+            state.paused.insert(id);
+        }
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
         if following.first_phase.is_some() {
             let mut phase = self.following(id)?.first_phase.take()?;
             if phase.is_empty() {
@@ -295,6 +318,9 @@ impl Core {
         }
         if let Some(requirement) = following.requirement {
             self.read_requirement_by(requirement, None);
+        }
+        if let Some(state) = self.clients.get_mut(&following.client) {
+            state.paused.remove(&id);
         }
         self.detach(following.client, |via| via.follow = via.follow.filter(|&follow| follow != id));
     }

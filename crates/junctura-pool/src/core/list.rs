@@ -27,22 +27,20 @@ impl Core {
         let listing = Listing { sorting, rest: Incremental::new(found) };
         self.add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.sequence));
-        if let Some(mut listing) = self.take_listing(client, request) {
+        if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
             for &object in listing.rest.entries() {
                 self.objects[object as usize].watchers += 1;
             }
-            self.send_page(client, request, &mut listing, fx);
-            self.put_listing(client, request, listing);
         }
+        self.more(client, request, fx);
         Ok(())
     }
 
-    pub(super) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) -> Result<()> {
+    pub(super) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         if let Some(mut listing) = self.take_listing(client, request) {
             self.send_page(client, request, &mut listing, fx);
             self.put_listing(client, request, listing);
         }
-        Ok(())
     }
 
     fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {

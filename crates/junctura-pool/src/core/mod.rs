@@ -99,8 +99,8 @@ impl Core {
         }
         let mut names: Vec<_> = config.schemas.iter().map(|schema| schema.name()).collect();
         names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::new(Code::InvalidArgument, "schemas", format!("{} is given twice", twice[0])));
+        if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
+            return Err(Error::new(Code::InvalidArgument, "schemas", format!("{twice} is given twice")));
         }
         Ok(Self {
             clients: HashMap::new(),
@@ -140,16 +140,22 @@ impl Core {
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
             (_, false) => Err(protocol("first frame", "a client says Hello first")),
             (Request::Offer { head, record, inline }, _) => {
-                self.offer(now, client, number, &head, record, inline, fx);
+                self.offer(now, client, number, offer::Content { head, record, inline }, fx);
                 return;
             }
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(now, client, segment, fx),
             (Request::Demand(demand), _) => self.demand(now, client, number, &demand, fx),
-            (Request::Cancel(which), _) => self.cancel(client, which, fx),
+            (Request::Cancel(which), _) => {
+                self.cancel(client, which, fx);
+                return;
+            }
             (Request::List(list), _) => self.list(client, number, &list, fx),
-            (Request::More(which), _) => self.more(client, which, fx),
+            (Request::More(which), _) => {
+                self.more(client, which, fx);
+                return;
+            }
             (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
@@ -238,7 +244,7 @@ impl Core {
         fx.disconnect(client, error);
     }
 
-    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) -> Result<()> {
+    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
         let cancelled = match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
             Some(Pending::Demand(id)) => {
                 let id = *id;
@@ -261,7 +267,6 @@ impl Core {
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
             fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
         }
-        Ok(())
     }
 
     fn stop(&mut self, now: Nanoseconds, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {

@@ -10,6 +10,14 @@ use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
+/// What a client offers.
+#[derive(Clone, Copy)]
+pub(super) struct Content<'a> {
+    pub(super) head: OfferHead,
+    pub(super) record: &'a [u8],
+    pub(super) inline: &'a [u8],
+}
+
 /// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
 pub(super) struct WaitingOffer {
     pub(super) number: u64,
@@ -18,23 +26,27 @@ pub(super) struct WaitingOffer {
     inline: Vec<u8>,
 }
 
+impl WaitingOffer {
+    fn content(&self) -> Content<'_> {
+        Content { head: self.head, record: &self.record, inline: &self.inline }
+    }
+}
+
 impl Core {
     pub(super) fn offer(
         &mut self,
         now: Nanoseconds,
         client: u32,
         number: u64,
-        head: &OfferHead,
-        record: &[u8],
-        inline: &[u8],
+        content: Content<'_>,
         fx: &mut impl Effects,
     ) {
         let waits = self.clients.get(&client).is_some_and(|state| !state.waiting_offers.is_empty());
-        let outcome = if waits { Err(Refusal::NoMemory) } else { self.publish(now, client, head, record, inline, fx) };
+        let outcome = if waits { Err(Refusal::NoMemory) } else { self.publish(now, client, content, fx) };
         match outcome {
             Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
             Err(Refusal::NoMemory) => {
-                if let Err(error) = self.wait_for_memory(now, client, number, head, record, inline) {
+                if let Err(error) = self.wait_for_memory(now, client, number, content) {
                     self.fail(now, client, number, &error, fx);
                 }
             }
@@ -47,9 +59,7 @@ impl Core {
         &mut self,
         now: Nanoseconds,
         client: u32,
-        head: &OfferHead,
-        record: &[u8],
-        inline: &[u8],
+        Content { head, record, inline }: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
         let schema_number = head.schema.get();
@@ -79,7 +89,7 @@ impl Core {
             let cause = format!("the pool holds {} objects", self.config.limits.objects);
             return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
         }
-        let place = self.occupy(client, head, flags, inline)?;
+        let place = self.occupy(client, &head, flags, inline)?;
 
         if let Some(earlier) = earlier {
             self.supersede(now, earlier, fx);
@@ -171,9 +181,7 @@ impl Core {
         now: Nanoseconds,
         client: u32,
         number: u64,
-        head: &OfferHead,
-        record: &[u8],
-        inline: &[u8],
+        Content { head, record, inline }: Content<'_>,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
         let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
@@ -181,7 +189,7 @@ impl Core {
             let cause = format!("{limit} offers of this client wait for memory already");
             return Err(Error::new(Code::PoolFull, "offer", cause));
         }
-        let waiting = WaitingOffer { number, head: *head, record: record.to_vec(), inline: inline.to_vec() };
+        let waiting = WaitingOffer { number, head, record: record.to_vec(), inline: inline.to_vec() };
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {
             self.timers.set(now + timeout, client, number, Timer::Offer { client, number });
@@ -205,7 +213,7 @@ impl Core {
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
     pub(super) fn serve_waiting_offers(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self.clients.get_mut(&client).and_then(|state| state.waiting_offers.pop_front()) {
-            match self.publish(now, client, &offer.head, &offer.record, &offer.inline, fx) {
+            match self.publish(now, client, offer.content(), fx) {
                 Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
                 Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
                 Err(Refusal::NoMemory) => {

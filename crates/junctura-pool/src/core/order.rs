@@ -15,6 +15,13 @@ pub(super) struct Sorting {
     first: Option<Vec<Option<AttrId>>>,
 }
 
+impl Sorting {
+    fn value<'a>(&self, object: &'a Object) -> Option<&'a str> {
+        let id = self.first.as_ref()?[usize::from(object.schema)]?;
+        object.record().get(id)
+    }
+}
+
 impl Core {
     pub(super) fn sorting(&self, order: &Order<'_>) -> Result<Sorting> {
         let Order::Attribute(name) = order else { return Ok(Sorting::default()) };
@@ -28,12 +35,7 @@ impl Core {
     /// Compares two objects of the table.
     pub(super) fn compare(&self, sorting: &Sorting, a: u32, b: u32) -> Ordering {
         let (a, b) = (&self.objects[a as usize], &self.objects[b as usize]);
-        self.compare_with(sorting, a, b.schema, b.record(), self.sort_value(sorting, b))
-    }
-
-    fn sort_value<'a>(&self, sorting: &Sorting, object: &'a Object) -> Option<&'a str> {
-        let id = sorting.first.as_ref()?[usize::from(object.schema)]?;
-        object.record().get(id)
+        self.compare_with(sorting, a, b.schema, b.record(), sorting.value(b))
     }
 
     /// Compares an object with a key, and the value that it was sorted by, of an object that may be gone.
@@ -49,7 +51,7 @@ impl Core {
             None => Ordering::Equal,
             Some(first) => {
                 let id = first[usize::from(a.schema)];
-                match (id, self.sort_value(sorting, a), sort_value) {
+                match (id, sorting.value(a), sort_value) {
                     (Some(id), Some(x), Some(y)) => compare_values(&self.config.schemas[usize::from(a.schema)], id, x, y),
                     (_, x, y) => x.is_none().cmp(&y.is_none()),
                 }

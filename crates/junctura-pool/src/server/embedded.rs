@@ -54,7 +54,7 @@ impl Drop for Embedded {
             debug_assert!(ended.is_ok(), "the server's thread does not panic");
         } else {
             // The thread is the parent's; its handle names nothing here.
-            std::mem::forget(thread);
+            let _kept = std::mem::ManuallyDrop::new(thread);
         }
     }
 }

@@ -22,7 +22,7 @@ use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
 use junctura_wire::Request;
 
 use crate::core::{Core, Nanoseconds};
-use crate::{Config, Effects};
+use crate::Config;
 use connection::Connection;
 pub use embedded::Embedded;
 use poller::{Poller, Wakeup};
