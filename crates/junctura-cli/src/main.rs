@@ -4,11 +4,23 @@
 //! output, everything else to standard error; with `--json` the output is for programs. The exit status says what happened
 //! ([`exit`]).
 
+mod attributes;
 mod exit;
+mod get;
 mod hammer;
+mod interrupt;
+mod json;
+mod ls;
+mod output;
+mod put;
+mod schema;
 mod serve;
 mod size;
+mod stat;
+mod today;
 mod url;
+mod watch;
+mod withdraw;
 
 use clap::{Parser, Subcommand};
 
@@ -22,6 +34,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Put(put::Arguments),
+    Get(get::Arguments),
+    Ls(ls::Arguments),
+    Watch(watch::Arguments),
+    Withdraw(withdraw::WithdrawArguments),
+    Retire(withdraw::RetireArguments),
+    Stat(stat::Arguments),
+    Schema(schema::Arguments),
     Serve(serve::Arguments),
     Hammer(hammer::Arguments),
     #[command(hide = true)]
@@ -32,9 +52,17 @@ fn main() -> std::process::ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let outcome = match Arguments::parse().command {
+        Command::Put(arguments) => put::run(&arguments),
+        Command::Get(arguments) => get::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
+        Command::Retire(arguments) => withdraw::retire(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Hammer(arguments) => hammer::run(&arguments),
         Command::HammerWorker(arguments) => hammer::work(&arguments),
     };
-    exit::status(outcome)
+    exit::status(output::quietly(outcome))
 }

@@ -1,0 +1,103 @@
+//! Attributes as they are given on a command line, and selectors made of several arguments.
+
+use junctura::{Code, Error, Given, Pool, Result};
+use junctura_model::mars;
+use junctura_model::selector::explain_error;
+
+use crate::today::today;
+
+/// One `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+/// Reads one `NAME=VALUE`; the value is everything after the first `=`.
+pub(crate) fn pair(text: &str) -> std::result::Result<Pair, String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok(Pair {
+            name: name.trim().to_owned(),
+            value: value.to_owned(),
+        }),
+        _ => Err("NAME=VALUE is expected".to_owned()),
+    }
+}
+
+/// As an offer or a key takes them.
+pub(crate) fn given(pairs: &[Pair]) -> impl Iterator<Item = (&str, Given<'_>)> {
+    pairs.iter().map(|pair| (pair.name.as_str(), Given::Text(&pair.value)))
+}
+
+/// One selector of all arguments: each must hold. A MARS request, which may count from today, becomes a selector here.
+///
+/// # Errors
+/// `InvalidSelector` for a request that none of the pool's schemas can read.
+pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
+    let text = arguments.join(",");
+    if !mars::is_request(&text) {
+        return Ok(text);
+    }
+    let mut first_error = None;
+    for schema in pool.schemas()? {
+        match mars::to_selector_text(&text, &schema, today()) {
+            Ok(selector) => return Ok(selector),
+            Err(error) => _ = first_error.get_or_insert(error),
+        }
+    }
+    first_error.map_or(Ok(text.clone()), |error| Err(pictured(&error, &text)))
+}
+
+/// An error about a text, with a picture of the place in it.
+pub(crate) fn pictured(error: &Error, text: &str) -> Error {
+    match explain_error(text, error).split_once('\n') {
+        Some((_, picture)) => {
+            let at = error.position().unwrap_or_default();
+            Error::new(
+                error.code(),
+                error.subject(),
+                format!("{} (at byte {at})\n{picture}", error.cause()),
+            )
+        }
+        None => error.clone(),
+    }
+}
+
+/// As [`pictured`], for errors that are about a selector.
+pub(crate) fn about_selector<T>(outcome: Result<T>, selector: &str) -> Result<T> {
+    outcome.map_err(|error| {
+        if error.code() == Code::InvalidSelector {
+            pictured(&error, selector)
+        } else {
+            error
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_ends_its_name_at_the_first_equals_sign() {
+        let read = pair("note=a=b").unwrap();
+        assert_eq!((read.name.as_str(), read.value.as_str()), ("note", "a=b"));
+        assert_eq!(pair("empty=").unwrap().value, "");
+        assert!(pair("=x").is_err());
+        assert!(pair("x").is_err());
+    }
+
+    #[test]
+    fn an_error_points_at_the_character() {
+        let error = Error::new(Code::InvalidSelector, "selector", "expected a value, found the end").at(6);
+        let text = pictured(&error, "class=").to_string();
+        assert_eq!(
+            text,
+            "InvalidSelector: selector: expected a value, found the end (at byte 6)\n  class=\n        ^"
+        );
+        assert_eq!(
+            pictured(&Error::new(Code::Closed, "a", "b"), "").to_string(),
+            "Closed: a: b"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! `junctura get`: payloads out of the pool, one or all that match, into files or down a pipe.
+
+mod sink;
+mod template;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{ArgGroup, Args};
+use junctura::{Code, Error, FollowOptions, Gap, Item, Object, Pool, Result, Target};
+use serde_json::json;
+
+use crate::attributes::{Pair, about_selector, given, pair, selector};
+use crate::interrupt::Interrupt;
+use crate::output::Out;
+use crate::url::PoolArguments;
+use crate::{json, size};
+use sink::Sink;
+use template::Template;
+
+const EXAMPLES: &str = "Examples:
+  junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
+  junctura get --all param=t/u/v 'levelist>=500' -o winds.grib     all that match, in one file
+  junctura get --all param=t -o fields/ --template '{step}/{number}{ext}'
+  junctura get name=plume --wait > plume.png                       wait until it is there
+  junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
+  junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
+A template may use every attribute, and {key}, {hash}, {version} and {ext} (.grib for GRIB).";
+
+/// Get payloads from the pool
+///
+/// Without --all: the newest object that matches, at once; nothing that matches is an error (exit status 3) unless told to
+/// wait. With --all: every object that matches now, ordered by key. Several selectors must all hold. A file is there whole
+/// or not at all.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES, group(ArgGroup::new("what").required(true).multiple(true)))]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// What to get: param=t, step=0/to/24/by/6, 'levelist>=500', or a key as `ls --json` prints it
+    #[arg(value_name = "SELECTOR", group = "what")]
+    selectors: Vec<String>,
+    /// Get the object with exactly this key
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, group = "what", num_args = 1..,
+        conflicts_with_all = ["selectors", "all"])]
+    key: Vec<Pair>,
+    /// The schema of the key (default: the pool's first)
+    #[arg(long, value_name = "NAME", requires = "key")]
+    schema: Option<String>,
+    /// Get every object that matches
+    #[arg(long, group = "what")]
+    all: bool,
+    /// With --all: go on after what is there until this many were got
+    #[arg(long, value_name = "N", requires = "all")]
+    count: Option<u64>,
+    /// With --all: order by this attribute instead of by key
+    #[arg(long, value_name = "ATTRIBUTE", requires = "all")]
+    sort: Option<String>,
+    /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
+    #[arg(short, long, value_name = "FILE|FOLDER|-")]
+    output: Option<PathBuf>,
+    /// Write each object to a file of its own with this name [default: {key}{ext}]
+    #[arg(long, value_name = "NAME", value_parser = Template::parse)]
+    template: Option<Template>,
+    /// Wait until there is an object
+    #[arg(long, conflicts_with_all = ["timeout", "all"])]
+    wait: bool,
+    /// Wait, but no longer than this (exit status 4)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    timeout: Option<Duration>,
+    /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
+    #[arg(long)]
+    json: bool,
+    /// Print no summary
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+}
+
+/// Gets.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let to_standard_output =
+        arguments.template.is_none() && arguments.output.as_deref().is_none_or(|path| path == Path::new("-"));
+    if arguments.json && to_standard_output {
+        let cause = "standard output cannot have both payloads and JSON: name a file or folder with -o";
+        return Err(Error::new(Code::InvalidArgument, "--json", cause));
+    }
+    let sink = Sink::open(arguments.output.as_deref(), arguments.template.as_ref())?;
+    let pool = interrupt.connect(&arguments.pool, "junctura get")?;
+    let mut taker = Taker {
+        sink,
+        report: arguments.json.then(Out::new),
+        began: Instant::now(),
+        objects: 0,
+        bytes: 0,
+        missed: Vec::new(),
+    };
+    if arguments.all {
+        arguments.get_all(&pool, &interrupt, &mut taker)?;
+    } else {
+        taker.take(&arguments.get_one(&pool)?)?;
+    }
+    taker.finish(arguments.quiet)
+}
+
+impl Arguments {
+    fn get_one(&self, pool: &Pool) -> Result<Object> {
+        let timeout = if self.wait {
+            None
+        } else {
+            Some(self.timeout.unwrap_or(Duration::ZERO))
+        };
+        if self.key.is_empty() {
+            let selector = selector(&self.selectors, pool)?;
+            return about_selector(pool.demand(selector.as_str(), timeout), &selector);
+        }
+        let key = Target::key(given(&self.key));
+        match &self.schema {
+            Some(name) => pool.demand(key.in_schema(name), timeout),
+            None => pool.demand(key, timeout),
+        }
+    }
+
+    fn get_all(&self, pool: &Pool, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
+        let selector = selector(&self.selectors, pool)?;
+        let until_live = self.count.is_none() && self.timeout.is_none();
+        let options = FollowOptions {
+            until_live,
+            order_by: self.sort.clone(),
+            ..FollowOptions::default()
+        };
+        let mut follow = about_selector(pool.follow_with(&options, &selector), &selector)?;
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        while self.count.is_none_or(|count| taker.objects < count) {
+            interrupt.check()?;
+            let next = match (follow.try_next()?, deadline) {
+                (Some(item), _) => Some(item),
+                (None, _) if follow.is_over() => None,
+                (None, _) => {
+                    // What is there is not kept back from its reader while nothing comes.
+                    taker.sink.flush()?;
+                    let next = match deadline {
+                        Some(deadline) => follow.next_within(deadline.saturating_duration_since(Instant::now())),
+                        None => follow.next_item(),
+                    };
+                    next.map_err(|error| self.too_late(error, taker.objects))?
+                }
+            };
+            match next {
+                Some(Item::Object(object)) => taker.take(&object)?,
+                Some(Item::Gap(gap)) => taker.miss(&gap),
+                Some(Item::Live) if self.count.is_none() => break,
+                Some(Item::Live) => {}
+                None => break,
+            }
+        }
+        if taker.objects == 0 && taker.missed.is_empty() && self.count != Some(0) {
+            return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+        }
+        Ok(())
+    }
+
+    fn too_late(&self, error: Error, objects: u64) -> Error {
+        let (Code::Timeout, Some(count)) = (error.code(), self.count) else {
+            return error;
+        };
+        Error::new(
+            Code::Timeout,
+            self.selectors.join(","),
+            format!("{objects} of {count} objects came in time"),
+        )
+    }
+}
+
+/// Takes payloads and counts them.
+struct Taker {
+    sink: Sink,
+    report: Option<Out>,
+    began: Instant,
+    objects: u64,
+    bytes: u64,
+    missed: Vec<String>,
+}
+
+impl Taker {
+    fn take(&mut self, object: &Object) -> Result<()> {
+        let file = self.sink.write(object)?;
+        self.objects += 1;
+        self.bytes += object.payload().len() as u64;
+        let Some(report) = &mut self.report else { return Ok(()) };
+        report.json(&json!({
+            "key": object.key(),
+            "schema": object.schema().name(),
+            "version": object.version().to_string(),
+            "bytes": object.payload().len(),
+            "file": file.map(|file| file.display().to_string()),
+            "attributes": json::attributes(object.schema(), object.attributes()),
+        }))
+    }
+
+    fn miss(&mut self, gap: &Gap) {
+        for item in &gap.items {
+            self.missed
+                .push(format!("{} {} ({})", item.version, item.object.key(), gap.reason));
+        }
+    }
+
+    fn finish(self, quiet: bool) -> Result<()> {
+        self.sink.finish()?;
+        let seconds = self.began.elapsed().as_secs_f64();
+        if let Some(mut report) = self.report {
+            let seconds = (seconds * 1e6).round() / 1e6;
+            let summary =
+                json!({"objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed});
+            report.json(&summary)?;
+            report.flush()?;
+        } else if !quiet {
+            let s = if self.objects == 1 { "" } else { "s" };
+            eprintln!(
+                "{} object{s}, {}, {seconds:.2} s",
+                self.objects,
+                size::bytes(self.bytes)
+            );
+        }
+        match self.missed.as_slice() {
+            [] => Ok(()),
+            missed => {
+                let subject = format!("{} objects that matched", missed.len());
+                Err(Error::new(
+                    Code::Gone,
+                    subject,
+                    format!("went before they were got:\n  {}", missed.join("\n  ")),
+                ))
+            }
+        }
+    }
+}

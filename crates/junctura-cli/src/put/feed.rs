@@ -1,0 +1,329 @@
+//! Objects on their way into the pool: what was offered, what is acknowledged, and what went wrong with which.
+
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
+use serde_json::json;
+
+use crate::output::Out;
+use crate::size;
+
+/// Work that takes longer than this gets a progress bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Failures that are told one by one when others go on.
+const FAILURES_TOLD: u64 = 10;
+/// Failures that say nothing about the next object.
+const OF_ONE_OBJECT: [Code; 6] = [
+    Code::AlreadyExists,
+    Code::SchemaMismatch,
+    Code::TypeMismatch,
+    Code::InvalidArgument,
+    Code::TooLarge,
+    Code::Corrupt,
+];
+
+/// Objects on their way.
+pub(crate) struct Feed<'a> {
+    pool: &'a Pool,
+    retention: Option<Retention>,
+    pipeline: Pipeline,
+    acks: Receiver<Ack>,
+    unacknowledged: VecDeque<Origin>,
+    tally: Tally,
+    told: Told,
+    out: Out,
+    progress: Progress,
+    keep_going: bool,
+    failure: Option<Error>,
+}
+
+/// What is said about each object that has become visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Nothing,
+    Lines,
+    Json,
+}
+
+/// Where an object comes from.
+struct Origin {
+    file: Arc<str>,
+    message: Option<u64>,
+    bytes: u64,
+    key: String,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    objects: u64,
+    bytes: u64,
+    failed: u64,
+}
+
+/// What the payload is.
+pub(crate) enum Payload<'p> {
+    Bytes(&'p [u8]),
+    Placed(Allocation),
+}
+
+/// A place in the input, for messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<str>,
+    /// Which message of it.
+    pub(crate) message: Option<u64>,
+}
+
+impl Place {
+    /// An error about this place.
+    pub(crate) fn error(&self, error: &Error) -> Error {
+        let message = self
+            .message
+            .map_or(String::new(), |number| format!(": message {number}"));
+        let subject = if error.subject().is_empty() {
+            String::new()
+        } else {
+            format!(": {}", error.subject())
+        };
+        Error::new(error.code(), format!("{}{message}{subject}", self.file), error.cause())
+    }
+}
+
+impl<'a> Feed<'a> {
+    pub(crate) fn new(pool: &'a Pool, retention: Option<Retention>, window: usize, told: Told) -> Result<Feed<'a>> {
+        let (sender, acks) = channel();
+        // The receiver lives as long as the pipeline.
+        let pipeline = pool.pipeline(window)?.on_ack(move |ack| drop(sender.send(ack)));
+        Ok(Feed {
+            pool,
+            retention,
+            pipeline,
+            acks,
+            unacknowledged: VecDeque::new(),
+            tally: Tally::default(),
+            told,
+            out: Out::new(),
+            progress: Progress::new(),
+            keep_going: false,
+            failure: None,
+        })
+    }
+
+    /// Whether failures are told at once and only counted.
+    pub(crate) fn keep_going(mut self, keep_going: bool) -> Self {
+        self.keep_going = keep_going;
+        self
+    }
+
+    /// Says how many bytes there are in all, where that is known.
+    pub(crate) fn expect(&mut self, bytes: Option<u64>) {
+        self.progress.total = bytes;
+    }
+
+    /// Where the objects go.
+    pub(crate) fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
+    /// Offers one object.
+    ///
+    /// # Errors
+    /// What is wrong with it or, when not to be kept going, with an earlier one.
+    pub(crate) fn offer(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_>,
+    ) -> Result<()> {
+        let bytes = match &payload {
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Placed(allocation) => allocation.len(),
+        } as u64;
+        let given = attributes.iter().copied();
+        let options = OfferOptions {
+            schema: Some(schema.name()),
+            retention: self.retention,
+        };
+        let offered = match payload {
+            Payload::Bytes(bytes) => self.pipeline.offer_with(options, given, bytes),
+            Payload::Placed(allocation) => self.pipeline.offer_allocation_with(options, allocation, given),
+        };
+        offered.map_err(|error| place.error(&error))?;
+        let key = if self.told == Told::Nothing {
+            String::new()
+        } else {
+            key(schema, attributes)?
+        };
+        let Place { file, message } = place.clone();
+        self.unacknowledged.push_back(Origin {
+            file,
+            message,
+            bytes,
+            key,
+        });
+        self.note()
+    }
+
+    /// Waits until everything that was offered is visible.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.pipeline.flush()?;
+        self.note()?;
+        self.out.flush()
+    }
+
+    /// Takes note of a failure: an error, unless only this object is concerned and the others are to go on.
+    pub(crate) fn failed(&mut self, error: Error) -> Result<()> {
+        self.tally.failed += 1;
+        if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
+            return Err(error);
+        }
+        match self.tally.failed {
+            ..=FAILURES_TOLD => self.progress.suspend(|| eprintln!("junctura: {error}")),
+            number if number == FAILURES_TOLD + 1 => {
+                self.progress
+                    .suspend(|| eprintln!("junctura: more failures are only counted"));
+            }
+            _ => {}
+        }
+        self.failure.get_or_insert(error);
+        Ok(())
+    }
+
+    /// Shows how far the reading has come.
+    pub(crate) fn show(&mut self, position: u64) {
+        self.progress.show(position, self.tally.objects);
+    }
+
+    /// Waits for the rest and says what was done; returns what went wrong.
+    pub(crate) fn finish(mut self, outcome: Result<()>, began: Instant, summary: bool) -> Result<()> {
+        let flushed = self.flush();
+        self.progress.end();
+        let Tally { objects, bytes, failed } = self.tally;
+        let seconds = began.elapsed().as_secs_f64();
+        let outcome = outcome.and(flushed);
+        if self.told == Told::Json {
+            let failed = failed.max(u64::from(outcome.is_err()));
+            let seconds = (seconds * 1e6).round() / 1e6;
+            self.out
+                .json(&json!({"objects": objects, "bytes": bytes, "seconds": seconds, "failed": failed}))?;
+        } else if summary {
+            let s = if objects == 1 { "" } else { "s" };
+            writeln!(self.out, "{objects} object{s}, {}, {seconds:.2} s", size::bytes(bytes))?;
+        }
+        self.out.flush()?;
+        outcome?;
+        self.failure.map_or(Ok(()), |first| {
+            let cause = format!("{} ({failed} failed in all, {objects} are there)", first.cause());
+            Err(Error::new(first.code(), first.subject(), cause))
+        })
+    }
+
+    /// Takes the acknowledgements that have come.
+    fn note(&mut self) -> Result<()> {
+        while let Ok(ack) = self.acks.try_recv() {
+            let Some(origin) = self.unacknowledged.pop_front() else {
+                break;
+            };
+            match ack.outcome {
+                Ok(version) => {
+                    self.tally.objects += 1;
+                    self.tally.bytes += origin.bytes;
+                    self.tell(&origin, &version.to_string())?;
+                }
+                Err(error) => {
+                    let place = Place {
+                        file: origin.file,
+                        message: origin.message,
+                    };
+                    self.failed(place.error(&error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, origin: &Origin, version: &str) -> Result<()> {
+        match self.told {
+            Told::Nothing => Ok(()),
+            Told::Lines => writeln!(self.out, "{version} {}", origin.key),
+            Told::Json => self.out.json(&json!({
+                "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.file,
+                "message": origin.message,
+            })),
+        }
+    }
+}
+
+fn key(schema: &Schema, attributes: &[(&str, Given<'_>)]) -> Result<String> {
+    let mut record = Vec::new();
+    schema.record(attributes.iter().copied(), &mut record)?;
+    let mut key = String::new();
+    schema.key_of(junctura_model::RecordRef::trusted(&record), &mut key);
+    Ok(key)
+}
+
+/// A bar on long work, when a person looks.
+struct Progress {
+    began: Instant,
+    total: Option<u64>,
+    bar: Option<ProgressBar>,
+    wanted: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress {
+            began: Instant::now(),
+            total: None,
+            bar: None,
+            wanted: std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&mut self, position: u64, objects: u64) {
+        if !self.wanted || self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let total = self.total;
+        let bar = self.bar.get_or_insert_with(|| Self::bar(total));
+        bar.set_position(position);
+        bar.set_message(format!("{objects} objects"));
+    }
+
+    fn bar(total: Option<u64>) -> ProgressBar {
+        let (bar, template) = match total {
+            Some(bytes) => (
+                ProgressBar::new(bytes),
+                "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}",
+            ),
+            None => (
+                ProgressBar::no_length(),
+                "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}",
+            ),
+        };
+        match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+
+    fn suspend(&self, say: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! `junctura schema`: what objects are described by; looks at files and at what is built in, or at a pool's.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use junctura::{Code, Error, Pool, Result, Schema};
+use junctura_model::selector::{Context, Selector};
+use junctura_model::{Attribute, RecordRef};
+use serde_json::json;
+
+use crate::attributes::{Pair, given, pair, pictured};
+use crate::output::Out;
+use crate::today::today;
+
+const EXAMPLES: &str = "Examples:
+  junctura schema list
+  junctura schema show mars > my.yaml                                         a file to begin with
+  junctura schema check my.yaml
+  junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
+  junctura schema check mars --selector 'step=0/to/12/by/6,param=t' --explain
+  junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request";
+
+/// Look at schemas: check a file, a key or a selector
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Check(Check),
+    Show(Show),
+    List(List),
+}
+
+/// Check a schema file, and what keys and selectors mean in it
+#[derive(Args, Debug)]
+struct Check {
+    /// A YAML file, or the name of a built-in schema
+    #[arg(value_name = "FILE|NAME")]
+    schema: String,
+    /// Print the canonical key of these attributes, and its hash
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, num_args = 1..)]
+    key: Vec<Pair>,
+    /// Print the canonical form of a selector or a MARS request
+    #[arg(long, value_name = "TEXT")]
+    selector: Option<String>,
+    /// Print the selector with its ranges written out, too
+    #[arg(long, requires = "selector")]
+    explain: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show a schema as YAML
+#[derive(Args, Debug)]
+struct Show {
+    /// The name of a built-in schema or of one of the pool's, or a YAML file
+    #[arg(value_name = "NAME|FILE")]
+    schema: String,
+    /// Look for it in this pool
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+}
+
+/// List the built-in schemas, or those of a pool
+#[derive(Args, Debug)]
+struct List {
+    /// Those of this pool; the first is its default
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut out = Out::new();
+    match &arguments.command {
+        Command::Check(check) => check.run(&mut out)?,
+        Command::Show(show) => show.run(&mut out)?,
+        Command::List(list) => list.run(&mut out)?,
+    }
+    out.flush()
+}
+
+impl Check {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schema = read(&self.schema)?;
+        if self.key.is_empty() && self.selector.is_none() {
+            return if self.json {
+                out.json(&about(&schema))
+            } else {
+                describe(&schema, out)
+            };
+        }
+        let mut found: Vec<(&str, String)> = Vec::new();
+        if !self.key.is_empty() {
+            let (key, hash) = key(&schema, &self.key)?;
+            found.extend([("key", key), ("hash", hash)]);
+        }
+        if let Some(text) = &self.selector {
+            let context = Context { today: today() };
+            let selector = Selector::parse_with(text, &schema, &context).map_err(|error| pictured(&error, text))?;
+            found.push(("selector", selector.to_string()));
+            if self.explain {
+                found.push(("explained", selector.explain()));
+            }
+        }
+        if self.json {
+            let document = found.into_iter().map(|(name, text)| (name.to_owned(), text.into()));
+            return out.json(&serde_json::Value::Object(document.collect()));
+        }
+        found.iter().try_for_each(|(_, line)| writeln!(out, "{line}"))
+    }
+}
+
+impl Show {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schema = match &self.pool {
+            Some(url) => Pool::connect(url)?.schema(Some(&self.schema))?,
+            None => read(&self.schema)?,
+        };
+        write!(out, "{}", schema.to_yaml())
+    }
+}
+
+impl List {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schemas: Vec<Arc<Schema>> = match &self.pool {
+            Some(url) => Pool::connect(url)?.schemas()?,
+            None => Schema::BUILTIN_NAMES
+                .iter()
+                .filter_map(|name| Schema::builtin(name))
+                .collect(),
+        };
+        for schema in schemas {
+            if self.json {
+                out.json(&about(&schema))?;
+            } else {
+                writeln!(out, "{:<12} {}", schema.name(), schema.doc())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A built-in schema, or one from a file; an error shows the place in the file.
+fn read(name: &str) -> Result<Arc<Schema>> {
+    if let Some(schema) = Schema::builtin(name) {
+        return Ok(schema);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        let cause = format!("{error}; built-in are {}", Schema::BUILTIN_NAMES.join(", "));
+        Error::new(Code::InvalidArgument, name, cause)
+    })?;
+    Schema::parse_yaml(&text)
+        .map(Arc::new)
+        .map_err(|error| with_line(&error, name, &text))
+}
+
+/// The error with the line of the file that it is about.
+fn with_line(error: &Error, file: &str, text: &str) -> Error {
+    let number = error
+        .subject()
+        .rsplit_once("line ")
+        .and_then(|(_, number)| number.parse::<usize>().ok());
+    let line = number.and_then(|number| text.lines().nth(number.checked_sub(1)?));
+    let shown = line.map_or(String::new(), |line| {
+        format!("\n  {}", line.replace(char::is_control, " "))
+    });
+    Error::new(
+        error.code(),
+        format!("{file}: {}", error.subject()),
+        format!("{}{shown}", error.cause()),
+    )
+}
+
+fn key(schema: &Schema, pairs: &[Pair]) -> Result<(String, String)> {
+    let mut record = Vec::new();
+    schema.record(given(pairs), &mut record)?;
+    let mut key = String::new();
+    schema.key_of(RecordRef::trusted(&record), &mut key);
+    let hash = schema.key_hash(&key).to_string();
+    Ok((key, hash))
+}
+
+fn describe(schema: &Schema, out: &mut Out) -> Result<()> {
+    let ends = schema.level_ends();
+    let level = |from: usize, to: usize| {
+        let names: Vec<String> = schema.attributes()[from..to].iter().map(name).collect();
+        names.join(", ")
+    };
+    writeln!(
+        out,
+        "{} (generation {}): {}",
+        schema.name(),
+        schema.generation(),
+        schema.doc()
+    )?;
+    writeln!(out, "dataset      {}", level(0, ends[0]))?;
+    writeln!(out, "collocation  {}", level(ends[0], ends[1]))?;
+    writeln!(out, "element      {}", level(ends[1], ends[2]))?;
+    let others = level(ends[2], schema.attributes().len());
+    writeln!(
+        out,
+        "besides      {others}{}",
+        if schema.is_open() {
+            ", and any others as texts"
+        } else {
+            ""
+        }
+    )?;
+    writeln!(out, "fingerprint  {}", schema.fingerprint())
+}
+
+/// As the key of a schema file names it.
+fn name(attribute: &Attribute) -> String {
+    let mark = if attribute.level.is_some() && attribute.optional && attribute.default.is_none() {
+        "?"
+    } else {
+        ""
+    };
+    format!("{}{mark}", attribute.name)
+}
+
+fn about(schema: &Schema) -> serde_json::Value {
+    let ends = schema.level_ends();
+    let names = |from: usize, to: usize| -> Vec<&str> {
+        schema.attributes()[from..to]
+            .iter()
+            .map(|attribute| attribute.name.as_str())
+            .collect()
+    };
+    json!({
+        "name": schema.name(),
+        "generation": schema.generation(),
+        "fingerprint": schema.fingerprint().to_string(),
+        "doc": schema.doc(),
+        "open": schema.is_open(),
+        "key": {
+            "dataset": names(0, ends[0]), "collocation": names(ends[0], ends[1]), "element": names(ends[1], ends[2]),
+        },
+        "attributes": names(0, schema.attributes().len()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_and_its_hash() {
+        let schema = Schema::builtin("free").unwrap();
+        let (key, hash) = key(&schema, &[pair("name=a b").unwrap()]).unwrap();
+        assert_eq!(key, "{space=default}{}{name=\"a b\"}");
+        assert_eq!(hash, schema.key_hash(&key).to_string());
+    }
+
+    #[test]
+    fn an_error_in_a_file_names_its_line() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(
+            &mut file,
+            b"name: x\nkey:\n  dataset: [a]\n  collocation: []\n  element: [b]\nattributes:\n  a: {type: sting}\n",
+        )
+        .unwrap();
+        let error = read(&file.path().display().to_string()).unwrap_err().to_string();
+        assert!(
+            error.contains("line 7") && error.ends_with("\n    a: {type: sting}"),
+            "{error}"
+        );
+        assert!(read("no-such-schema").unwrap_err().to_string().contains("mars"));
+    }
+}

@@ -1,0 +1,159 @@
+//! `junctura stat`: what a pool has done and holds, in numbers.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use serde_json::Value;
+
+use crate::interrupt::Interrupt;
+use crate::output::Out;
+use crate::size;
+use crate::url::PoolArguments;
+
+const EXAMPLES: &str = "Examples:
+  junctura stat
+  junctura stat --json | jq .memory.used_bytes";
+
+/// Show what the pool has done and holds
+///
+/// Objects, memory, who waits for what, and the clients. With --json everything that the server counts, limits included.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Print what the server says, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura stat")?;
+    let text = pool.stat()?;
+    let mut out = Out::new();
+    if arguments.json {
+        writeln!(out, "{text}")?;
+        return out.flush();
+    }
+    let stat: Value =
+        serde_json::from_str(&text).map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
+    writeln!(out, "pool          {}", pool.url())?;
+    writeln!(out, "incarnation   {}", number(&stat["incarnation"]))?;
+    if stat["server"].is_object() {
+        writeln!(
+            out,
+            "server        pid {}, {} resident, {:.1} s of processor time",
+            number(&stat["server"]["pid"]),
+            bytes(&stat["server"]["rss_bytes"]),
+            stat["server"]["cpu_ns"].as_f64().unwrap_or_default() / 1e9
+        )?;
+    }
+    write(&stat, &mut out)?;
+    out.flush()
+}
+
+fn write(stat: &Value, out: &mut Out) -> Result<()> {
+    let (objects, totals, memory, interests) = (&stat["objects"], &stat["totals"], &stat["memory"], &stat["interests"]);
+    writeln!(
+        out,
+        "objects       {} visible, {}; {} kept for holders, {} held, {} tombstones",
+        number(&objects["visible"]),
+        bytes(&objects["visible_bytes"]),
+        number(&objects["kept"]),
+        number(&objects["held"]),
+        number(&objects["tombstones"])
+    )?;
+    writeln!(
+        out,
+        "memory        {} of {}: {} in {} segments, {} inside messages",
+        bytes(&memory["used_bytes"]),
+        bytes(&memory["budget_bytes"]),
+        bytes(&memory["segment_bytes"]),
+        number(&memory["segments"]),
+        bytes(&memory["inline_bytes"])
+    )?;
+    writeln!(
+        out,
+        "payloads      {} in {} slots",
+        bytes(&memory["occupied_bytes"]),
+        number(&memory["slots_occupied"])
+    )?;
+    writeln!(
+        out,
+        "offered       {}, {}",
+        number(&totals["offered"]),
+        bytes(&totals["offered_bytes"])
+    )?;
+    writeln!(
+        out,
+        "delivered     {}, {}",
+        number(&totals["delivered"]),
+        bytes(&totals["delivered_bytes"])
+    )?;
+    writeln!(
+        out,
+        "gone          {} withdrawn, {} expired, {} superseded; {} told as gaps",
+        number(&totals["withdrawn"]),
+        number(&totals["expired"]),
+        number(&totals["superseded"]),
+        number(&totals["gaps"])
+    )?;
+    writeln!(
+        out,
+        "waiting       {} interests ({} without an index), {} requirements, {} withdraws, {} for memory",
+        number(&interests["standing"]),
+        number(&interests["unindexed"]),
+        number(&interests["requirements"]),
+        number(&interests["withdrawals"]),
+        number(&memory["leases_waiting"])
+    )?;
+    writeln!(out, "failed        {} requests", number(&totals["failed"]))?;
+    let schemas: Vec<&str> = array(&stat["schemas"])
+        .iter()
+        .filter_map(|schema| schema["name"].as_str())
+        .collect();
+    writeln!(out, "schemas       {}", schemas.join(", "))?;
+    write_clients(stat, out)
+}
+
+fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {
+    writeln!(out)?;
+    out.heading(&format!(
+        "{:>7}  {:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",
+        "client", "name", "pid", "offered", "delivered", "held", "leased"
+    ))?;
+    for client in array(&stat["clients"]) {
+        let name: String = client["name"]
+            .as_str()
+            .unwrap_or_default()
+            .replace(char::is_control, "\u{fffd}");
+        writeln!(
+            out,
+            "{:>7}  {name:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",
+            number(&client["client"]),
+            number(&client["pid"]),
+            number(&client["offered"]),
+            number(&client["delivered"]),
+            number(&client["held"]),
+            bytes(&client["leased_bytes"])
+        )?;
+    }
+    let (shown, all) = (array(&stat["clients"]).len() as u64, number(&stat["clients_connected"]));
+    if all > shown {
+        writeln!(out, "{:>7}  and {} more", "", all - shown)?;
+    }
+    Ok(())
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A count; a server of another version may not have it.
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+fn bytes(value: &Value) -> String {
+    size::bytes(number(value))
+}
