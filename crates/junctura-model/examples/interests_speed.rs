@@ -95,7 +95,7 @@ fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, few: bool, l
 /// a thousand all.
 fn standard(n: usize, random: &mut Random, few: bool, lists: bool, short: bool) -> String {
     let values = values(random.below(10_000));
-    let odd_at = (n % 1000 != 999).then(|| n % 11);
+    let odd_at = (n % 1000 != 999).then_some(n % 11);
     let mut parts = key_list(&values, odd_at, n, few, lists);
     match n / 11 % 100 {
         0 => {

@@ -359,3 +359,20 @@ fn errors_have_a_picture() {
     );
     assert_eq!(lines[1].chars().nth(lines[2].len() - 1), Some('\\'));
 }
+
+#[test]
+fn the_pictures_of_the_page_are_real() {
+    let page = std::fs::read_to_string(workspace().join("docs/formats/selector.md")).unwrap();
+    let schema = Schema::builtin("mars").unwrap();
+    let lines: Vec<&str> = page.lines().collect();
+    let pictures: Vec<_> = lines
+        .windows(3)
+        .filter(|lines| lines[0].starts_with("InvalidSelector: "))
+        .collect();
+    assert!(pictures.len() >= 6);
+    for picture in pictures {
+        let text = picture[1].trim_start();
+        let error = Selector::parse(text, &schema).unwrap_err();
+        assert_eq!(explain_error(text, &error), picture.join("\n"));
+    }
+}
