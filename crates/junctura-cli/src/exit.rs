@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use junctura::{Code, Result};
 
 /// What `junctura --help` says about exit statuses.
-pub(crate) const HELP: &str = "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
+pub(crate) const HELP: &str =
+    "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
 4 timed out; 5 the pool cannot be reached; 6 the pool is full or a limit was reached; 130 interrupted.
 The pool is the one that --pool or JUNCTURA_POOL names (default: unix:default).";
 

@@ -50,7 +50,10 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let outcome = match Arguments::parse().command {
         Command::Put(arguments) => put::run(&arguments),
         Command::Get(arguments) => get::run(&arguments),

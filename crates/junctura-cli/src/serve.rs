@@ -81,7 +81,11 @@ impl Arguments {
             tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
             ..defaults
         };
-        Ok(ServerOptions { config, end_when_idle: self.end_when_idle, spin: self.spin })
+        Ok(ServerOptions {
+            config,
+            end_when_idle: self.end_when_idle,
+            spin: self.spin,
+        })
     }
 }
 
@@ -104,7 +108,11 @@ pub(crate) fn schema(name: &str) -> Result<Arc<Schema>> {
     let path = PathBuf::from(name);
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let builtin = Schema::BUILTIN_NAMES.join(", ");
-        Error::new(Code::InvalidArgument, format!("schema {name}"), format!("{error}; built-in are {builtin}"))
+        Error::new(
+            Code::InvalidArgument,
+            format!("schema {name}"),
+            format!("{error}; built-in are {builtin}"),
+        )
     })?;
     Ok(Arc::new(Schema::parse_yaml(&text)?))
 }

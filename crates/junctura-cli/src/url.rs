@@ -14,7 +14,10 @@ pub(crate) struct PoolArguments {
 impl PoolArguments {
     /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
-        Pool::builder().url(&self.pool).name(name).start(!self.pool.contains('@') && !self.pool.contains('/'))
+        Pool::builder()
+            .url(&self.pool)
+            .name(name)
+            .start(!self.pool.contains('@') && !self.pool.contains('/'))
     }
 
     /// Connects under this name.

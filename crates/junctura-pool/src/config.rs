@@ -32,7 +32,10 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            schemas: Schema::BUILTIN_NAMES.iter().filter_map(|name| Schema::builtin(name)).collect(),
+            schemas: Schema::BUILTIN_NAMES
+                .iter()
+                .filter_map(|name| Schema::builtin(name))
+                .collect(),
             incarnation: 1,
             budget_bytes: 4 << 30,
             inline_bytes_max: 4096,

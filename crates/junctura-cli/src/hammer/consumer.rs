@@ -34,19 +34,35 @@ struct Seen {
 impl<'a> Consumer<'a> {
     pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
         let mut history = History::begin(plan.history.as_deref(), "consumer", &plan.name())?;
-        let members: Vec<u32> = (0..plan.space.members).filter(|m| m % plan.consumers == plan.index).collect();
+        let members: Vec<u32> = (0..plan.space.members)
+            .filter(|m| m % plan.consumers == plan.index)
+            .collect();
         let numbers = members.iter().map(u32::to_string).collect::<Vec<_>>().join("/");
-        let selector = if plan.consumers == 1 { "class=od".to_owned() } else { format!("class=od,number={numbers}") };
-        let options = FollowOptions { window: plan.window.max(64) * 2, ..FollowOptions::default() };
+        let selector = if plan.consumers == 1 {
+            "class=od".to_owned()
+        } else {
+            format!("class=od,number={numbers}")
+        };
+        let options = FollowOptions {
+            window: plan.window.max(64) * 2,
+            ..FollowOptions::default()
+        };
         let follow = pool.follow_with(&options, &selector)?;
         let sequence = format!("{}.{}", pool.incarnation()?, follow.snapshot_sequence());
         if history.is_kept() {
-            history.note(|| {
-                json!({"op": "following", "wants": "all", "versions": "newest", "seq": sequence, "cursor": null})
-            })?;
+            history.note(
+                || json!({"op": "following", "wants": "all", "versions": "newest", "seq": sequence, "cursor": null}),
+            )?;
         }
         let seen = vec![Seen::default(); plan.producers as usize];
-        Ok(Self { plan, follow, history, seen, figures: Figures::default(), is_grib: plan.grib.is_some() })
+        Ok(Self {
+            plan,
+            follow,
+            history,
+            seen,
+            figures: Figures::default(),
+            is_grib: plan.grib.is_some(),
+        })
     }
 
     /// Receives until every object that was offered has come, or nothing comes any more.
@@ -104,9 +120,7 @@ impl<'a> Consumer<'a> {
                 std::hint::black_box(stamp::read_all(payload));
                 true
             }
-            Mode::Verify => {
-                self.is_grib || stamp.is_some_and(|stamp| stamp::is_filled(payload, stamp.number))
-            }
+            Mode::Verify => self.is_grib || stamp.is_some_and(|stamp| stamp::is_filled(payload, stamp.number)),
         };
         match stamp {
             Some(stamp) if is_right => {
@@ -129,18 +143,23 @@ impl<'a> Consumer<'a> {
         }
         let (id, version) = (object.key().to_owned(), object.version().to_string());
         let sum = digest(object.payload());
-        self.history.note(|| {
-            json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": false})
-        })?;
-        self.history.note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
+        self.history
+            .note(|| json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": false}))?;
+        self.history
+            .note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
         object.release()?;
-        self.history.note(|| json!({"op": "released", "id": id, "version": version}))
+        self.history
+            .note(|| json!({"op": "released", "id": id, "version": version}))
     }
 
     fn note_gap(&mut self, gap: &Gap) -> Result<()> {
         self.figures.gaps += gap.items.len() as u64;
         self.history.note(|| {
-            let items: Vec<_> = gap.items.iter().map(|item| json!([item.object.key(), item.version.to_string()])).collect();
+            let items: Vec<_> = gap
+                .items
+                .iter()
+                .map(|item| json!([item.object.key(), item.version.to_string()]))
+                .collect();
             json!({"op": "gap", "items": items, "reason": gap.reason})
         })
     }
@@ -149,7 +168,11 @@ impl<'a> Consumer<'a> {
         let mut figures = std::mem::take(&mut self.figures);
         figures.done = self.seen.iter().map(|seen| seen.count).collect();
         if let Some(expected) = orders.expected() {
-            figures.lost = expected.iter().zip(&figures.done).map(|(all, got)| all.saturating_sub(*got)).sum();
+            figures.lost = expected
+                .iter()
+                .zip(&figures.done)
+                .map(|(all, got)| all.saturating_sub(*got))
+                .sum();
         }
         figures
     }

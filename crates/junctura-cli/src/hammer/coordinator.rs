@@ -28,7 +28,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         Some(_) => None,
         None => Some(OwnServer::start(&arguments, payload_bytes)?),
     };
-    let url = server.as_ref().map_or_else(|| arguments.pool.clone().unwrap_or_default(), |server| server.url.clone());
+    let url = server.as_ref().map_or_else(
+        || arguments.pool.clone().unwrap_or_default(),
+        |server| server.url.clone(),
+    );
     let pool = Pool::builder().url(&url).name("hammer").open()?;
     let report = Run::new(&arguments, &url, payload_bytes)?.go(&pool, payload_bytes)?;
     if arguments.json {
@@ -37,7 +40,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         println!("{}", report.table());
     }
     if report.lost + report.duplicates + report.damaged + report.redelivered > 0 {
-        let cause = format!("{} lost, {} twice, {} damaged", report.lost, report.duplicates, report.damaged);
+        let cause = format!(
+            "{} lost, {} twice, {} damaged",
+            report.lost, report.duplicates, report.damaged
+        );
         return Err(Error::new(Code::Corrupt, "hammer", cause));
     }
     Ok(())
@@ -61,16 +67,29 @@ impl Arguments {
             return Err(Error::new(Code::InvalidArgument, format!("--{name}"), "at least one"));
         }
         if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
-            return Err(Error::new(Code::InvalidArgument, "--rate", "objects per second, more than none"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "--rate",
+                "objects per second, more than none",
+            ));
         }
         if arguments.levels > 100 {
-            return Err(Error::new(Code::InvalidArgument, "--levels", "at most 100, from 1000 hPa up in tens"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "--levels",
+                "at most 100, from 1000 hPa up in tens",
+            ));
         }
         Ok(arguments)
     }
 
     fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
-        let space = Space { members: self.members, steps: self.steps, levels: self.levels, params: self.params };
+        let space = Space {
+            members: self.members,
+            steps: self.steps,
+            levels: self.levels,
+            params: self.params,
+        };
         Plan {
             role,
             index,
@@ -134,7 +153,11 @@ impl OwnServer {
         if !said.contains("serving") {
             return Err(Error::new(Code::Unavailable, "junctura serve", said.trim().to_owned()));
         }
-        Ok(Self { process, url, _directory: directory })
+        Ok(Self {
+            process,
+            url,
+            _directory: directory,
+        })
     }
 }
 
@@ -171,19 +194,33 @@ impl<'a> Run<'a> {
         plans.extend((0..arguments.consumers).map(|index| plan(Role::Consumer, index)));
         plans.extend((0..arguments.producers).map(|index| plan(Role::Producer, index)));
         let (sender, words) = channel();
-        let workers = plans.iter().enumerate().map(|(at, plan)| Worker::start(at, plan, &sender)).collect::<Result<_>>()?;
-        Ok(Self { arguments, workers, words })
+        let workers = plans
+            .iter()
+            .enumerate()
+            .map(|(at, plan)| Worker::start(at, plan, &sender))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            arguments,
+            workers,
+            words,
+        })
     }
 
     fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<Report> {
-        self.hear_until(|workers, heard| heard == workers.len(), |word| matches!(word, Word::Ready))?;
+        self.hear_until(
+            |workers, heard| heard == workers.len(),
+            |word| matches!(word, Word::Ready),
+        )?;
         let at_ns = now_ns() + START_DELAY_NS;
         let before = ServerFigures::of(pool)?;
         self.tell(None, &Order::Start { at_ns })?;
         let progress = self.progress();
         let producers = self.reports(Role::Producer, &progress)?;
         for consumer in 0..self.arguments.consumers {
-            let by_producer = producers.iter().map(|figures| figures.done[consumer as usize]).collect();
+            let by_producer = producers
+                .iter()
+                .map(|figures| figures.done[consumer as usize])
+                .collect();
             self.tell(Some((Role::Consumer, consumer)), &Order::Expect { by_producer })?;
         }
         let consumers = self.reports(Role::Consumer, &progress)?;
@@ -192,7 +229,12 @@ impl<'a> Run<'a> {
         let subscribers = self.reports(Role::Subscriber, &progress)?;
         progress.finish_and_clear();
         let mut report = Report::default();
-        report.fill(&producers, &consumers, self.arguments.duration.as_secs_f64(), payload_bytes);
+        report.fill(
+            &producers,
+            &consumers,
+            self.arguments.duration.as_secs_f64(),
+            payload_bytes,
+        );
         report.events = subscribers.iter().map(|figures| figures.events).sum();
         let objects = (after.offered - before.offered).max(1);
         report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;
@@ -207,18 +249,19 @@ impl<'a> Run<'a> {
         for worker in &mut self.workers {
             let _ = worker.process.wait();
         }
-        if let Some(directory) = self.arguments.history.as_deref().filter(|_| self.arguments.consumers > 1) {
+        if let Some(directory) = self
+            .arguments
+            .history
+            .as_deref()
+            .filter(|_| self.arguments.consumers > 1)
+        {
             history::name_wanted_keys(directory, self.arguments.producers, self.arguments.consumers)?;
         }
         Ok(report)
     }
 
     /// Hears the words of all processes until enough of the wanted kind came.
-    fn hear_until(
-        &mut self,
-        enough: impl Fn(&[Worker], usize) -> bool,
-        wanted: impl Fn(&Word) -> bool,
-    ) -> Result<()> {
+    fn hear_until(&mut self, enough: impl Fn(&[Worker], usize) -> bool, wanted: impl Fn(&Word) -> bool) -> Result<()> {
         let mut heard = 0;
         while !enough(&self.workers, heard) {
             heard += usize::from(self.hear()?.is_some_and(|word| wanted(&word)));
@@ -232,9 +275,11 @@ impl<'a> Run<'a> {
         let worker = &mut self.workers[at];
         match word {
             None if worker.figures.is_none() => Err(gone()),
-            Some(Word::Failed { code, text }) => {
-                Err(Error::new(Code::from_name(&code).unwrap_or(Code::Io), format!("{:?} {at}", worker.role), text))
-            }
+            Some(Word::Failed { code, text }) => Err(Error::new(
+                Code::from_name(&code).unwrap_or(Code::Io),
+                format!("{:?} {at}", worker.role),
+                text,
+            )),
             Some(Word::Progress { done }) => {
                 worker.done = done;
                 Ok(None)
@@ -248,9 +293,18 @@ impl<'a> Run<'a> {
     }
 
     fn reports(&mut self, role: Role, progress: &ProgressBar) -> Result<Vec<Figures>> {
-        while self.workers.iter().any(|worker| worker.role == role && worker.figures.is_none()) {
+        while self
+            .workers
+            .iter()
+            .any(|worker| worker.role == role && worker.figures.is_none())
+        {
             self.hear()?;
-            let received = self.workers.iter().filter(|w| w.role == Role::Consumer).map(|w| w.done).sum();
+            let received = self
+                .workers
+                .iter()
+                .filter(|w| w.role == Role::Consumer)
+                .map(|w| w.done)
+                .sum();
             progress.set_position(received);
         }
         let of_role = self.workers.iter().filter(|worker| worker.role == role);
@@ -277,7 +331,11 @@ impl<'a> Run<'a> {
     }
 
     fn progress(&self) -> ProgressBar {
-        let progress = if self.arguments.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let progress = if self.arguments.json {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner()
+        };
         let style = ProgressStyle::with_template("{spinner} {elapsed} {human_pos} objects received, {per_sec}");
         progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         progress.enable_steady_tick(Duration::from_millis(200));
@@ -307,7 +365,13 @@ impl Worker {
         });
         let line = serde_json::to_string(plan).unwrap_or_default();
         writeln!(orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
-        Ok(Self { role: plan.role, process, orders, done: 0, figures: None })
+        Ok(Self {
+            role: plan.role,
+            process,
+            orders,
+            done: 0,
+            figures: None,
+        })
     }
 }
 

@@ -15,10 +15,12 @@ pub(super) struct History(Option<File>);
 
 impl History {
     pub(super) fn begin(directory: Option<&Path>, role: &str, name: &str) -> Result<Self> {
-        let Some(directory) = directory else { return Ok(Self(None)) };
+        let Some(directory) = directory else {
+            return Ok(Self(None));
+        };
         let path = directory.join(format!("{name}.jsonl"));
-        let file = File::create(&path)
-            .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
+        let file =
+            File::create(&path).map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
         let mut history = Self(Some(file));
         history.write(&json!({"op": "start", "role": role, "name": name, "pid": std::process::id(), "group": null}))?;
         Ok(history)
@@ -37,7 +39,8 @@ impl History {
         let Some(file) = &mut self.0 else { return Ok(()) };
         let mut text = line.to_string();
         text.push('\n');
-        file.write_all(text.as_bytes()).map_err(|error| Error::new(Code::Io, "history", error.to_string()))
+        file.write_all(text.as_bytes())
+            .map_err(|error| Error::new(Code::Io, "history", error.to_string()))
     }
 }
 
@@ -65,7 +68,8 @@ pub(super) fn name_wanted_keys(directory: &Path, producers: u32, consumers: u32)
             text.push_str(&line.to_string());
             text.push('\n');
         }
-        std::fs::write(&path, text).map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
+        std::fs::write(&path, text)
+            .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
     }
     Ok(())
 }
@@ -73,7 +77,10 @@ pub(super) fn name_wanted_keys(directory: &Path, producers: u32, consumers: u32)
 fn read_lines(path: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect())
 }
 
 fn member_of(key: &str) -> Option<u32> {

@@ -46,7 +46,13 @@ impl Space {
     /// The names of the parameters, for as many as there are.
     pub(crate) fn param_names(&self) -> Vec<String> {
         const USUAL: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "pv"];
-        (0..self.params).map(|i| USUAL.get(i as usize).map_or_else(|| format!("p{i}"), |name| (*name).to_owned())).collect()
+        (0..self.params)
+            .map(|i| {
+                USUAL
+                    .get(i as usize)
+                    .map_or_else(|| format!("p{i}"), |name| (*name).to_owned())
+            })
+            .collect()
     }
 }
 
@@ -60,7 +66,12 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(space: &Space) -> Self {
-        Self { params: space.param_names(), forecast: None, date: String::new(), time: "0000" }
+        Self {
+            params: space.param_names(),
+            forecast: None,
+            date: String::new(),
+            time: "0000",
+        }
     }
 
     /// The attributes of a field: the eleven of a MARS key.
@@ -130,7 +141,12 @@ mod tests {
 
     #[test]
     fn producers_share_the_members_and_no_object_comes_twice() {
-        let space = Space { members: 5, steps: 2, levels: 2, params: 3 };
+        let space = Space {
+            members: 5,
+            steps: 2,
+            levels: 2,
+            params: 3,
+        };
         let mut seen = HashSet::new();
         for (producer, count) in [(0, 3 * 12), (1, 2 * 12)] {
             for n in 0..count * 2 {

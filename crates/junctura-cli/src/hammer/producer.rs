@@ -7,12 +7,12 @@ use std::time::Duration;
 use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use serde_json::json;
 
+use super::Mode;
 use super::history::{History, digest};
 use super::load::Names;
 use super::report::{Figures, Times};
 use super::stamp::{self, Stamp, now_ns};
 use super::worker::{Plan, Word, say};
-use super::Mode;
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 
@@ -48,11 +48,20 @@ struct Acked {
 
 impl<'a> Producer<'a> {
     pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
-        let acked = Acked { made: VecDeque::new(), times: Times::default(), from_ns: u64::MAX, failure: None };
+        let acked = Acked {
+            made: VecDeque::new(),
+            times: Times::default(),
+            from_ns: u64::MAX,
+            failure: None,
+        };
         let notes = Notes {
             schema: pool.schema(Some("mars"))?,
             acked: Arc::new(Mutex::new(acked)),
-            history: Arc::new(Mutex::new(History::begin(plan.history.as_deref(), "producer", &plan.name())?)),
+            history: Arc::new(Mutex::new(History::begin(
+                plan.history.as_deref(),
+                "producer",
+                &plan.name(),
+            )?)),
         };
         let pipeline = pool.pipeline(plan.window as usize)?.on_ack({
             let notes = notes.clone();
@@ -79,7 +88,10 @@ impl<'a> Producer<'a> {
         let measure_from = start_ns + self.plan.warmup_ns;
         let end = measure_from + self.plan.duration_ns;
         with(&self.notes.acked, |acked| acked.from_ns = measure_from);
-        let mut figures = Figures { done: vec![0; self.plan.consumers as usize], ..Figures::default() };
+        let mut figures = Figures {
+            done: vec![0; self.plan.consumers as usize],
+            ..Figures::default()
+        };
         let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
         let mut n = 0u64;
         let mut next_word = start_ns;
@@ -105,7 +117,9 @@ impl<'a> Producer<'a> {
         self.ring.clear();
         self.pipeline.flush()?;
         self.notes.check()?;
-        with(&self.notes.history, |history| history.note(|| json!({"op": "end", "through": null})))?;
+        with(&self.notes.history, |history| {
+            history.note(|| json!({"op": "end", "through": null}))
+        })?;
         figures.times = with(&self.notes.acked, |acked| std::mem::take(&mut acked.times));
         Ok(figures)
     }
@@ -129,8 +143,16 @@ impl<'a> Producer<'a> {
     }
 
     fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<()> {
-        let options = OfferOptions { schema: Some("mars"), retention: Some(Retention::Released(1)), ..OfferOptions::default() };
-        let stamp = Stamp { producer: u64::from(self.plan.index), number: n, offered_ns: 0 };
+        let options = OfferOptions {
+            schema: Some("mars"),
+            retention: Some(Retention::Released(1)),
+            ..OfferOptions::default()
+        };
+        let stamp = Stamp {
+            producer: u64::from(self.plan.index),
+            number: n,
+            offered_ns: 0,
+        };
         let attributes = self.names.attributes(field);
         if self.in_slots {
             let mut next = self.pipeline.allocate(self.plan.payload_bytes)?;
@@ -138,15 +160,23 @@ impl<'a> Producer<'a> {
                 next.fill(0);
             }
             self.ring.push_back(next);
-            let Some(mut allocation) = self.ring.pop_front() else { return Ok(()) };
+            let Some(mut allocation) = self.ring.pop_front() else {
+                return Ok(());
+            };
             write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
-            let stamp = Stamp { offered_ns: now_ns(), ..stamp };
+            let stamp = Stamp {
+                offered_ns: now_ns(),
+                ..stamp
+            };
             stamp.write(&mut allocation);
             self.notes.offering(n, &attributes, &allocation, stamp.offered_ns)?;
             self.pipeline.offer_allocation_with(options, allocation, attributes)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
-            let stamp = Stamp { offered_ns: now_ns(), ..stamp };
+            let stamp = Stamp {
+                offered_ns: now_ns(),
+                ..stamp
+            };
             stamp.write(buffer);
             self.notes.offering(n, &attributes, buffer, stamp.offered_ns)?;
             self.pipeline.offer_with(options, attributes, buffer)?;
@@ -166,7 +196,13 @@ impl<'a> Producer<'a> {
 }
 
 impl Notes {
-    fn offering(&self, n: u64, attributes: &[(&'static str, Given<'_>)], payload: &[u8], offered_ns: u64) -> Result<()> {
+    fn offering(
+        &self,
+        n: u64,
+        attributes: &[(&'static str, Given<'_>)],
+        payload: &[u8],
+        offered_ns: u64,
+    ) -> Result<()> {
         with(&self.acked, |acked| acked.made.push_back(offered_ns));
         with(&self.history, |history| {
             if !history.is_kept() {
@@ -236,4 +272,3 @@ fn sleep(time: Duration) {
 fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
     f(&mut mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
-

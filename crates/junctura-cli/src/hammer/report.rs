@@ -22,19 +22,28 @@ impl Times {
 
     pub(crate) fn add(&mut self, other: &Times) {
         for value in other.0.iter_recorded() {
-            self.0.saturating_record_n(value.value_iterated_to(), value.count_at_value());
+            self.0
+                .saturating_record_n(value.value_iterated_to(), value.count_at_value());
         }
     }
 
     fn micros(&self) -> Micros {
         let at = |q: f64| (self.0.value_at_quantile(q) as f64 / 10.0).round() / 100.0;
-        Micros { p50: at(0.5), p99: at(0.99), p999: at(0.999) }
+        Micros {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+        }
     }
 }
 
 impl Serialize for Times {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())))
+        serializer.collect_seq(
+            self.0
+                .iter_recorded()
+                .map(|v| (v.value_iterated_to(), v.count_at_value())),
+        )
     }
 }
 
@@ -140,7 +149,11 @@ impl Report {
 
 impl Default for Report {
     fn default() -> Self {
-        let none = Micros { p50: 0.0, p99: 0.0, p999: 0.0 };
+        let none = Micros {
+            p50: 0.0,
+            p99: 0.0,
+            p999: 0.0,
+        };
         Self {
             objects_per_s: 0.0,
             gib_per_s: 0.0,

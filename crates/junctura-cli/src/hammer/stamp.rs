@@ -30,7 +30,11 @@ impl Stamp {
     /// Reads it back; `None` when first and last cache line do not belong together.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
-        let stamp = Self { producer: word(0)?, number: word(8)?, offered_ns: word(16)? };
+        let stamp = Self {
+            producer: word(0)?,
+            number: word(8)?,
+            offered_ns: word(16)?,
+        };
         (payload.len() >= BYTES_MIN && word(payload.len() - 8)? == stamp.number).then_some(stamp)
     }
 }
@@ -57,7 +61,10 @@ pub(crate) fn read_all(payload: &[u8]) -> u64 {
             *sum = sum.wrapping_add(u64::from_le_bytes(*word));
         }
     }
-    let tail = left.iter().map(|word| u64::from_le_bytes(*word)).fold(0u64, u64::wrapping_add);
+    let tail = left
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .fold(0u64, u64::wrapping_add);
     let bytes = rest.iter().map(|&byte| u64::from(byte)).sum::<u64>();
     sums.into_iter().fold(tail.wrapping_add(bytes), u64::wrapping_add)
 }
@@ -88,7 +95,11 @@ mod tests {
     fn what_was_written_is_found_and_damage_is_seen() {
         for length in [BYTES_MIN, 100, 4096] {
             let mut payload = vec![0; length];
-            let stamp = Stamp { producer: 3, number: 77, offered_ns: 5 };
+            let stamp = Stamp {
+                producer: 3,
+                number: 77,
+                offered_ns: 5,
+            };
             fill(&mut payload, 77);
             stamp.write(&mut payload);
             assert_eq!(Stamp::read(&payload), Some(stamp));

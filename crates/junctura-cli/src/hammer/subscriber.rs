@@ -19,7 +19,9 @@ pub(super) struct Subscriber {
 impl Subscriber {
     pub(super) fn new(plan: &Plan, pool: &Pool) -> Result<Self> {
         let mut names = Names::new(&plan.space);
-        let fields = u64::from(plan.space.members) * u64::from(plan.space.steps) * u64::from(plan.space.levels)
+        let fields = u64::from(plan.space.members)
+            * u64::from(plan.space.steps)
+            * u64::from(plan.space.levels)
             * u64::from(plan.space.params);
         let subscriptions = (0..plan.subscriptions)
             .map(|i| {
@@ -40,7 +42,11 @@ impl Subscriber {
                     figures.events += 1;
                 }
             }
-            match self.subscriptions.first_mut().map(|first| first.next_within(Duration::from_millis(50))) {
+            match self
+                .subscriptions
+                .first_mut()
+                .map(|first| first.next_within(Duration::from_millis(50)))
+            {
                 Some(Ok(Some(_))) => figures.events += 1,
                 Some(Err(error)) if error.code() != Code::Timeout => return Err(error),
                 _ => {}

@@ -91,9 +91,14 @@ pub(super) enum Order {
 pub(super) enum Word {
     Ready,
     /// Objects so far.
-    Progress { done: u64 },
+    Progress {
+        done: u64,
+    },
     Report(Box<Figures>),
-    Failed { code: String, text: String },
+    Failed {
+        code: String,
+        text: String,
+    },
 }
 
 /// What the coordinator has said, as far as it was read.
@@ -133,7 +138,10 @@ pub(super) fn work() -> Result<()> {
     let plan: Plan = read(lines.next())?;
     let outcome = connect_and_work(&plan, lines);
     if let Err(error) = &outcome {
-        say(&Word::Failed { code: error.code().name().to_owned(), text: error.to_string() });
+        say(&Word::Failed {
+            code: error.code().name().to_owned(),
+            text: error.to_string(),
+        });
     }
     outcome
 }
@@ -147,7 +155,11 @@ fn connect_and_work(
         say(&Word::Ready);
         match read(lines.next())? {
             Order::Start { at_ns } => Ok(at_ns),
-            other => Err(Error::new(Code::Protocol, "hammer", format!("{other:?} before the start"))),
+            other => Err(Error::new(
+                Code::Protocol,
+                "hammer",
+                format!("{other:?} before the start"),
+            )),
         }
     };
     let figures = match plan.role {
@@ -186,7 +198,9 @@ fn listen(lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static)
 
 fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<String>>) -> Result<T> {
     let broken = |cause: String| Error::new(Code::Protocol, "hammer", cause);
-    let line = line.ok_or_else(|| broken("the coordinator is gone".to_owned()))?.map_err(|e| broken(e.to_string()))?;
+    let line = line
+        .ok_or_else(|| broken("the coordinator is gone".to_owned()))?
+        .map_err(|e| broken(e.to_string()))?;
     serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
 }
 

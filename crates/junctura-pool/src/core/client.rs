@@ -91,13 +91,20 @@ impl Core {
 
     pub(super) fn hello(&mut self, client: u32, number: u64, hello: &Hello<'_>, fx: &mut impl Effects) -> Result<()> {
         if hello.version != VERSION {
-            let cause = format!("the client speaks version {}, the server version {VERSION}", hello.version);
+            let cause = format!(
+                "the client speaks version {}, the server version {VERSION}",
+                hello.version
+            );
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
         for text in &hello.schemas {
             self.agree_on_schema(text)?;
         }
-        let peer = Peer { name: clip(&hello.name), host: clip(&hello.host), pid: hello.pid };
+        let peer = Peer {
+            name: clip(&hello.name),
+            host: clip(&hello.host),
+            pid: hello.pid,
+        };
         if let Some(state) = self.clients.get_mut(&client) {
             state.peer = Some(peer);
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
@@ -125,13 +132,21 @@ impl Core {
         let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
             let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
             let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
-            return Err(Error::new(Code::SchemaMismatch, format!("schema {}", theirs.name()), cause));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                format!("schema {}", theirs.name()),
+                cause,
+            ));
         };
         match ours.first_difference(&theirs) {
             None => Ok(()),
             Some(difference) => {
                 let cause = format!("the pool's schema and the client's differ: {difference}");
-                Err(Error::new(Code::SchemaMismatch, format!("schema {}", theirs.name()), cause))
+                Err(Error::new(
+                    Code::SchemaMismatch,
+                    format!("schema {}", theirs.name()),
+                    cause,
+                ))
             }
         }
     }
@@ -142,11 +157,17 @@ impl Core {
             return;
         }
         self.tell_about_client(client, events::LEFT, reason, fx);
-        let requests: Vec<u64> = self.clients.get(&client).map(|c| c.pending.keys().copied().collect()).unwrap_or_default();
+        let requests: Vec<u64> = self
+            .clients
+            .get(&client)
+            .map(|c| c.pending.keys().copied().collect())
+            .unwrap_or_default();
         for request in requests {
             self.abandon(now, client, request, fx);
         }
-        let Some(state) = self.clients.remove(&client) else { return };
+        let Some(state) = self.clients.remove(&client) else {
+            return;
+        };
         self.waiting_leases.retain(|lease| lease.client != client);
         self.stalled.remove(&client);
         for offer in &state.waiting_offers {
@@ -174,13 +195,23 @@ impl Core {
 
     pub(super) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
         let limit = self.config.limits.requests_per_client;
-        let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return Ok(());
+        };
         if state.pending.len() >= limit {
-            return Err(Error::new(Code::LimitExceeded, "requests", format!("a client may have {limit} unanswered")));
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "requests",
+                format!("a client may have {limit} unanswered"),
+            ));
         }
         match state.pending.try_insert(request, pending) {
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(Code::Protocol, format!("request {request}"), "the number is in use")),
+            Err(_) => Err(Error::new(
+                Code::Protocol,
+                format!("request {request}"),
+                "the number is in use",
+            )),
         }
     }
 

@@ -12,13 +12,27 @@ use crate::Effects;
 
 impl Core {
     /// Gives an object to a client, which holds it from now on.
-    pub(super) fn deliver(&mut self, client: u32, request: u64, id: u32, flags: u16, via: Option<Via>, fx: &mut impl Effects) {
+    pub(super) fn deliver(
+        &mut self,
+        client: u32,
+        request: u64,
+        id: u32,
+        flags: u16,
+        via: Option<Via>,
+        fx: &mut impl Effects,
+    ) {
         if let Some(requirement) = via.and_then(|via| via.requirement) {
             self.mark_in_flight(requirement, id);
         }
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         let object = &mut self.objects[id as usize];
-        let holding = state.held.insert(Held { object: id, sequence: object.sequence, via }) as u32;
+        let holding = state.held.insert(Held {
+            object: id,
+            sequence: object.sequence,
+            via,
+        }) as u32;
         state.delivered += 1;
         object.holders += 1;
         self.count.delivered += 1;
@@ -48,18 +62,36 @@ impl Core {
             holding: holding.into(),
             reserved: 0.into(),
         };
-        fx.reply(client, request, &Reply::Delivered { head, record: &object.record, inline: &object.inline });
+        fx.reply(
+            client,
+            request,
+            &Reply::Delivered {
+                head,
+                record: &object.record,
+                inline: &object.inline,
+            },
+        );
     }
 
     /// Whether a client may hold one more object.
     pub(super) fn may_hold_more(&self, client: u32) -> bool {
-        self.clients.get(&client).is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
+        self.clients
+            .get(&client)
+            .is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
     }
 
-    pub(super) fn release(&mut self, now: Nanoseconds, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
+    pub(super) fn release(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        holdings: &[Holding],
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         let mut wrong = None;
         for holding in holdings {
-            let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+            let Some(state) = self.clients.get_mut(&client) else {
+                return Ok(());
+            };
             let place = holding.holding.get() as usize;
             match state.held.get(place) {
                 Some(held) if held.sequence == holding.sequence.get() => {
@@ -110,7 +142,11 @@ impl Core {
     /// What was delivered through a follow or a requirement that has ended is released without it.
     pub(super) fn detach(&mut self, client: u32, end: impl Fn(&mut Via)) {
         if let Some(state) = self.clients.get_mut(&client) {
-            state.held.iter_mut().filter_map(|(_, held)| held.via.as_mut()).for_each(end);
+            state
+                .held
+                .iter_mut()
+                .filter_map(|(_, held)| held.via.as_mut())
+                .for_each(end);
         }
     }
 }

@@ -31,28 +31,53 @@ impl Core {
     ) -> Result<()> {
         if !self.may_hold_more(client) {
             let limit = self.config.limits.held_per_client;
-            return Err(Error::new(Code::LimitExceeded, "held objects", format!("a client may hold {limit} unreleased")));
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "held objects",
+                format!("a client may hold {limit} unreleased"),
+            ));
         }
         let requirement = self.requirement_of(client, demand.requirement)?;
         let (found, selectors, subject) = match self.aim(&demand.target)? {
-            Aim::Key { identity, text, selectors } => (self.look_up(identity, &text)?, selectors, text),
+            Aim::Key {
+                identity,
+                text,
+                selectors,
+            } => (self.look_up(identity, &text)?, selectors, text),
             Aim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
                 (self.newest_match(&selectors), selectors, text)
             }
         };
         if let Some(id) = found {
-            let via = requirement.map(|id| Via { follow: None, requirement: Some(id) });
+            let via = requirement.map(|id| Via {
+                follow: None,
+                requirement: Some(id),
+            });
             self.deliver(client, request, id, 0, via, fx);
             return Ok(());
         }
         if demand.timeout_ms == Some(0) {
-            return Err(Error::new(Code::NotFound, subject, "nothing of this is in the pool now"));
+            return Err(Error::new(
+                Code::NotFound,
+                subject,
+                "nothing of this is in the pool now",
+            ));
         }
-        let waiting = Waiting { client, request, requirement, selectors };
+        let waiting = Waiting {
+            client,
+            request,
+            requirement,
+            selectors,
+        };
         self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {
-            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Demand { client, request });
+            self.timers.set(
+                now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Demand { client, request },
+            );
         }
         Ok(())
     }
@@ -62,7 +87,9 @@ impl Core {
     /// # Errors
     /// `Gone` while its tombstone is remembered.
     pub(super) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
-        let Some(&id) = self.keys.get(&identity) else { return Ok(None) };
+        let Some(&id) = self.keys.get(&identity) else {
+            return Ok(None);
+        };
         let object = &self.objects[id as usize];
         match object.state {
             State::Visible => Ok(Some(id)),
@@ -76,15 +103,22 @@ impl Core {
     }
 
     fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
-        self.visible_matches(selectors).into_iter().max_by_key(|&id| self.objects[id as usize].sequence)
+        self.visible_matches(selectors)
+            .into_iter()
+            .max_by_key(|&id| self.objects[id as usize].sequence)
     }
 
     pub(super) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else { return };
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+            return;
+        };
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         self.drop_interest(id);
         self.settle_pending(client, request);
-        let via = requirement.map(|id| Via { follow: None, requirement: Some(id) });
+        let via = requirement.map(|id| Via {
+            follow: None,
+            requirement: Some(id),
+        });
         self.deliver(client, request, object, 0, via, fx);
     }
 
@@ -93,7 +127,9 @@ impl Core {
             return;
         };
         let id = *id;
-        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else { return };
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+            return;
+        };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
         self.drop_interest(id);
         self.settle_pending(client, request);

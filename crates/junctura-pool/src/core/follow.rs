@@ -39,9 +39,19 @@ pub(super) struct Following {
 }
 
 impl Core {
-    pub(super) fn follow(&mut self, client: u32, request: u64, follow: &Follow<'_>, fx: &mut impl Effects) -> Result<()> {
+    pub(super) fn follow(
+        &mut self,
+        client: u32,
+        request: u64,
+        follow: &Follow<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         if follow.window == 0 {
-            return Err(Error::new(Code::InvalidArgument, "window", "a follow holds at least one object"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "window",
+                "a follow holds at least one object",
+            ));
         }
         let selectors = self.selectors(&follow.selector)?;
         let sorting = self.sorting(&follow.order)?;
@@ -50,8 +60,14 @@ impl Core {
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
         let since = match &cursor {
-            Some(Cursor { phase: Phase::First { snapshot, .. }, .. }) if requirement.is_none() => *snapshot,
-            Some(Cursor { phase: Phase::Live { last }, .. }) if requirement.is_none() => *last,
+            Some(Cursor {
+                phase: Phase::First { snapshot, .. },
+                ..
+            }) if requirement.is_none() => *snapshot,
+            Some(Cursor {
+                phase: Phase::Live { last },
+                ..
+            }) if requirement.is_none() => *last,
             _ => self.sequence,
         };
         let (first, live, missed) = match (requirement, cursor) {
@@ -84,7 +100,9 @@ impl Core {
     }
 
     fn watch_queue(&mut self, id: u32) {
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return };
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return;
+        };
         let first = following.first_phase.iter().flat_map(Incremental::entries);
         for &object in first.chain(&following.live) {
             self.objects[object as usize].watchers += 1;
@@ -105,23 +123,34 @@ impl Core {
 
     /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
     /// since, and what became visible since and is gone already.
-    fn resume(&mut self, selectors: &SelectorSet, sorting: &Sorting, cursor: &Cursor) -> Result<(Vec<u32>, Vec<u32>, Vec<u32>)> {
+    fn resume(
+        &mut self,
+        selectors: &SelectorSet,
+        sorting: &Sorting,
+        cursor: &Cursor,
+    ) -> Result<(Vec<u32>, Vec<u32>, Vec<u32>)> {
         let since = match &cursor.phase {
             Phase::First { snapshot, .. } => *snapshot,
             Phase::Live { last } => *last,
         };
         let found = self.visible_matches(selectors);
-        let (mut live, there): (Vec<u32>, Vec<u32>) =
-            found.into_iter().partition(|&id| self.objects[id as usize].sequence > since);
+        let (mut live, there): (Vec<u32>, Vec<u32>) = found
+            .into_iter()
+            .partition(|&id| self.objects[id as usize].sequence > since);
         live.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
         let first = match &cursor.phase {
             Phase::Live { .. } => Vec::new(),
-            Phase::First { last_key, last_sort_value, .. } => {
+            Phase::First {
+                last_key,
+                last_sort_value,
+                ..
+            } => {
                 let (schema, key) = self.parse_any_key(last_key)?;
                 let mut rest = there;
                 rest.retain(|&id| {
                     let object = &self.objects[id as usize];
-                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref()).is_gt()
+                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
+                        .is_gt()
                 });
                 rest
             }
@@ -174,7 +203,9 @@ impl Core {
 
     /// A client that held as much as it may has released something: its follows that waited for that go on.
     pub(super) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         for follow in std::mem::take(&mut state.paused) {
             self.pump(follow, fx);
         }
@@ -209,7 +240,10 @@ impl Core {
             let Some(following) = self.following(id) else { return };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
-            let via = Via { follow: Some(id), requirement: via_requirement };
+            let via = Via {
+                follow: Some(id),
+                requirement: via_requirement,
+            };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
             self.deliver(client, request, object, flags, Some(via), fx);
             self.objects[object as usize].watchers -= 1;
@@ -219,7 +253,9 @@ impl Core {
 
     /// The next object of a follow whose window is open, and whether it belongs to the first phase.
     fn next_of_follow(&mut self, id: u32, fx: &mut impl Effects) -> Option<(u32, bool)> {
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return None;
+        };
         let (client, request) = (following.client, following.request);
         let has_room = following.in_flight < following.window;
         let is_open = has_room && self.may_hold_more(client);
@@ -229,7 +265,9 @@ impl Core {
         {
             state.paused.insert(id);
         }
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return None;
+        };
         if following.first_phase.is_some() {
             let mut phase = self.following(id)?.first_phase.take()?;
             if phase.is_empty() {
@@ -241,11 +279,15 @@ impl Core {
                 }
             } else {
                 let next = is_open.then(|| {
-                    let Some(Interest::Follow(following)) = self.interests.get(id as usize) else { return None };
+                    let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+                        return None;
+                    };
                     let by_sequence = following.requirement.is_some();
                     let order = |a: u32, b: u32| {
                         if by_sequence {
-                            self.objects[a as usize].sequence.cmp(&self.objects[b as usize].sequence)
+                            self.objects[a as usize]
+                                .sequence
+                                .cmp(&self.objects[b as usize].sequence)
                         } else {
                             self.compare(&following.sorting, a, b)
                         }
@@ -279,8 +321,15 @@ impl Core {
         let mut start = 0;
         while let Some(&first) = gone.get(start) {
             let why = self.objects[first as usize].state;
-            let same = gone[start..].iter().take_while(|&&id| self.objects[id as usize].state == why).count();
-            let reason = if let State::Gone(why) = why { why.name() } else { "superseded" };
+            let same = gone[start..]
+                .iter()
+                .take_while(|&&id| self.objects[id as usize].state == why)
+                .count();
+            let reason = if let State::Gone(why) = why {
+                why.name()
+            } else {
+                "superseded"
+            };
             self.send_gap(client, request, &gone[start..start + same], reason, fx);
             start += same;
         }
@@ -298,11 +347,25 @@ impl Core {
             if bytes > BYTES_PER_FRAME {
                 bytes = 0;
                 let items = std::mem::take(&mut items);
-                fx.reply(client, request, &Reply::Gap(Gap { items, reason: reason.into() }));
+                fx.reply(
+                    client,
+                    request,
+                    &Reply::Gap(Gap {
+                        items,
+                        reason: reason.into(),
+                    }),
+                );
             }
         }
         if !items.is_empty() {
-            fx.reply(client, request, &Reply::Gap(Gap { items, reason: reason.into() }));
+            fx.reply(
+                client,
+                request,
+                &Reply::Gap(Gap {
+                    items,
+                    reason: reason.into(),
+                }),
+            );
         }
     }
 
@@ -322,6 +385,8 @@ impl Core {
         if let Some(state) = self.clients.get_mut(&following.client) {
             state.paused.remove(&id);
         }
-        self.detach(following.client, |via| via.follow = via.follow.filter(|&follow| follow != id));
+        self.detach(following.client, |via| {
+            via.follow = via.follow.filter(|&follow| follow != id)
+        });
     }
 }

@@ -63,7 +63,9 @@ impl Core {
 
     /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle.
     pub(super) fn drop_interest(&mut self, id: u32) {
-        let Some(interest) = self.interests.try_remove(id as usize) else { return };
+        let Some(interest) = self.interests.try_remove(id as usize) else {
+            return;
+        };
         if let Some(selectors) = interest.selectors() {
             for (schema, selector) in typed(selectors, self.matching.len()) {
                 self.matching[schema].remove(id, selector);
@@ -109,7 +111,11 @@ impl Core {
         let mut found = Vec::new();
         for (schema, selector) in typed(selectors, self.listing.len()) {
             for id in self.listing[schema].candidates(selector) {
-                if self.objects.get(id as usize).is_some_and(|object| selector.matches(object.record())) {
+                if self
+                    .objects
+                    .get(id as usize)
+                    .is_some_and(|object| selector.matches(object.record()))
+                {
                     found.push(id);
                 }
             }
@@ -123,13 +129,21 @@ impl Core {
             Target::Selector(text) => Ok(Aim::Selectors(self.selectors(text)?)),
             Target::Key { schema: number, record } => {
                 let schema = self.config.schemas.get(usize::from(*number)).ok_or_else(|| {
-                    Error::new(Code::SchemaMismatch, format!("schema {number}"), "the pool has no schema of this number")
+                    Error::new(
+                        Code::SchemaMismatch,
+                        format!("schema {number}"),
+                        "the pool has no schema of this number",
+                    )
                 })?;
                 let record = schema.check(record)?;
                 let mut text = String::new();
                 schema.key_of(record, &mut text);
                 let identity = super::offer::identity(*number, record.key_bytes(schema.key_len()));
-                Ok(Aim::Key { identity, text, selectors: SelectorSet::exact_key(record, usize::from(*number), &self.config.schemas) })
+                Ok(Aim::Key {
+                    identity,
+                    text,
+                    selectors: SelectorSet::exact_key(record, usize::from(*number), &self.config.schemas),
+                })
             }
         }
     }
@@ -138,7 +152,11 @@ impl Core {
 /// See [`Core::aim`].
 pub(super) enum Aim {
     Selectors(SelectorSet),
-    Key { identity: u128, text: String, selectors: SelectorSet },
+    Key {
+        identity: u128,
+        text: String,
+        selectors: SelectorSet,
+    },
 }
 
 /// The selectors of a set, each with the number of its schema.

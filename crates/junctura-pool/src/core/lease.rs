@@ -39,9 +39,18 @@ impl Core {
             return Err(self.pool_full(lease.payload_bytes));
         }
         self.add_pending(client, request, Pending::Lease)?;
-        self.waiting_leases.push_back(WaitingLease { client, request, payload_bytes: lease.payload_bytes });
+        self.waiting_leases.push_back(WaitingLease {
+            client,
+            request,
+            payload_bytes: lease.payload_bytes,
+        });
         if let Some(timeout) = lease.timeout_ms {
-            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Lease { client, request });
+            self.timers.set(
+                now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Lease { client, request },
+            );
         }
         self.count.leases_waited += 1;
         self.recall_empty_segments(fx);
@@ -64,7 +73,13 @@ impl Core {
         Ok(true)
     }
 
-    pub(super) fn give_back(&mut self, now: Nanoseconds, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
+    pub(super) fn give_back(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        segment: u32,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         self.ledger.give_back(client, segment)?;
         self.drop_segment(segment, fx);
         self.serve_waiting(now, fx);
@@ -118,7 +133,12 @@ impl Core {
 
     pub(super) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         let is_it = |lease: &WaitingLease| (lease.client, lease.request) == (client, request);
-        let Some(lease) = self.waiting_leases.iter().position(is_it).and_then(|at| self.waiting_leases.remove(at)) else {
+        let Some(lease) = self
+            .waiting_leases
+            .iter()
+            .position(is_it)
+            .and_then(|at| self.waiting_leases.remove(at))
+        else {
             return;
         };
         let error = self.pool_full(lease.payload_bytes);
@@ -129,7 +149,12 @@ impl Core {
     /// Says what fills the pool.
     pub(super) fn pool_full(&self, payload_bytes: u64) -> Error {
         let (limits, counters) = (self.ledger.limits(), self.ledger.counters());
-        self.described(Full { reason: Reason::Budget, payload_bytes, limits, counters })
+        self.described(Full {
+            reason: Reason::Budget,
+            payload_bytes,
+            limits,
+            counters,
+        })
     }
 
     fn described(&self, full: Full) -> Error {

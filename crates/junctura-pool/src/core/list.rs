@@ -24,7 +24,10 @@ impl Core {
         let selectors = self.selectors(&list.selector)?;
         let sorting = self.sorting(&list.order)?;
         let found = self.visible_matches(&selectors);
-        let listing = Listing { sorting, rest: Incremental::new(found) };
+        let listing = Listing {
+            sorting,
+            rest: Incremental::new(found),
+        };
         self.add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.sequence));
         if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
@@ -46,7 +49,9 @@ impl Core {
     fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
         let mut entries = Vec::new();
         for _ in 0..OBJECTS_PER_PAGE {
-            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else { break };
+            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else {
+                break;
+            };
             let object = &self.objects[id as usize];
             let head = ListedHead {
                 sequence: object.sequence.into(),
@@ -62,7 +67,14 @@ impl Core {
                 break;
             }
         }
-        fx.reply(client, request, &Reply::Listed(Listed { last: listing.rest.is_empty(), entries: &entries }));
+        fx.reply(
+            client,
+            request,
+            &Reply::Listed(Listed {
+                last: listing.rest.is_empty(),
+                entries: &entries,
+            }),
+        );
     }
 
     fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {

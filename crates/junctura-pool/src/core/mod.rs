@@ -95,12 +95,20 @@ impl Core {
     pub fn new(config: Config) -> Result<Self> {
         let schemas = config.schemas.len();
         if schemas == 0 || schemas > usize::from(u16::MAX) {
-            return Err(Error::new(Code::InvalidArgument, "schemas", "a pool needs at least one schema"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "schemas",
+                "a pool needs at least one schema",
+            ));
         }
         let mut names: Vec<_> = config.schemas.iter().map(|schema| schema.name()).collect();
         names.sort_unstable();
         if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
-            return Err(Error::new(Code::InvalidArgument, "schemas", format!("{twice} is given twice")));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "schemas",
+                format!("{twice} is given twice"),
+            ));
         }
         Ok(Self {
             clients: HashMap::new(),
@@ -210,7 +218,11 @@ impl Core {
     /// When [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
-        self.timers.next().into_iter().chain(self.tombstones.next_expiry(self.config.tombstone_age)).min()
+        self.timers
+            .next()
+            .into_iter()
+            .chain(self.tombstones.next_expiry(self.config.tombstone_age))
+            .min()
     }
 
     /// Whether [`Core::idle`] has something to do.
@@ -229,7 +241,9 @@ impl Core {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
         self.count.failed += 1;
         let limit = self.config.limits.errors_per_client;
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         let is_stranger = !state.is_known();
         if matches!(error.code(), Code::Protocol | Code::Denied | Code::Expired) {
             state.errors += 1;
@@ -252,7 +266,8 @@ impl Core {
                 true
             }
             Some(Pending::Lease) => {
-                self.waiting_leases.retain(|lease| (lease.client, lease.request) != (client, which));
+                self.waiting_leases
+                    .retain(|lease| (lease.client, lease.request) != (client, which));
                 true
             }
             Some(Pending::Withdrawal(id)) => {
@@ -274,7 +289,13 @@ impl Core {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
-            _ => return Err(Error::new(Code::NotFound, format!("request {which}"), "nothing of this number goes on")),
+            _ => {
+                return Err(Error::new(
+                    Code::NotFound,
+                    format!("request {which}"),
+                    "nothing of this number goes on",
+                ));
+            }
         }
         self.settle_pending(client, which);
         fx.reply(client, number, &Reply::Done(0));

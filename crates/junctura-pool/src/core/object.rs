@@ -1,9 +1,9 @@
 //! Objects: their states, and when they and their payloads go.
 
 use junctura_model::RecordRef;
+use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
-use junctura_wire::Reply;
 
 use super::{Core, Nanoseconds, UNINDEXED_OBJECTS_MAX};
 use crate::Effects;
@@ -37,7 +37,10 @@ impl Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Inline,
-    Slot { segment: u32, slot: u32 },
+    Slot {
+        segment: u32,
+        slot: u32,
+    },
     /// Nobody can ask for it any more.
     Freed,
 }
@@ -79,7 +82,11 @@ impl Object {
     }
 
     pub(super) fn name(&self) -> ObjectName<'_> {
-        ObjectName { schema: self.schema, sequence: self.sequence, record: self.record.as_slice().into() }
+        ObjectName {
+            schema: self.schema,
+            sequence: self.sequence,
+            record: self.record.as_slice().into(),
+        }
     }
 
     fn is_retained(&self) -> bool {
@@ -115,7 +122,9 @@ impl Core {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
     pub(super) fn settle(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
-        let Some(object) = self.objects.get(id as usize) else { return };
+        let Some(object) = self.objects.get(id as usize) else {
+            return;
+        };
         if object.is_visible() {
             if object.is_retained() {
                 return;
@@ -174,7 +183,10 @@ impl Core {
             Place::Slot { segment, slot } => {
                 let vacated = self.ledger.vacate(segment, slot);
                 if let Some(owner) = vacated.owner {
-                    let freed = [Slot { segment: segment.into(), slot: slot.into() }];
+                    let freed = [Slot {
+                        segment: segment.into(),
+                        slot: slot.into(),
+                    }];
                     fx.reply(owner, 0, &Reply::Freed(&freed));
                     if vacated.emptied {
                         self.recall_if_wanted(owner, segment, fx);
@@ -190,11 +202,8 @@ impl Core {
     /// Forgets an object that neither a reader nor a tombstone needs.
     pub(super) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.objects[id as usize];
-        let needed = object.is_visible()
-            || object.is_tombstone
-            || object.watchers > 0
-            || object.holders > 0
-            || object.owed > 0;
+        let needed =
+            object.is_visible() || object.is_tombstone || object.watchers > 0 || object.holders > 0 || object.owed > 0;
         if !needed {
             let object = self.objects.remove(id as usize);
             self.spare.keep(object.record);
@@ -226,8 +235,12 @@ impl Core {
     }
 
     fn index_next(&mut self) {
-        let Some((id, sequence)) = self.unindexed.pop_front() else { return };
-        let Some(object) = self.objects.get_mut(id as usize) else { return };
+        let Some((id, sequence)) = self.unindexed.pop_front() else {
+            return;
+        };
+        let Some(object) = self.objects.get_mut(id as usize) else {
+            return;
+        };
         if object.sequence == sequence && object.is_visible() && !object.is_indexed {
             object.is_indexed = true;
             let schema = usize::from(object.schema);

@@ -28,7 +28,11 @@ pub(super) struct WaitingOffer {
 
 impl WaitingOffer {
     fn content(&self) -> Content<'_> {
-        Content { head: self.head, record: &self.record, inline: &self.inline }
+        Content {
+            head: self.head,
+            record: &self.record,
+            inline: &self.inline,
+        }
     }
 }
 
@@ -41,8 +45,15 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) {
-        let waits = self.clients.get(&client).is_some_and(|state| !state.waiting_offers.is_empty());
-        let outcome = if waits { Err(Refusal::NoMemory) } else { self.publish(now, client, content, fx) };
+        let waits = self
+            .clients
+            .get(&client)
+            .is_some_and(|state| !state.waiting_offers.is_empty());
+        let outcome = if waits {
+            Err(Refusal::NoMemory)
+        } else {
+            self.publish(now, client, content, fx)
+        };
         match outcome {
             Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
             Err(Refusal::NoMemory) => {
@@ -64,7 +75,11 @@ impl Core {
     ) -> std::result::Result<u64, Refusal> {
         let schema_number = head.schema.get();
         let schema = self.config.schemas.get(usize::from(schema_number)).ok_or_else(|| {
-            Error::new(Code::SchemaMismatch, format!("schema {schema_number}"), "the pool has no schema of this number")
+            Error::new(
+                Code::SchemaMismatch,
+                format!("schema {schema_number}"),
+                "the pool has no schema of this number",
+            )
         })?;
         let checked = schema.check(record)?;
         let flags = head.flags.get();
@@ -128,16 +143,28 @@ impl Core {
         Ok(sequence)
     }
 
-    fn occupy(&mut self, client: u32, head: &OfferHead, flags: u16, inline: &[u8]) -> std::result::Result<Place, Refusal> {
+    fn occupy(
+        &mut self,
+        client: u32,
+        head: &OfferHead,
+        flags: u16,
+        inline: &[u8],
+    ) -> std::result::Result<Place, Refusal> {
         if flags & fixed::INLINE != 0 {
             let length = inline.len() as u64;
             if length > self.config.inline_bytes_max {
                 return Err(too_large(length, self.config.inline_bytes_max).into());
             }
-            return if self.ledger.inline_reserve(length) { Ok(Place::Inline) } else { Err(Refusal::NoMemory) };
+            return if self.ledger.inline_reserve(length) {
+                Ok(Place::Inline)
+            } else {
+                Err(Refusal::NoMemory)
+            };
         }
         let (segment, slot) = (head.segment.get(), head.slot.get());
-        self.ledger.occupy(client, segment, slot, head.length.get()).map_err(Error::from)?;
+        self.ledger
+            .occupy(client, segment, slot, head.length.get())
+            .map_err(Error::from)?;
         Ok(Place::Slot { segment, slot })
     }
 
@@ -184,15 +211,23 @@ impl Core {
         Content { head, record, inline }: Content<'_>,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
-        let Some(state) = self.clients.get_mut(&client) else { return Ok(()) };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return Ok(());
+        };
         if state.waiting_offers.len() >= limit {
             let cause = format!("{limit} offers of this client wait for memory already");
             return Err(Error::new(Code::PoolFull, "offer", cause));
         }
-        let waiting = WaitingOffer { number, head, record: record.to_vec(), inline: inline.to_vec() };
+        let waiting = WaitingOffer {
+            number,
+            head,
+            record: record.to_vec(),
+            inline: inline.to_vec(),
+        };
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {
-            self.timers.set(now + timeout, client, number, Timer::Offer { client, number });
+            self.timers
+                .set(now + timeout, client, number, Timer::Offer { client, number });
         }
         self.stalled.insert(client);
         self.count.offers_waiting += 1;
@@ -200,9 +235,15 @@ impl Core {
     }
 
     pub(super) fn offer_timed_out(&mut self, now: Nanoseconds, client: u32, number: u64, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         let waiting = &mut state.waiting_offers;
-        let Some(offer) = waiting.iter().position(|offer| offer.number == number).and_then(|at| waiting.remove(at)) else {
+        let Some(offer) = waiting
+            .iter()
+            .position(|offer| offer.number == number)
+            .and_then(|at| waiting.remove(at))
+        else {
             return;
         };
         let error = self.pool_full(offer.inline.len() as u64);
@@ -212,7 +253,11 @@ impl Core {
 
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
     pub(super) fn serve_waiting_offers(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
-        while let Some(offer) = self.clients.get_mut(&client).and_then(|state| state.waiting_offers.pop_front()) {
+        while let Some(offer) = self
+            .clients
+            .get_mut(&client)
+            .and_then(|state| state.waiting_offers.pop_front())
+        {
             match self.publish(now, client, offer.content(), fx) {
                 Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
                 Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
@@ -254,5 +299,9 @@ pub(super) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
 }
 
 fn too_large(length: u64, limit: u64) -> Error {
-    Error::new(Code::TooLarge, "payload", format!("{length} bytes; the pool takes {limit}"))
+    Error::new(
+        Code::TooLarge,
+        "payload",
+        format!("{length} bytes; the pool takes {limit}"),
+    )
 }

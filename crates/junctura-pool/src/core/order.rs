@@ -24,10 +24,16 @@ impl Sorting {
 
 impl Core {
     pub(super) fn sorting(&self, order: &Order<'_>) -> Result<Sorting> {
-        let Order::Attribute(name) = order else { return Ok(Sorting::default()) };
+        let Order::Attribute(name) = order else {
+            return Ok(Sorting::default());
+        };
         let first: Vec<_> = self.config.schemas.iter().map(|schema| schema.find(name)).collect();
         if first.iter().all(Option::is_none) {
-            return Err(Error::new(Code::InvalidArgument, "order", format!("no schema has an attribute {name}")));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "order",
+                format!("no schema has an attribute {name}"),
+            ));
         }
         Ok(Sorting { first: Some(first) })
     }
@@ -52,14 +58,16 @@ impl Core {
             Some(first) => {
                 let id = first[usize::from(a.schema)];
                 match (id, sorting.value(a), sort_value) {
-                    (Some(id), Some(x), Some(y)) => compare_values(&self.config.schemas[usize::from(a.schema)], id, x, y),
+                    (Some(id), Some(x), Some(y)) => {
+                        compare_values(&self.config.schemas[usize::from(a.schema)], id, x, y)
+                    }
                     (_, x, y) => x.is_none().cmp(&y.is_none()),
                 }
             }
         };
-        by_attribute.then(a.schema.cmp(&schema)).then_with(|| {
-            compare_keys(&self.config.schemas[usize::from(schema)], a.record(), key)
-        })
+        by_attribute
+            .then(a.schema.cmp(&schema))
+            .then_with(|| compare_keys(&self.config.schemas[usize::from(schema)], a.record(), key))
     }
 }
 
@@ -108,7 +116,10 @@ pub(super) struct Incremental {
 
 impl Incremental {
     pub(super) fn new(entries: Vec<u32>) -> Self {
-        Self { entries, boundaries: Vec::new() }
+        Self {
+            entries,
+            boundaries: Vec::new(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

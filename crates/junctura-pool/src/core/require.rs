@@ -33,7 +33,13 @@ struct Owed {
 }
 
 impl Core {
-    pub(super) fn require(&mut self, client: u32, request: u64, require: &Require<'_>, fx: &mut impl Effects) -> Result<()> {
+    pub(super) fn require(
+        &mut self,
+        client: u32,
+        request: u64,
+        require: &Require<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         if let Some(name) = &require.name {
             let cause = "requirements with a name, which outlive their client, are not there yet";
             return Err(Error::new(Code::Unsupported, name.clone(), cause));
@@ -75,7 +81,16 @@ impl Core {
     fn owe(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object as usize].sequence;
         if let Some(requirement) = self.requirement_mut(id)
-            && requirement.owed.insert(sequence, Owed { object, in_flight: false }).is_none()
+            && requirement
+                .owed
+                .insert(
+                    sequence,
+                    Owed {
+                        object,
+                        in_flight: false,
+                    },
+                )
+                .is_none()
         {
             self.objects[object as usize].owed += 1;
         }
@@ -86,17 +101,32 @@ impl Core {
         let Some(number) = number else { return Ok(None) };
         match self.clients.get(&client).and_then(|state| state.pending.get(&number)) {
             Some(Pending::Requirement(id)) => Ok(Some(*id)),
-            _ => Err(Error::new(Code::NotFound, format!("requirement {number}"), "this client has none of this number")),
+            _ => Err(Error::new(
+                Code::NotFound,
+                format!("requirement {number}"),
+                "this client has none of this number",
+            )),
         }
     }
 
     /// What a follow through the requirement begins with.
     pub(super) fn owed_waiting(&self, id: u32) -> Result<Vec<u32>> {
-        let Some(requirement) = self.requirement_ref(id) else { return Ok(Vec::new()) };
+        let Some(requirement) = self.requirement_ref(id) else {
+            return Ok(Vec::new());
+        };
         if requirement.reader.is_some() {
-            return Err(Error::new(Code::Conflict, requirement.selectors.text(), "a follow reads this requirement already"));
+            return Err(Error::new(
+                Code::Conflict,
+                requirement.selectors.text(),
+                "a follow reads this requirement already",
+            ));
         }
-        Ok(requirement.owed.values().filter(|owed| !owed.in_flight).map(|owed| owed.object).collect())
+        Ok(requirement
+            .owed
+            .values()
+            .filter(|owed| !owed.in_flight)
+            .map(|owed| owed.object)
+            .collect())
     }
 
     pub(super) fn read_requirement_by(&mut self, id: u32, follow: Option<u32>) {
@@ -107,12 +137,16 @@ impl Core {
 
     pub(super) fn is_owed(&self, id: u32, object: u32) -> bool {
         let sequence = self.objects[object as usize].sequence;
-        self.requirement_ref(id).is_some_and(|requirement| requirement.owed.contains_key(&sequence))
+        self.requirement_ref(id)
+            .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
     }
 
     pub(super) fn mark_in_flight(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object as usize].sequence;
-        if let Some(owed) = self.requirement_mut(id).and_then(|requirement| requirement.owed.get_mut(&sequence)) {
+        if let Some(owed) = self
+            .requirement_mut(id)
+            .and_then(|requirement| requirement.owed.get_mut(&sequence))
+        {
             owed.in_flight = true;
         }
     }
@@ -133,7 +167,9 @@ impl Core {
 
     fn no_longer_owed(&mut self, id: u32, object: u32) -> bool {
         let sequence = self.objects[object as usize].sequence;
-        let was_owed = self.requirement_mut(id).is_some_and(|requirement| requirement.owed.remove(&sequence).is_some());
+        let was_owed = self
+            .requirement_mut(id)
+            .is_some_and(|requirement| requirement.owed.remove(&sequence).is_some());
         if was_owed {
             self.objects[object as usize].owed -= 1;
         }
@@ -142,7 +178,9 @@ impl Core {
 
     /// Ends a requirement: it is owed nothing any more. Its client's request is the caller's to settle.
     pub(super) fn retract(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
-        let Some(requirement) = self.requirement_mut(id) else { return };
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
         let owed: Vec<u32> = requirement.owed.values().map(|owed| owed.object).collect();
         let (client, reader) = (requirement.client, requirement.reader.take());
         if let Some(reader) = reader
@@ -152,7 +190,9 @@ impl Core {
             let error = Error::new(Code::Closed, "follow", "its requirement was retracted");
             self.end_from_here(reader, client, request, &error, fx);
         }
-        self.detach(client, |via| via.requirement = via.requirement.filter(|&requirement| requirement != id));
+        self.detach(client, |via| {
+            via.requirement = via.requirement.filter(|&requirement| requirement != id)
+        });
         for object in owed {
             self.no_longer_owed(id, object);
             self.unblock_withdrawals(now, id, object, fx);
@@ -170,7 +210,9 @@ impl Core {
             }
             self.no_longer_owed(id, object);
             self.unblock_withdrawals(now, id, object, fx);
-            let Some(requirement) = self.requirement_ref(id) else { continue };
+            let Some(requirement) = self.requirement_ref(id) else {
+                continue;
+            };
             let (client, mut request) = (requirement.client, requirement.request);
             if let Some(Interest::Follow(following)) = requirement.reader.and_then(|r| self.interests.get(r as usize)) {
                 request = following.request;
@@ -193,19 +235,37 @@ impl Core {
 
     fn waits_for(&self, id: u32, object: u32) -> bool {
         let sequence = self.objects[object as usize].sequence;
-        self.requirement_ref(id).and_then(|r| r.owed.get(&sequence)).is_some_and(|owed| !owed.in_flight)
+        self.requirement_ref(id)
+            .and_then(|r| r.owed.get(&sequence))
+            .is_some_and(|owed| !owed.in_flight)
     }
 
     /// The requirements that are owed an object.
     pub(super) fn owed_to(&self, object: u32) -> Vec<u32> {
-        self.requirements.iter().copied().filter(|&id| self.is_owed(id, object)).collect()
+        self.requirements
+            .iter()
+            .copied()
+            .filter(|&id| self.is_owed(id, object))
+            .collect()
     }
 
     /// Who made a requirement, for people.
     pub(super) fn owner_of(&self, id: u32) -> String {
-        let Some(requirement) = self.requirement_ref(id) else { return "nobody".to_owned() };
-        match self.clients.get(&requirement.client).and_then(|state| state.peer.as_ref()) {
-            Some(peer) => format!("{} (pid {} on {}) requires {:?}", peer.name, peer.pid, peer.host, requirement.selectors.text()),
+        let Some(requirement) = self.requirement_ref(id) else {
+            return "nobody".to_owned();
+        };
+        match self
+            .clients
+            .get(&requirement.client)
+            .and_then(|state| state.peer.as_ref())
+        {
+            Some(peer) => format!(
+                "{} (pid {} on {}) requires {:?}",
+                peer.name,
+                peer.pid,
+                peer.host,
+                requirement.selectors.text()
+            ),
             None => format!("client {}", requirement.client),
         }
     }

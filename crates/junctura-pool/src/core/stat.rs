@@ -247,7 +247,12 @@ impl Core {
     }
 
     fn client_stats(&self) -> Vec<ClientStat> {
-        let leased: HashMap<_, _> = self.ledger.holders().into_iter().map(|h| (h.client, h.leased_bytes)).collect();
+        let leased: HashMap<_, _> = self
+            .ledger
+            .holders()
+            .into_iter()
+            .map(|h| (h.client, h.leased_bytes))
+            .collect();
         let mut clients: Vec<_> = self
             .clients
             .iter()

@@ -31,11 +31,25 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         if subscribe.events == 0 || subscribe.events & !events::ALL != 0 {
-            return Err(Error::new(Code::InvalidArgument, "events", format!("known are {}", events::NAMES.join(", "))));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "events",
+                format!("known are {}", events::NAMES.join(", ")),
+            ));
         }
         let selectors = self.selectors(&subscribe.selector)?;
-        let subscription = Subscription { client, request, selectors, events: subscribe.events };
-        let id = self.add_interest(client, request, Interest::Subscription(subscription), Pending::Subscription)?;
+        let subscription = Subscription {
+            client,
+            request,
+            selectors,
+            events: subscribe.events,
+        };
+        let id = self.add_interest(
+            client,
+            request,
+            Interest::Subscription(subscription),
+            Pending::Subscription,
+        )?;
         if subscribe.events & REMOVALS != 0 {
             self.removal_subscriptions += 1;
         }
@@ -55,11 +69,15 @@ impl Core {
 
     /// Something happened to an object that matches a subscription.
     pub(super) fn tell_subscription(&mut self, id: u32, object: u32, event: u32, fx: &mut impl Effects) {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else { return };
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+            return;
+        };
         if subscription.events & event == 0 || self.is_overrun(id, fx) {
             return;
         }
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else { return };
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+            return;
+        };
         let entry = &self.objects[object as usize];
         let happened = Happened {
             event,
@@ -98,9 +116,19 @@ impl Core {
             if self.is_overrun(id, fx) {
                 continue;
             }
-            let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else { continue };
-            let Some(peer) = self.wire_peer(client).filter(|_| subscription.events & event != 0) else { continue };
-            let happened = Happened { event, object: None, length: 0, client: Some(peer), reason: reason.into() };
+            let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+                continue;
+            };
+            let Some(peer) = self.wire_peer(client).filter(|_| subscription.events & event != 0) else {
+                continue;
+            };
+            let happened = Happened {
+                event,
+                object: None,
+                length: 0,
+                client: Some(peer),
+                reason: reason.into(),
+            };
             fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
             self.count.events += 1;
         }
@@ -108,13 +136,19 @@ impl Core {
 
     /// Ends a subscription whose client does not read.
     fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else { return true };
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+            return true;
+        };
         let (client, request) = (subscription.client, subscription.request);
         let limit = self.config.limits.event_backlog_bytes;
         if fx.backlog_bytes(client) <= limit {
             return false;
         }
-        let error = Error::new(Code::LimitExceeded, "subscription", format!("{limit} bytes of events were not read"));
+        let error = Error::new(
+            Code::LimitExceeded,
+            "subscription",
+            format!("{limit} bytes of events were not read"),
+        );
         self.end_from_here(id, client, request, &error, fx);
         true
     }

@@ -31,7 +31,11 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let Aim::Key { identity, text, .. } = self.aim(&withdraw.target)? else {
-            return Err(Error::new(Code::InvalidArgument, "withdraw", "takes a key; retire takes a selector"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "withdraw",
+                "takes a key; retire takes a selector",
+            ));
         };
         let mut objects = self.kept_versions(identity);
         match self.look_up(identity, &text) {
@@ -54,7 +58,11 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let Target::Selector(text) = &retire.target else {
-            return Err(Error::new(Code::InvalidArgument, "retire", "takes a selector; withdraw takes a key"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "retire",
+                "takes a selector; withdraw takes a key",
+            ));
         };
         let selectors = self.selectors(text)?;
         let objects = self.visible_matches(&selectors);
@@ -70,7 +78,12 @@ impl Core {
         how: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let mut withdrawal = Withdrawal { client, request, done: 0, waits: HashMap::new() };
+        let mut withdrawal = Withdrawal {
+            client,
+            request,
+            done: 0,
+            waits: HashMap::new(),
+        };
         for object in objects {
             let owed_to = if how.force { Vec::new() } else { self.owed_to(object) };
             if owed_to.is_empty() {
@@ -94,7 +107,12 @@ impl Core {
         }
         self.withdrawals.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
-            self.timers.set(now.saturating_add(milliseconds(timeout)), client, request, Timer::Withdrawal(id));
+            self.timers.set(
+                now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Withdrawal(id),
+            );
         }
         Ok(())
     }
@@ -109,14 +127,24 @@ impl Core {
     }
 
     /// A requirement is not owed an object any more: withdraws that waited for it may go on.
-    pub(super) fn unblock_withdrawals(&mut self, now: Nanoseconds, requirement: u32, object: u32, fx: &mut impl Effects) {
+    pub(super) fn unblock_withdrawals(
+        &mut self,
+        now: Nanoseconds,
+        requirement: u32,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
         if self.withdrawals.is_empty() {
             return;
         }
         let ids: Vec<usize> = self.withdrawals.iter().map(|(id, _)| id).collect();
         for id in ids {
-            let Some(withdrawal) = self.withdrawals.get_mut(id) else { continue };
-            let Some(blockers) = withdrawal.waits.get_mut(&object) else { continue };
+            let Some(withdrawal) = self.withdrawals.get_mut(id) else {
+                continue;
+            };
+            let Some(blockers) = withdrawal.waits.get_mut(&object) else {
+                continue;
+            };
             blockers.retain(|&blocker| blocker != requirement);
             if !blockers.is_empty() {
                 continue;
@@ -136,7 +164,9 @@ impl Core {
     }
 
     pub(super) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.get(id) else { return };
+        let Some(withdrawal) = self.withdrawals.get(id) else {
+            return;
+        };
         let (client, request) = (withdrawal.client, withdrawal.request);
         let error = self.still_wanted(withdrawal);
         self.drop_withdrawal(id as u32);
@@ -146,19 +176,33 @@ impl Core {
 
     /// Forgets a withdraw: what it waited for stays offered.
     pub(super) fn drop_withdrawal(&mut self, id: u32) {
-        let Some(withdrawal) = self.withdrawals.try_remove(id as usize) else { return };
+        let Some(withdrawal) = self.withdrawals.try_remove(id as usize) else {
+            return;
+        };
         for object in withdrawal.waits.into_keys() {
             self.unwatch(object);
         }
     }
 
     fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
-        let (object, blockers) = withdrawal.waits.iter().min_by_key(|(object, _)| **object).map_or((0, &[][..]), |(o, b)| (*o, b));
+        let (object, blockers) = withdrawal
+            .waits
+            .iter()
+            .min_by_key(|(object, _)| **object)
+            .map_or((0, &[][..]), |(o, b)| (*o, b));
         let entry = &self.objects[object as usize];
         let who: Vec<String> = blockers.iter().map(|&id| self.owner_of(id)).collect();
         let others = withdrawal.waits.len() - 1;
-        let more = if others == 0 { String::new() } else { format!("; {others} other objects are wanted too") };
-        let cause = format!("still offered, since it is wanted: {}{more}; {} withdrawn", who.join(", "), withdrawal.done);
+        let more = if others == 0 {
+            String::new()
+        } else {
+            format!("; {others} other objects are wanted too")
+        };
+        let cause = format!(
+            "still offered, since it is wanted: {}{more}; {} withdrawn",
+            who.join(", "),
+            withdrawal.done
+        );
         Error::new(Code::Timeout, self.key_text(entry.schema, &entry.record), cause)
     }
 }

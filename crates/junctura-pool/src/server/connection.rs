@@ -36,7 +36,10 @@ impl Connection {
             is_touched: false,
             is_paused: false,
             is_closing: false,
-            waits_for: Ready { readable: true, writable: false },
+            waits_for: Ready {
+                readable: true,
+                writable: false,
+            },
         }
     }
 
@@ -59,7 +62,10 @@ impl Connection {
 
     /// What is to be waited for from now on, if it is not what was waited for.
     pub(super) fn changed_interest(&mut self) -> Option<Ready> {
-        let interest = Ready { readable: !self.is_paused && !self.is_closing, writable: !self.outbox.is_empty() };
+        let interest = Ready {
+            readable: !self.is_paused && !self.is_closing,
+            writable: !self.outbox.is_empty(),
+        };
         (interest != self.waits_for).then(|| {
             self.waits_for = interest;
             interest

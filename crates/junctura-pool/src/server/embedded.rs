@@ -33,7 +33,12 @@ impl Server {
                 }
             })
             .map_err(|error| Error::new(Code::Io, "thread", error.to_string()))?;
-        Ok(Embedded { address, stopper, thread: Some(thread), process: std::process::id() })
+        Ok(Embedded {
+            address,
+            stopper,
+            thread: Some(thread),
+            process: std::process::id(),
+        })
     }
 }
 

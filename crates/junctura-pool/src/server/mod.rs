@@ -21,8 +21,8 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
 use junctura_wire::Request;
 
-use crate::core::{Core, Nanoseconds};
 use crate::Config;
+use crate::core::{Core, Nanoseconds};
 use connection::Connection;
 pub use embedded::Embedded;
 use poller::{Poller, Wakeup};
@@ -135,16 +135,22 @@ impl Server {
     /// How long nothing needs to be done, if nobody asks.
     fn patience(&self) -> Option<Duration> {
         const IDLE_WORK_AFTER: Duration = Duration::from_millis(2);
-        let timer = self.core.deadline().map(|at| Duration::from_nanos(at.saturating_sub(self.now())));
+        let timer = self
+            .core
+            .deadline()
+            .map(|at| Duration::from_nanos(at.saturating_sub(self.now())));
         let idle = self.core.has_idle_work().then_some(IDLE_WORK_AFTER);
-        let desertion = self.deserted_since.zip(self.options.end_when_idle).map(|(since, after)| {
-            after.saturating_sub(since.elapsed())
-        });
+        let desertion = self
+            .deserted_since
+            .zip(self.options.end_when_idle)
+            .map(|(since, after)| after.saturating_sub(since.elapsed()));
         [timer, idle, desertion].into_iter().flatten().min()
     }
 
     fn is_over(&mut self) -> bool {
-        let Some(after) = self.options.end_when_idle else { return false };
+        let Some(after) = self.options.end_when_idle else {
+            return false;
+        };
         if !self.core.is_deserted() {
             self.deserted_since = None;
             return false;
@@ -174,7 +180,13 @@ impl Server {
     fn welcome(&mut self, carrier: UnixCarrier) -> Result<()> {
         let client = self.core.join()?;
         let death = carrier.watch_peer();
-        self.poller.add(carrier.as_fd(), Wakeup::Client { client, ready: poller::Ready::default() })?;
+        self.poller.add(
+            carrier.as_fd(),
+            Wakeup::Client {
+                client,
+                ready: poller::Ready::default(),
+            },
+        )?;
         if let Some(death) = &death {
             self.poller.add(death.as_fd(), Wakeup::Death { client })?;
         }
@@ -193,7 +205,9 @@ impl Server {
 
     /// Takes what has come from a client, once: others get their turn before it is read again.
     fn read(&mut self, client: u32) {
-        let Some(connection) = self.world.connections.get_mut(&client) else { return };
+        let Some(connection) = self.world.connections.get_mut(&client) else {
+            return;
+        };
         if connection.is_paused {
             return;
         }
@@ -234,7 +248,9 @@ impl Server {
     /// Sends what the core has said: to those who receive objects first, since they have work to do.
     fn flush(&mut self) {
         for client in self.world.take_touched() {
-            let Some(connection) = self.world.connections.get_mut(&client) else { continue };
+            let Some(connection) = self.world.connections.get_mut(&client) else {
+                continue;
+            };
             match connection.flush() {
                 Ok(()) if connection.is_finished() => {
                     if let Some(connection) = self.world.connections.remove(&client) {
@@ -245,7 +261,10 @@ impl Server {
                     if let Some(interest) = connection.changed_interest() {
                         let waited = self.poller.change(
                             connection.carrier.as_fd(),
-                            Wakeup::Client { client, ready: poller::Ready::default() },
+                            Wakeup::Client {
+                                client,
+                                ready: poller::Ready::default(),
+                            },
                             interest,
                         );
                         if let Err(error) = waited {

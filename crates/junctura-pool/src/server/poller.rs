@@ -50,7 +50,13 @@ impl Wakeup {
             CLIENT => {
                 let ended = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
                 let readable = ended || flags.contains(epoll::EventFlags::IN);
-                Some(Self::Client { client, ready: Ready { readable, writable: flags.contains(epoll::EventFlags::OUT) } })
+                Some(Self::Client {
+                    client,
+                    ready: Ready {
+                        readable,
+                        writable: flags.contains(epoll::EventFlags::OUT),
+                    },
+                })
             }
             DEATH => Some(Self::Death { client }),
             _ => None,
@@ -69,8 +75,13 @@ impl Poller {
     }
 
     pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: Wakeup) -> Result<()> {
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(wakeup.token()), epoll::EventFlags::IN)
-            .map_err(|errno| io("waiting for a descriptor", errno))
+        epoll::add(
+            &self.epoll,
+            fd,
+            epoll::EventData::new_u64(wakeup.token()),
+            epoll::EventFlags::IN,
+        )
+        .map_err(|errno| io("waiting for a descriptor", errno))
     }
 
     pub(super) fn change(&self, fd: BorrowedFd<'_>, wakeup: Wakeup, interest: Ready) -> Result<()> {
@@ -109,7 +120,11 @@ impl Poller {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
         match epoll::wait(&self.epoll, &mut buffer, timeout.as_ref()) {
             Ok((events, _)) => {
-                ready.extend(events.iter().filter_map(|event| Wakeup::from_event(event.data.u64(), event.flags)));
+                ready.extend(
+                    events
+                        .iter()
+                        .filter_map(|event| Wakeup::from_event(event.data.u64(), event.flags)),
+                );
                 Ok(())
             }
             Err(rustix::io::Errno::INTR) => Ok(()),

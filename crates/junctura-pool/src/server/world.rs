@@ -41,7 +41,9 @@ impl World {
     }
 
     fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut Connection) -> Result<()>) {
-        let Some(connection) = self.connections.get_mut(&client) else { return };
+        let Some(connection) = self.connections.get_mut(&client) else {
+            return;
+        };
         if connection.is_closing {
             return;
         }
@@ -51,7 +53,11 @@ impl World {
         }
         if !connection.is_touched {
             connection.is_touched = true;
-            let queue = if is_delivery { &mut self.receivers } else { &mut self.others };
+            let queue = if is_delivery {
+                &mut self.receivers
+            } else {
+                &mut self.others
+            };
             queue.push(client);
         }
     }
@@ -60,21 +66,33 @@ impl World {
 impl Effects for World {
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
         let is_delivery = matches!(reply, Reply::Delivered { .. });
-        self.queue(client, is_delivery, |connection| connection.outbox.push(|out| reply.encode(request, out)));
+        self.queue(client, is_delivery, |connection| {
+            connection.outbox.push(|out| reply.encode(request, out))
+        });
     }
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
-        let Some(segment) = self.segments.get(&head.segment.get()) else { return };
-        let descriptor = if head.writable.get() == 1 { segment.writable() } else { segment.readonly() };
+        let Some(segment) = self.segments.get(&head.segment.get()) else {
+            return;
+        };
+        let descriptor = if head.writable.get() == 1 {
+            segment.writable()
+        } else {
+            segment.readonly()
+        };
         let descriptor = descriptor.try_clone_to_owned();
         self.queue(client, true, |connection| {
             let descriptor = descriptor.map_err(|error| Error::new(Code::Io, "segment", error.to_string()))?;
-            connection.outbox.push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
+            connection
+                .outbox
+                .push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
         });
     }
 
     fn backlog_bytes(&self, client: u32) -> usize {
-        self.connections.get(&client).map_or(0, |connection| connection.outbox.len())
+        self.connections
+            .get(&client)
+            .map_or(0, |connection| connection.outbox.len())
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
@@ -83,7 +101,9 @@ impl Effects for World {
     }
 
     fn drop_segment(&mut self, segment: u32) {
-        let Some(segment) = self.segments.remove(&segment) else { return };
+        let Some(segment) = self.segments.remove(&segment) else {
+            return;
+        };
         if let Err(error) = segment.punch_all() {
             tracing::error!(%error, "memory could not be given back");
         }

@@ -49,7 +49,10 @@ fn tombstones_have_a_count() {
     world.demand_key(p, 3, "a", Some(0));
     world.demand_key(p, 4, "b", Some(0));
     let heard = world.heard(p);
-    assert!(heard[0].starts_with("3: NotFound") && heard[1].starts_with("4: Gone"), "{heard:?}");
+    assert!(
+        heard[0].starts_with("3: NotFound") && heard[1].starts_with("4: Gone"),
+        "{heard:?}"
+    );
 }
 
 #[test]
@@ -76,7 +79,10 @@ fn withdraw_waits_for_requirements_that_came_before_it() {
     world.pass(10);
     assert_eq!(
         world.heard(p),
-        ["1: offered v1", "2: Timeout still offered, since it is wanted: c (pid 1 on h) requires \"name=a\"; 0 withdrawn"]
+        [
+            "1: offered v1",
+            "2: Timeout still offered, since it is wanted: c (pid 1 on h) requires \"name=a\"; 0 withdrawn"
+        ]
     );
     world.withdraw(p, 3, "a", None, false);
     world.require(c, 2, "name=a", false);
@@ -85,7 +91,14 @@ fn withdraw_waits_for_requirements_that_came_before_it() {
     assert_eq!(world.heard(p), ["3: done 1"]);
     assert_eq!(
         world.heard(c),
-        ["1: began v1", "2: began v1", "3: began v1", "3: got a v1  first", "3: live", "2: gap withdrawn a v1"]
+        [
+            "1: began v1",
+            "2: began v1",
+            "3: began v1",
+            "3: got a v1  first",
+            "3: live",
+            "2: gap withdrawn a v1"
+        ]
     );
 }
 
@@ -100,7 +113,10 @@ fn a_forced_withdraw_leaves_gaps_and_an_ended_requirement_delays_nobody() {
     world.withdraw(p, 4, "b", None, false);
     assert_eq!(world.heard(c), ["1: began v0", "1: gap withdrawn a v1"]);
     world.leave(c);
-    assert_eq!(world.heard(p), ["1: offered v1", "2: offered v2", "3: done 1", "4: done 1"]);
+    assert_eq!(
+        world.heard(p),
+        ["1: offered v1", "2: offered v2", "3: done 1", "4: done 1"]
+    );
     world.leave(p);
     world.assert_empty();
 }

@@ -12,8 +12,19 @@ fn a_slot_is_free_again_when_its_object_is_gone_and_nobody_holds_it() {
     world.offer_slot(c, 4, "b", 1, 1, 10_000);
     world.demand(c, 5, "name=a", None);
     world.withdraw(p, 6, "a", None, false);
-    assert_eq!(world.heard(p), ["1: leased 1", "2: offered v1", "3: Conflict an object lies in the slot", "6: done 1"]);
-    assert_eq!(world.heard(c), ["4: Denied the client does not lease it", "0: mapped 1", "5: got a v1 "]);
+    assert_eq!(
+        world.heard(p),
+        [
+            "1: leased 1",
+            "2: offered v1",
+            "3: Conflict an object lies in the slot",
+            "6: done 1"
+        ]
+    );
+    assert_eq!(
+        world.heard(c),
+        ["4: Denied the client does not lease it", "0: mapped 1", "5: got a v1 "]
+    );
     world.release(c, 1);
     assert_eq!(world.heard(p), ["0: freed 1"]);
     world.leave(p);
@@ -31,7 +42,10 @@ fn a_lease_waits_for_memory_and_asks_others_for_what_they_do_not_use() {
     assert_eq!(world.heard(p), ["1: leased 1", "0: recall 1"]);
     world.pass(5);
     let heard = world.heard(q);
-    assert!(heard[0].starts_with("1: PoolFull") && heard[0].contains("p (pid 1 on h)"), "{heard:?}");
+    assert!(
+        heard[0].starts_with("1: PoolFull") && heard[0].contains("p (pid 1 on h)"),
+        "{heard:?}"
+    );
     world.lease(q, 2, 900_000, None);
     world.ask(p, 2, junctura_wire::Request::Return(1));
     assert_eq!(world.heard(q), ["2: leased 2"]);
@@ -81,7 +95,10 @@ fn a_client_that_does_not_say_hello_is_sent_away() {
     let mut world = World::new();
     let stranger = world.core.join().unwrap();
     world.ask(stranger, 1, junctura_wire::Request::Stat);
-    assert_eq!(world.heard(stranger), ["1: Protocol a client says Hello first", "disconnected"]);
+    assert_eq!(
+        world.heard(stranger),
+        ["1: Protocol a client says Hello first", "disconnected"]
+    );
     world.ask(stranger, 2, junctura_wire::Request::Stat);
     assert!(world.heard(stranger).is_empty());
 }

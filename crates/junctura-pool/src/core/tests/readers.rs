@@ -47,7 +47,14 @@ fn a_follow_gives_what_is_there_in_order_and_then_what_comes() {
     world.offer(p, 1, "0", "", 0);
     assert_eq!(
         world.heard(c),
-        ["1: began v3", "1: got a v2  first", "1: got b v1  first", "1: got c v3  first", "1: live", "1: got 0 v4 "]
+        [
+            "1: began v3",
+            "1: got a v2  first",
+            "1: got b v1  first",
+            "1: got c v3  first",
+            "1: live",
+            "1: got 0 v4 "
+        ]
     );
 }
 
@@ -89,7 +96,12 @@ fn a_follow_ends_after_its_first_phase_when_asked_to() {
     world.follow(p, 2, |follow| follow.until_live = true);
     assert_eq!(
         world.heard(p),
-        ["2: began v1", "2: got a v1  first", "2: live", "2: Closed it was asked to end here"]
+        [
+            "2: began v1",
+            "2: got a v1  first",
+            "2: live",
+            "2: Closed it was asked to end here"
+        ]
     );
 }
 
@@ -102,19 +114,41 @@ fn a_follow_is_resumed_from_its_cursor() {
         world.offer(p, 1, name, "", 0);
     }
     let key = |name: &str| format!("{{set=all}}{{}}{{name={name}}}");
-    let first = Phase::First { snapshot: 2, last_sort_value: None, last_key: key("a") };
-    let cursor = Cursor { incarnation: 1, phase: first }.to_string();
+    let first = Phase::First {
+        snapshot: 2,
+        last_sort_value: None,
+        last_key: key("a"),
+    };
+    let cursor = Cursor {
+        incarnation: 1,
+        phase: first,
+    }
+    .to_string();
     world.follow(c, 1, |follow| follow.cursor = Some(cursor.into()));
-    assert_eq!(world.heard(c), ["1: began v2", "1: got b v2  first", "1: live", "1: got c v3 "]);
+    assert_eq!(
+        world.heard(c),
+        ["1: began v2", "1: got b v2  first", "1: live", "1: got c v3 "]
+    );
 
     world.withdraw(p, 2, "c", None, false);
     world.offer(p, 1, "d", "", 0);
     world.heard(c);
-    let cursor = Cursor { incarnation: 1, phase: Phase::Live { last: 2 } }.to_string();
+    let cursor = Cursor {
+        incarnation: 1,
+        phase: Phase::Live { last: 2 },
+    }
+    .to_string();
     world.follow(c, 2, |follow| follow.cursor = Some(cursor.into()));
-    assert_eq!(world.heard(c), ["2: began v2", "2: gap withdrawn c v3", "2: live", "2: got d v4 "]);
+    assert_eq!(
+        world.heard(c),
+        ["2: began v2", "2: gap withdrawn c v3", "2: live", "2: got d v4 "]
+    );
 
-    let cursor = Cursor { incarnation: 7, phase: Phase::Live { last: 2 } }.to_string();
+    let cursor = Cursor {
+        incarnation: 7,
+        phase: Phase::Live { last: 2 },
+    }
+    .to_string();
     world.follow(c, 3, |follow| follow.cursor = Some(cursor.into()));
     assert!(world.heard(c)[0].starts_with("3: Expired it belongs to incarnation 7"));
 }
@@ -129,7 +163,10 @@ fn a_list_is_sorted_and_paged() {
     world.heard(p);
     world.list(p, 2, "name=a/b", "");
     world.list(p, 3, "", "size");
-    assert_eq!(world.heard(p), ["2: began v3", "2: listed a b.", "3: began v3", "3: listed c b a."]);
+    assert_eq!(
+        world.heard(p),
+        ["2: began v3", "2: listed a b.", "3: began v3", "3: listed c b a."]
+    );
     for n in 0..1500 {
         world.offer(p, 1, &format!("n{n:04}"), "", 0);
     }
@@ -153,7 +190,16 @@ fn what_a_requirement_is_owed_stays_until_it_was_received_and_released() {
     world.demand(p, 3, "name=a", Some(0));
     world.release(p, 2);
     world.follow(c, 2, |follow| follow.requirement = Some(1));
-    assert_eq!(world.heard(c), ["1: began v0", "2: began v2", "2: got a v1 one first", "2: got a v2 two first", "2: live"]);
+    assert_eq!(
+        world.heard(c),
+        [
+            "1: began v0",
+            "2: began v2",
+            "2: got a v1 one first",
+            "2: got a v2 two first",
+            "2: live"
+        ]
+    );
     world.release(c, 1);
     world.release(c, 2);
     assert_eq!(world.core.stat().objects.visible, 0);
@@ -169,7 +215,10 @@ fn a_requirement_for_newest_versions_gives_up_superseded_ones() {
     world.offer(p, 2, "a", "two", 0);
     assert_eq!(world.core.stat().objects.kept, 0);
     world.follow(c, 2, |follow| follow.requirement = Some(1));
-    assert_eq!(world.heard(c), ["1: began v0", "2: began v2", "2: got a v2 two first", "2: live"]);
+    assert_eq!(
+        world.heard(c),
+        ["1: began v0", "2: began v2", "2: got a v2 two first", "2: live"]
+    );
     world.follow(c, 3, |follow| follow.requirement = Some(1));
     assert_eq!(world.heard(c), ["3: Conflict a follow reads this requirement already"]);
 }

@@ -38,16 +38,34 @@ impl Effects for Effected {
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
         let name = |record: &[u8]| {
             let schema = Schema::parse_yaml(SCHEMA).unwrap();
-            schema.check(record).unwrap().get(schema.find("name").unwrap()).unwrap().to_owned()
+            schema
+                .check(record)
+                .unwrap()
+                .get(schema.find("name").unwrap())
+                .unwrap()
+                .to_owned()
         };
         let text = match reply {
             Reply::Delivered { head, record, inline } => {
                 self.holdings.insert((client, head.sequence.get()), head.holding.get());
-                let phase = if head.flags.get() & fixed::FIRST_PHASE == 0 { "" } else { " first" };
-                format!("got {} v{} {}{phase}", name(record), head.sequence, String::from_utf8_lossy(inline))
+                let phase = if head.flags.get() & fixed::FIRST_PHASE == 0 {
+                    ""
+                } else {
+                    " first"
+                };
+                format!(
+                    "got {} v{} {}{phase}",
+                    name(record),
+                    head.sequence,
+                    String::from_utf8_lossy(inline)
+                )
             }
             Reply::Gap(gap) => {
-                let items: Vec<_> = gap.items.iter().map(|item| format!("{} v{}", name(&item.record), item.sequence)).collect();
+                let items: Vec<_> = gap
+                    .items
+                    .iter()
+                    .map(|item| format!("{} v{}", name(&item.record), item.sequence))
+                    .collect();
                 format!("gap {} {}", gap.reason, items.join(" "))
             }
             Reply::Listed(page) => {
@@ -56,9 +74,20 @@ impl Effects for Effected {
             }
             Reply::Event(event) => {
                 let kind = junctura_wire::body::events::NAMES[event.event.trailing_zeros() as usize];
-                let object = event.object.as_ref().map(|object| format!(" {} v{}", name(&object.record), object.sequence));
-                let who = event.client.as_ref().map(|peer| format!(" by {}", peer.name)).unwrap_or_default();
-                format!("{kind}{}{who}{}", object.unwrap_or_default(), if event.reason.is_empty() { "" } else { " why" })
+                let object = event
+                    .object
+                    .as_ref()
+                    .map(|object| format!(" {} v{}", name(&object.record), object.sequence));
+                let who = event
+                    .client
+                    .as_ref()
+                    .map(|peer| format!(" by {}", peer.name))
+                    .unwrap_or_default();
+                format!(
+                    "{kind}{}{who}{}",
+                    object.unwrap_or_default(),
+                    if event.reason.is_empty() { "" } else { " why" }
+                )
             }
             Reply::Failed(failure) | Reply::Ended(failure) => {
                 let error = Error::from(failure.clone());
@@ -80,7 +109,10 @@ impl Effects for Effected {
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
         let kind = if head.writable.get() == 1 { "leased" } else { "mapped" };
-        self.lines.entry(client).or_default().push(format!("{request}: {kind} {}", head.segment));
+        self.lines
+            .entry(client)
+            .or_default()
+            .push(format!("{request}: {kind} {}", head.segment));
     }
 
     fn backlog_bytes(&self, _: u32) -> usize {
@@ -93,7 +125,10 @@ impl Effects for Effected {
     }
 
     fn drop_segment(&mut self, segment: u32) {
-        assert!(self.segments.remove(&segment).is_some(), "segment {segment} is not there");
+        assert!(
+            self.segments.remove(&segment).is_some(),
+            "segment {segment} is not there"
+        );
     }
 
     fn disconnect(&mut self, client: u32, _: &Error) {
@@ -114,9 +149,16 @@ impl World {
     }
 
     pub(super) fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config { schemas: vec![Arc::new(Schema::parse_yaml(SCHEMA).unwrap())], ..Config::default() };
+        let mut config = Config {
+            schemas: vec![Arc::new(Schema::parse_yaml(SCHEMA).unwrap())],
+            ..Config::default()
+        };
         change(&mut config);
-        Self { core: Core::new(config).unwrap(), fx: Effected::default(), now: 0 }
+        Self {
+            core: Core::new(config).unwrap(),
+            fx: Effected::default(),
+            now: 0,
+        }
     }
 
     pub(super) fn rejecting() -> Self {
@@ -127,7 +169,13 @@ impl World {
     /// A new client that has said hello.
     pub(super) fn join(&mut self, name: &str) -> u32 {
         let client = self.core.join().unwrap();
-        let hello = Hello { version: VERSION, name: name.to_owned().into(), host: "h".into(), pid: 1, ..Hello::default() };
+        let hello = Hello {
+            version: VERSION,
+            name: name.to_owned().into(),
+            host: "h".into(),
+            pid: 1,
+            ..Hello::default()
+        };
         self.ask(client, 0, Request::Hello(hello));
         assert_eq!(self.heard(client), ["0: welcome"]);
         client
@@ -151,7 +199,9 @@ impl World {
 
     pub(super) fn key(&self, name: &str) -> Vec<u8> {
         let mut record = Vec::new();
-        self.core.config.schemas[0].record([("name", Given::Text(name))], &mut record).unwrap();
+        self.core.config.schemas[0]
+            .record([("name", Given::Text(name))], &mut record)
+            .unwrap();
         record
     }
 
@@ -165,7 +215,15 @@ impl World {
             length: (payload.len() as u64).into(),
             ..OfferHead::default()
         };
-        self.ask(client, number, Request::Offer { head, record: &record, inline: payload.as_bytes() });
+        self.ask(
+            client,
+            number,
+            Request::Offer {
+                head,
+                record: &record,
+                inline: payload.as_bytes(),
+            },
+        );
     }
 
     pub(super) fn offer_slot(&mut self, client: u32, number: u64, name: &str, segment: u32, slot: u32, length: u64) {
@@ -177,22 +235,45 @@ impl World {
             length: length.into(),
             ..OfferHead::default()
         };
-        self.ask(client, number, Request::Offer { head, record: &record, inline: &[] });
+        self.ask(
+            client,
+            number,
+            Request::Offer {
+                head,
+                record: &record,
+                inline: &[],
+            },
+        );
     }
 
     pub(super) fn demand(&mut self, client: u32, number: u64, selector: &str, timeout_ms: Option<u64>) {
-        let demand = Demand { target: Target::selector(selector), timeout_ms, requirement: None };
+        let demand = Demand {
+            target: Target::selector(selector),
+            timeout_ms,
+            requirement: None,
+        };
         self.ask(client, number, Request::Demand(demand));
     }
 
     pub(super) fn demand_key(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>) {
         let key = self.key(name);
-        let demand = Demand { target: Target::key(0, &key), timeout_ms, requirement: None };
+        let demand = Demand {
+            target: Target::key(0, &key),
+            timeout_ms,
+            requirement: None,
+        };
         self.ask(client, number, Request::Demand(demand));
     }
 
     pub(super) fn lease(&mut self, client: u32, number: u64, payload_bytes: u64, timeout_ms: Option<u64>) {
-        self.ask(client, number, Request::Lease(Lease { payload_bytes, timeout_ms }));
+        self.ask(
+            client,
+            number,
+            Request::Lease(Lease {
+                payload_bytes,
+                timeout_ms,
+            }),
+        );
     }
 
     pub(super) fn follow(&mut self, client: u32, number: u64, change: impl FnOnce(&mut Follow<'_>)) {
@@ -215,26 +296,60 @@ impl World {
         } else {
             junctura_wire::body::Order::Attribute(order.into())
         };
-        self.ask(client, number, Request::List(List { selector: selector.into(), order }));
+        self.ask(
+            client,
+            number,
+            Request::List(List {
+                selector: selector.into(),
+                order,
+            }),
+        );
     }
 
     pub(super) fn require(&mut self, client: u32, number: u64, selector: &str, newest_only: bool) {
-        self.ask(client, number, Request::Require(Require { selector: selector.into(), newest_only, name: None }));
+        self.ask(
+            client,
+            number,
+            Request::Require(Require {
+                selector: selector.into(),
+                newest_only,
+                name: None,
+            }),
+        );
     }
 
     pub(super) fn withdraw(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>, force: bool) {
         let key = self.key(name);
-        self.ask(client, number, Request::Withdraw(Withdraw { target: Target::key(0, &key), timeout_ms, force }));
+        self.ask(
+            client,
+            number,
+            Request::Withdraw(Withdraw {
+                target: Target::key(0, &key),
+                timeout_ms,
+                force,
+            }),
+        );
     }
 
     pub(super) fn subscribe(&mut self, client: u32, number: u64, selector: &str, events: u32) {
-        self.ask(client, number, Request::Subscribe(Subscribe { selector: selector.into(), events }));
+        self.ask(
+            client,
+            number,
+            Request::Subscribe(Subscribe {
+                selector: selector.into(),
+                events,
+            }),
+        );
     }
 
     /// Releases what the client got under this sequence number.
     pub(super) fn release(&mut self, client: u32, sequence: u64) {
         let holding = self.fx.holdings.remove(&(client, sequence)).unwrap_or(u32::MAX);
-        let holding = [Holding { holding: holding.into(), reserved: 0.into(), sequence: sequence.into() }];
+        let holding = [Holding {
+            holding: holding.into(),
+            reserved: 0.into(),
+            sequence: sequence.into(),
+        }];
         self.ask(client, 0, Request::Release(&holding));
     }
 
