@@ -17,8 +17,11 @@ use crate::size;
 /// The pool lives in this process's memory: what clients offered is gone when it ends.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Where to listen: unix:NAME, unix:/path.sock or unix:@abstract
-    #[arg(default_value = "unix:default", env = "JUNCTURA_POOL")]
+    #[arg(
+        help = "Where to listen: unix:NAME, unix:/path.sock or unix:@abstract",
+        default_value = "unix:default",
+        env = "JUNCTURA_POOL"
+    )]
     address: String,
     /// A schema of the pool: the name of a built-in one or a YAML file; the first given is the default, the built-in ones
     /// follow

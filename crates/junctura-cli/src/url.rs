@@ -1,13 +1,18 @@
 //! Which pool a command talks to.
 
 use clap::Args;
-use junctura::{Pool, PoolBuilder, Result};
+use junctura::{Pool, PoolBuilder};
 
 /// Arguments of every command that talks to a pool.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArguments {
-    /// The pool: unix:NAME, unix:/path.sock or unix:@abstract
-    #[arg(long, env = "JUNCTURA_POOL", default_value = "unix:default", value_name = "URL")]
+    #[arg(
+        help = "The pool: unix:NAME, unix:/path.sock or unix:@abstract",
+        long,
+        env = "JUNCTURA_POOL",
+        default_value = "unix:default",
+        value_name = "URL"
+    )]
     pub(crate) pool: String,
 }
 
@@ -18,10 +23,5 @@ impl PoolArguments {
             .url(&self.pool)
             .name(name)
             .start(!self.pool.contains('@') && !self.pool.contains('/'))
-    }
-
-    /// Connects under this name.
-    pub(crate) fn open(&self, name: &str) -> Result<Pool> {
-        self.builder(name).open()
     }
 }

@@ -54,7 +54,8 @@ fn main() -> Result<()> {
         at(1.0),
     );
     if wrong > 0 {
-        std::process::exit(1);
+        let cause = format!("{wrong} lists had another length than they should");
+        return Err(junctura::Error::new(junctura::Code::Corrupt, "list", cause));
     }
     Ok(())
 }

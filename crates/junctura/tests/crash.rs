@@ -4,6 +4,8 @@
 //! A test plays the survivors; the victim is another process of this program, which runs [`victim`] alone, says on standard
 //! output how far it is, and then waits to be killed. Nobody sleeps: the survivors wait for words and events.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,10 +64,15 @@ fn say(word: &str) {
     std::io::stdout().flush().unwrap();
 }
 
+/// Keeps what it is given until this process is killed.
+fn die_with<T>(_kept: T) -> ! {
+    wait_for_death()
+}
+
 fn wait_for_death() -> ! {
     let mut nothing = Vec::new();
     let _ = std::io::stdin().read_to_end(&mut nothing);
-    std::process::exit(1)
+    panic!("it should have been killed")
 }
 
 /// The payload that belongs to a name.
@@ -103,13 +110,13 @@ fn victim() {
         "allocates" => {
             let allocation = pool.allocate(LARGE).unwrap();
             say("allocated");
-            std::mem::forget(allocation);
+            die_with(allocation)
         }
         "fills" => {
             let mut allocation = pool.allocate(LARGE).unwrap();
             allocation[..LARGE / 2].fill(7);
             say("filled half");
-            std::mem::forget(allocation);
+            die_with(allocation)
         }
         "offers half" => offer_half(&url, false),
         "offers and dies unanswered" => offer_half(&url, true),
@@ -119,19 +126,19 @@ fn victim() {
                 .map(|name| pool.demand(key(name), None).unwrap())
                 .collect();
             let mut follow = pool.follow("space=crash").unwrap();
-            let mut seen = 0;
-            while let Some(Item::Object(object)) = follow.next_item().unwrap() {
-                seen += object.payload().len();
-                std::mem::forget(object);
-                if seen >= 2 * LARGE {
-                    break;
-                }
+            let mut received = Vec::new();
+            while received
+                .iter()
+                .map(|object: &junctura::Object| object.payload().len())
+                .sum::<usize>()
+                < 2 * LARGE
+            {
+                received.extend(as_object(follow.next_item().unwrap().unwrap()));
             }
             let _requirement = pool.require("space=crash").unwrap();
             let _subscription = pool.subscribe("", &[EventKind::Offered]).unwrap();
             say("holds");
-            std::mem::forget(held);
-            wait_for_death();
+            die_with((held, received))
         }
         "waits" => {
             say("waits");
@@ -143,7 +150,7 @@ fn victim() {
 }
 
 /// Sends an offer's frame by hand: its first half, or all of it without waiting for the answer.
-fn offer_half(url: &str, whole: bool) {
+fn offer_half(url: &str, whole: bool) -> ! {
     let address: Address = url.parse().unwrap();
     let mut carrier = UnixCarrier::connect(&address).unwrap();
     let mut out = Outbox::new();
@@ -179,7 +186,7 @@ fn offer_half(url: &str, whole: bool) {
     let part = if whole { &frame[..] } else { &frame[..frame.len() / 2] };
     rustix::io::write(carrier.as_fd(), part).unwrap();
     say("sent");
-    std::mem::forget(carrier);
+    die_with(carrier)
 }
 
 fn key(name: usize) -> Target<'static> {

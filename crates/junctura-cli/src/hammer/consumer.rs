@@ -82,7 +82,7 @@ impl<'a> Consumer<'a> {
                     last_news = now;
                     if now >= next_word {
                         next_word = now + PROGRESS_EVERY_NS;
-                        say(&Word::Progress { done: total });
+                        say(&Word::Progress { done: total })?;
                     }
                     if now < measure_to || !total.is_multiple_of(256) {
                         continue;

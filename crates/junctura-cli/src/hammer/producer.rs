@@ -110,7 +110,7 @@ impl<'a> Producer<'a> {
             n += 1;
             if now >= next_word {
                 next_word = now + PROGRESS_EVERY_NS;
-                say(&Word::Progress { done: n });
+                say(&Word::Progress { done: n })?;
                 self.notes.check()?;
             }
         }
@@ -146,7 +146,6 @@ impl<'a> Producer<'a> {
         let options = OfferOptions {
             schema: Some("mars"),
             retention: Some(Retention::Released(1)),
-            ..OfferOptions::default()
         };
         let stamp = Stamp {
             producer: u64::from(self.plan.index),

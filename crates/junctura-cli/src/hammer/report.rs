@@ -106,9 +106,13 @@ impl Report {
     pub(crate) fn fill(&mut self, producers: &[Figures], consumers: &[Figures], seconds: f64, payload_bytes: usize) {
         let sum = |get: fn(&Figures) -> u64| producers.iter().chain(consumers).map(get).sum::<u64>();
         let mut offers = Times::default();
-        producers.iter().for_each(|figures| offers.add(&figures.times));
+        for figures in producers {
+            offers.add(&figures.times);
+        }
         let mut deliveries = Times::default();
-        consumers.iter().for_each(|figures| deliveries.add(&figures.times));
+        for figures in consumers {
+            deliveries.add(&figures.times);
+        }
         let measured: u64 = consumers.iter().map(|figures| figures.measured).sum();
         self.objects = consumers.iter().flat_map(|figures| &figures.done).sum();
         self.objects_per_s = (measured as f64 / seconds).round();

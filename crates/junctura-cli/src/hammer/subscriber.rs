@@ -59,7 +59,7 @@ impl Subscriber {
 /// The i-th selector, near this object of the load.
 fn selector(i: u32, attributes: &[(&'static str, junctura::Given<'_>)]) -> String {
     let count = attributes.len() as u32;
-    let matching = i % 1000 == 0;
+    let matching = i.is_multiple_of(1000);
     let odd = (!matching).then_some((i / 7) % count);
     let kind = i % 100;
     let tests = attributes.iter().enumerate().map(|(at, (name, value))| {

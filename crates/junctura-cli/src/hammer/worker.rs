@@ -141,7 +141,7 @@ pub(super) fn work() -> Result<()> {
         say(&Word::Failed {
             code: error.code().name().to_owned(),
             text: error.to_string(),
-        });
+        })?;
     }
     outcome
 }
@@ -152,7 +152,7 @@ fn connect_and_work(
 ) -> Result<()> {
     let pool = Pool::builder().url(&plan.url).name(plan.name()).open()?;
     let begin = |lines: &mut dyn Iterator<Item = std::io::Result<String>>| -> Result<u64> {
-        say(&Word::Ready);
+        say(&Word::Ready)?;
         match read(lines.next())? {
             Order::Start { at_ns } => Ok(at_ns),
             other => Err(Error::new(
@@ -179,8 +179,7 @@ fn connect_and_work(
             subscriber.run(&listen(lines))?
         }
     };
-    say(&Word::Report(Box::new(figures)));
-    Ok(())
+    say(&Word::Report(Box::new(figures)))
 }
 
 /// Hears the coordinator on a thread, while the process works.
@@ -204,11 +203,10 @@ fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<String>>) -> Re
     serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
 }
 
-/// Says a word to the coordinator; if it is gone, so will this process be soon.
-pub(super) fn say(word: &Word) {
+/// Says a word to the coordinator.
+pub(super) fn say(word: &Word) -> Result<()> {
+    let gone = |error: std::io::Error| Error::new(Code::Disconnected, "hammer", error.to_string());
+    let line = serde_json::to_string(word).map_err(|error| gone(error.into()))?;
     let mut out = std::io::stdout().lock();
-    let Ok(line) = serde_json::to_string(word) else { return };
-    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-        std::process::exit(1);
-    }
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(gone)
 }

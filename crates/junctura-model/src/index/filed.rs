@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::keys::Keys;
+use super::tokens::Tokens;
 use crate::record::RecordRef;
 use crate::schema::AttrId;
 use crate::selector::Selector;
@@ -54,8 +55,10 @@ impl<Id> Filed<Id> {
     }
 
     /// False where one look at the record shows that the selector does not match.
-    pub(super) fn may_match(&self, record: RecordRef<'_>) -> bool {
-        self.span.as_ref().is_none_or(|span| span.contains(record))
+    pub(super) fn may_match(&self, record: RecordRef<'_>, tokens: &Tokens) -> bool {
+        self.span
+            .as_ref()
+            .is_none_or(|span| span.contains(tokens.number(record, span.id, span.scalar)))
     }
 
     /// Does the selector match? Each object, which has a number, is told so once.
@@ -111,8 +114,7 @@ impl Span {
         (!test.attr.list).then_some(span)
     }
 
-    fn contains(&self, record: RecordRef<'_>) -> bool {
-        let number = record.get(self.id).and_then(|text| self.scalar.order(text));
+    fn contains(&self, number: Option<i128>) -> bool {
         number.is_some_and(|number| self.low <= number && number <= self.high)
     }
 }

@@ -3,11 +3,14 @@
 //! Two texts with one token cost a comparison more, never an answer: whatever tokens find is checked by the selector itself.
 //! An attribute is a *dimension*: its id, or for undeclared ones (of which there is no end) one of 192 by its name.
 
+use std::cell::RefCell;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::record::RecordRef;
 use crate::schema::AttrId;
 use crate::selector::expr::raw_items;
+use crate::value::Type;
 
 /// A dimension.
 pub(super) type Dim = u8;
@@ -140,6 +143,8 @@ pub(super) struct Tokens {
     pub(super) lanes: [u16; LANES],
     /// Those it has.
     pub(super) dims: Dims,
+    /// The numbers of its values, as far as they were asked for.
+    numbers: RefCell<Vec<(AttrId, Option<i128>)>>,
 }
 
 impl Default for Tokens {
@@ -149,6 +154,7 @@ impl Default for Tokens {
             list: Vec::new(),
             lanes: [ABSENT; LANES],
             dims: Dims::default(),
+            numbers: RefCell::default(),
         }
     }
 }
@@ -160,6 +166,7 @@ impl Tokens {
             self.first[usize::from(dim)] = 0;
         }
         self.list.clear();
+        self.numbers.get_mut().clear();
         self.lanes = [ABSENT; LANES];
         self.dims = Dims::default();
         for (id, name, text) in record.iter() {
@@ -185,6 +192,17 @@ impl Tokens {
         self.dims = self.dims.with(dim);
         let lane = &mut self.lanes[asked.lane(dim)];
         *lane = (*lane & !ABSENT) | lane_bit(token);
+    }
+
+    /// The number of the record's value in that attribute, by which it is ordered. The record is the one it was filled with.
+    pub(super) fn number(&self, record: RecordRef<'_>, id: AttrId, scalar: Type) -> Option<i128> {
+        let mut numbers = self.numbers.borrow_mut();
+        if let Some((_, number)) = numbers.iter().find(|(known, _)| *known == id) {
+            return *number;
+        }
+        let number = record.get(id).and_then(|text| scalar.order(text));
+        numbers.push((id, number));
+        number
     }
 
     /// The tokens of a dimension.

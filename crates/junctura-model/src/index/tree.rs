@@ -130,7 +130,9 @@ impl<Id: Copy + Ord> List<Id> {
 
     fn meet(&self, tokens: &Tokens, record: RecordRef<'_>, visit: &mut impl FnMut(&Filed<Id>)) {
         let one = |entry: &Entry<Id>| {
-            if entry.hints.accept(&tokens.lanes) && entry.filed.may_match(record) && entry.keys().accept(&tokens.lanes)
+            if entry.hints.accept(&tokens.lanes)
+                && entry.filed.may_match(record, tokens)
+                && entry.keys().accept(&tokens.lanes)
             {
                 visit(&entry.filed);
             }

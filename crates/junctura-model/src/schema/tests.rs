@@ -232,7 +232,8 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
 #[test]
 fn limits_hold() {
     let many = |count: usize| {
-        let attributes: String = (0..count).map(|at| format!("  a{at}: {{type: string}}\n")).collect();
+        let lines: Vec<String> = (0..count).map(|at| format!("  a{at}: {{type: string}}\n")).collect();
+        let attributes = lines.concat();
         Schema::parse_yaml(&format!("name: n\nkey: {{dataset: [a0]}}\nattributes:\n{attributes}"))
     };
     assert_eq!(many(64).unwrap().attributes().len(), 64);

@@ -1,5 +1,10 @@
 //! Every type: what it takes, what it refuses, how it orders.
 
+#![expect(
+    clippy::excessive_precision,
+    reason = "what a user writes may be more than a float holds"
+)]
+
 use super::*;
 
 fn canonical(kind: Type, given: Given<'_>) -> Option<String> {

@@ -38,6 +38,16 @@ pub(super) struct Following {
     live: VecDeque<u32>,
 }
 
+/// The next step of a follow.
+enum Next {
+    /// An object of the first phase.
+    First(u32),
+    /// The first phase is over.
+    Live,
+    /// An object of the live phase.
+    Later(u32),
+}
+
 impl Core {
     pub(super) fn follow(
         &mut self,
@@ -215,13 +225,25 @@ impl Core {
     fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         let mut gone_why = None;
-        while let Some((object, first_phase)) = self.next_of_follow(id, fx) {
-            let via_requirement = match self.following(id) {
-                Some(following) => following.requirement,
-                None => return,
+        while let Some(next) = self.next_of_follow(id) {
+            let Some(following) = self.following(id) else { return };
+            let via_requirement = following.requirement;
+            let (object, first_phase) = match next {
+                Next::First(object) => (object, true),
+                Next::Later(object) => (object, false),
+                Next::Live => {
+                    self.flush_gap(id, &mut gone, gone_why, fx);
+                    if self.go_live(id, fx) {
+                        continue;
+                    }
+                    return;
+                }
             };
             let entry = &self.objects[object as usize];
-            let deliverable = entry.is_visible() || via_requirement.is_some_and(|r| self.is_owed(r, object));
+            let deliverable = match via_requirement {
+                Some(requirement) => self.is_owed(requirement, object),
+                None => entry.is_visible(),
+            };
             if !deliverable {
                 if let State::Gone(why) = entry.state
                     && via_requirement.is_none()
@@ -251,13 +273,14 @@ impl Core {
         self.flush_gap(id, &mut gone, gone_why, fx);
     }
 
-    /// The next object of a follow whose window is open, and whether it belongs to the first phase.
-    fn next_of_follow(&mut self, id: u32, fx: &mut impl Effects) -> Option<(u32, bool)> {
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
-            return None;
-        };
-        let (client, request) = (following.client, following.request);
-        let has_room = following.in_flight < following.window;
+    /// What comes next in a follow, as far as its window is open.
+    fn next_of_follow(&mut self, id: u32) -> Option<Next> {
+        let following = self.following(id)?;
+        let (client, has_room) = (following.client, following.in_flight < following.window);
+        let mut phase = following.first_phase.take();
+        if phase.as_ref().is_some_and(Incremental::is_empty) {
+            return Some(Next::Live);
+        }
         let is_open = has_room && self.may_hold_more(client);
         if has_room
             && !is_open
@@ -265,43 +288,36 @@ impl Core {
         {
             state.paused.insert(id);
         }
+        let next = match &mut phase {
+            Some(phase) if is_open => self.next_of_phase(id, phase).map(Next::First),
+            None if is_open => self.following(id)?.live.pop_front().map(Next::Later),
+            _ => None,
+        };
+        self.following(id)?.first_phase = phase;
+        next
+    }
+
+    fn next_of_phase(&self, id: u32, phase: &mut Incremental) -> Option<u32> {
         let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
             return None;
         };
-        if following.first_phase.is_some() {
-            let mut phase = self.following(id)?.first_phase.take()?;
-            if phase.is_empty() {
-                fx.reply(client, request, &Reply::Live);
-                if self.following(id)?.until_live {
-                    let error = Error::new(Code::Closed, "follow", "it was asked to end here");
-                    self.end_from_here(id, client, request, &error, fx);
-                    return None;
-                }
-            } else {
-                let next = is_open.then(|| {
-                    let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
-                        return None;
-                    };
-                    let by_sequence = following.requirement.is_some();
-                    let order = |a: u32, b: u32| {
-                        if by_sequence {
-                            self.objects[a as usize]
-                                .sequence
-                                .cmp(&self.objects[b as usize].sequence)
-                        } else {
-                            self.compare(&following.sorting, a, b)
-                        }
-                    };
-                    phase.next(order)
-                });
-                self.following(id)?.first_phase = Some(phase);
-                return next.flatten().map(|object| (object, true));
-            }
+        let sequence = |id: u32| self.objects[id as usize].sequence;
+        phase.next(|a, b| match following.requirement {
+            Some(_) => sequence(a).cmp(&sequence(b)),
+            None => self.compare(&following.sorting, a, b),
+        })
+    }
+
+    /// The first phase is over; false when the follow is, too.
+    fn go_live(&mut self, id: u32, fx: &mut impl Effects) -> bool {
+        let Some(following) = self.following(id) else { return false };
+        let (client, request, is_over) = (following.client, following.request, following.until_live);
+        fx.reply(client, request, &Reply::Live);
+        if is_over {
+            let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+            self.end_from_here(id, client, request, &error, fx);
         }
-        if !is_open {
-            return None;
-        }
-        self.following(id)?.live.pop_front().map(|object| (object, false))
+        !is_over
     }
 
     fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, why: Option<super::object::Why>, fx: &mut impl Effects) {
@@ -386,7 +402,7 @@ impl Core {
             state.paused.remove(&id);
         }
         self.detach(following.client, |via| {
-            via.follow = via.follow.filter(|&follow| follow != id)
+            via.follow = via.follow.filter(|&follow| follow != id);
         });
     }
 }

@@ -191,7 +191,7 @@ impl Core {
             self.end_from_here(reader, client, request, &error, fx);
         }
         self.detach(client, |via| {
-            via.requirement = via.requirement.filter(|&requirement| requirement != id)
+            via.requirement = via.requirement.filter(|&requirement| requirement != id);
         });
         for object in owed {
             self.no_longer_owed(id, object);
