@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rivals::{Plan, Role, Tally, attributes};
 use zenoh::qos::{CongestionControl, Reliability};
@@ -53,8 +52,9 @@ fn produce(mut plan: Plan, session: &Session) -> Result<()> {
         .congestion_control(CongestionControl::Block)
         .reliability(Reliability::Reliable)
         .wait()?;
+    let changes = publisher.matching_listener().wait()?;
     while !publisher.matching_status().wait()?.matching() {
-        std::thread::sleep(Duration::from_millis(5));
+        changes.recv()?;
     }
     let ahead = plan.slots.saturating_sub(plan.window).max(1);
     let bytes = (ahead + plan.window + 8) * (plan.bytes + 256) + (16 << 20);
