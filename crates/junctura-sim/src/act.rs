@@ -1,0 +1,293 @@
+//! What a client does of its own accord.
+
+use crate::INCARNATION;
+use crate::ask::{Aim, Ask, Offer, Place, Resume};
+use crate::client::{Client, Doing};
+use crate::plan::Deed;
+use crate::reader::{Chain, Wish};
+use crate::rng::Rng;
+use crate::universe::{Order, Query};
+use crate::world::{Checked, World, own_fault};
+
+/// More requests than this are not left open.
+const REQUESTS_MAX: usize = 24;
+
+impl World {
+    pub(crate) fn act(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        let Some(client) = &self.clients[place] else { return Ok(()) };
+        if client.dead || client.leaving || client.up.len() >= REQUESTS_MAX {
+            return Ok(());
+        }
+        if !client.welcomed && !rng.percent(1) {
+            return Ok(());
+        }
+        let going = client.doing.values().filter(|doing| **doing != Doing::Loose).count();
+        let mut deed = self.plan.deed(rng);
+        if going >= REQUESTS_MAX && !matches!(deed, Deed::Cancel | Deed::Stop | Deed::Release | Deed::Return) {
+            deed = Deed::Release;
+        }
+        match deed {
+            Deed::OfferInline => return self.offer(place, rng, false),
+            Deed::OfferSlot => return self.offer(place, rng, true),
+            Deed::Lease => {
+                let bytes = self.payload_bytes(rng);
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+            }
+            Deed::Demand => self.demand(place, rng),
+            Deed::Cancel => {
+                let waiting = |doing: &Doing| matches!(doing, Doing::Demand(_) | Doing::Lease | Doing::Withdraw);
+                if let Some(which) = self.one_of(place, rng, waiting) {
+                    self.ask(place, Ask::Cancel(which), Doing::Loose);
+                }
+            }
+            Deed::List => {
+                let (query, order) = (self.query(rng), order(rng));
+                let doing = Doing::List { began: false, items: Vec::new() };
+                self.ask(place, Ask::List { query, order }, doing);
+            }
+            Deed::Follow => self.follow(place, rng),
+            Deed::Require => self.require(place, rng),
+            Deed::Withdraw => {
+                let (key, force) = (rng.below(self.universe.keys.len()), rng.percent(30));
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Withdraw { key, timeout_ms, force }, Doing::Withdraw);
+            }
+            Deed::Retire => {
+                let (query, force) = (self.query(rng), rng.percent(30));
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Retire { query, timeout_ms, force }, Doing::Withdraw);
+            }
+            Deed::Subscribe => {
+                let query = self.query(rng);
+                let events = if rng.percent(5) { 64 } else { rng.below(64) as u32 };
+                self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
+            }
+            Deed::Stop => self.stop(place, rng),
+            Deed::Release => self.release_some(place, rng),
+            Deed::Return => self.give_back_segment(place, rng),
+            Deed::Stat => {
+                self.ask(place, Ask::Stat, Doing::Stat);
+            }
+            Deed::Nonsense => self.nonsense(place, rng),
+        }
+        Ok(())
+    }
+
+    fn query(&self, rng: &mut Rng) -> Query {
+        Query::random(rng, &self.universe, false)
+    }
+
+    fn payload_bytes(&self, rng: &mut Rng) -> u64 {
+        if rng.percent(3) { self.plan.rules.budget_bytes + rng.between(0, 1) } else { rng.between(0, self.plan.payload_bytes_max) }
+    }
+
+    fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
+        rng.pick(&self.clients[place].as_ref()?.requests(is_it))
+    }
+
+    fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool) -> Checked {
+        let universe = std::rc::Rc::clone(&self.universe);
+        let key = rng.below(universe.keys.len());
+        let size = rng.percent(60).then(|| rng.below(4) as i64);
+        let record = universe.record(&universe.keys[key], size).map_err(|error| own_fault(&error))?;
+        self.payloads += 1;
+        let payload = self.payloads;
+        let Some(client) = &mut self.clients[place] else { return Ok(()) };
+        let too_long = u64::from(rng.percent(5));
+        let mut length = rng.between(0, self.plan.rules.inline_bytes_max + too_long);
+        let mut at = Place::Inline;
+        if in_slot {
+            let Some(found) = free_slot(client, rng) else {
+                let bytes = self.payload_bytes(rng);
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+                return Ok(());
+            };
+            let (segment, slot, slot_bytes) = found;
+            length = rng.between(1, slot_bytes);
+            at = Place::Slot(segment, slot);
+            match self.recorder.segments.get_mut(&segment) {
+                Some(memory) => memory.insert(slot, payload),
+                None => return Err(format!("client {} leases segment {segment}, which is gone", client.id)),
+            };
+        }
+        let releases = [None, Some(0), Some(0), Some(1), Some(2), Some(3)][rng.below(6)];
+        let malformed = rng.percent(1);
+        let id = &universe.keys[key].text;
+        let n = client.numbers + 1;
+        let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":null}}"#);
+        client.rows.push_str(&row);
+        client.rows.push('\n');
+        let offer = Offer { key, size, record, payload, length, place: at, releases, malformed };
+        self.ask(place, Ask::Offer(offer), Doing::Offer(at));
+        Ok(())
+    }
+
+    fn demand(&mut self, place: usize, rng: &mut Rng) {
+        let aim = if rng.percent(60) { Aim::Key(rng.below(self.universe.keys.len())) } else { Aim::Query(self.query(rng)) };
+        let (mut requirement, mut wish) = (None, None);
+        if rng.percent(20)
+            && let Some(number) = self.one_of(place, rng, |doing| matches!(doing, Doing::Require(_)))
+        {
+            requirement = Some(number);
+            if let Some(Some(Doing::Require(one))) = self.clients[place].as_ref().map(|client| client.doing.get(&number)) {
+                wish = Some(*one);
+            }
+        }
+        if rng.percent(1) {
+            requirement = Some(99_999);
+        }
+        let timeout_ms = timeout(rng);
+        self.ask(place, Ask::Demand { aim, timeout_ms, requirement }, Doing::Demand(wish));
+    }
+
+    fn follow(&mut self, place: usize, rng: &mut Rng) {
+        let window = rng.between(1, 8) as u32;
+        if rng.percent(30)
+            && let Some(number) = self.one_of(place, rng, |doing| matches!(doing, Doing::Require(_)))
+        {
+            return self.follow_through(place, number, window);
+        }
+        let resumable = self.chains.iter().position(|chain| chain.session.is_none() && !chain.over && chain.cursor.is_some());
+        if let Some(chain) = resumable.filter(|_| rng.percent(70)) {
+            return self.resume(place, chain, window);
+        }
+        let (query, order) = (self.query(rng), order(rng));
+        let (only_new, until_live) = (rng.percent(10), rng.percent(10));
+        let foreign = rng.percent(2).then(|| Resume {
+            text: junctura_model::Cursor { incarnation: INCARNATION + 1, phase: junctura_model::Phase::Live { last: 0 } }
+                .to_string(),
+            foreign: true,
+            since: 0,
+            first: None,
+        });
+        self.chains.push(Chain::new(query.clone(), order, only_new, until_live, None));
+        let chain = self.chains.len() - 1;
+        let window = if rng.percent(1) { 0 } else { window };
+        let ask = Ask::Follow { query, order, window, cursor: foreign, only_new, until_live, requirement: None };
+        self.ask_to_follow(place, chain, ask);
+    }
+
+    fn ask_to_follow(&mut self, place: usize, chain: usize, ask: Ask) {
+        let request = self.ask(place, ask, Doing::Follow(chain));
+        if let Some(client) = &self.clients[place] {
+            self.chains[chain].asked_by(client.id, request);
+        }
+    }
+
+    fn resume(&mut self, place: usize, chain: usize, window: u32) {
+        let one = &self.chains[chain];
+        let ask = Ask::Follow {
+            query: one.query.clone(),
+            order: one.order,
+            window,
+            cursor: one.cursor.clone(),
+            only_new: false,
+            until_live: false,
+            requirement: None,
+        };
+        self.ask_to_follow(place, chain, ask);
+    }
+
+    pub(crate) fn follow_through(&mut self, place: usize, requirement: u64, window: u32) {
+        let Some(Some(&Doing::Require(wish))) = self.clients[place].as_ref().map(|client| client.doing.get(&requirement)) else {
+            return;
+        };
+        self.wishes[wish].read = true;
+        let query = self.wishes[wish].query.clone();
+        self.chains.push(Chain::new(query.clone(), Order::Key, false, false, Some(wish)));
+        let ask = Ask::Follow {
+            query,
+            order: Order::Key,
+            window,
+            cursor: None,
+            only_new: false,
+            until_live: false,
+            requirement: Some(requirement),
+        };
+        self.ask_to_follow(place, self.chains.len() - 1, ask);
+    }
+
+    fn require(&mut self, place: usize, rng: &mut Rng) {
+        let (query, newest_only, named) = (self.query(rng), rng.percent(30), rng.percent(2));
+        let wish = self.wishes.len();
+        let request = self.ask(place, Ask::Require { query: query.clone(), newest_only, named }, Doing::Require(wish));
+        let client = self.clients[place].as_ref().map_or(0, |client| client.id);
+        self.wishes.push(Wish {
+            query,
+            newest_only,
+            client,
+            request,
+            over: false,
+            read: false,
+            began: None,
+            came: std::collections::BTreeSet::new(),
+        });
+    }
+
+    fn stop(&mut self, place: usize, rng: &mut Rng) {
+        let goes_on = |doing: &Doing| {
+            matches!(doing, Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::List { .. })
+        };
+        let Some(client) = &self.clients[place] else { return };
+        let stopping: Vec<u64> = client
+            .doing
+            .values()
+            .filter_map(|doing| if let Doing::Stop(which) = doing { Some(*which) } else { None })
+            .collect();
+        let Some(which) = self.one_of(place, rng, goes_on).filter(|which| !stopping.contains(which)) else { return };
+        self.ask(place, Ask::Stop(which), Doing::Stop(which));
+    }
+
+    fn release_some(&mut self, place: usize, rng: &mut Rng) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let count = rng.between(1, 4) as usize;
+        let mut batch = Vec::new();
+        for _ in 0..count.min(client.held.len()) {
+            let held = client.held.swap_remove(rng.below(client.held.len()));
+            batch.push((held.holding, held.sequence));
+        }
+        if rng.percent(1) {
+            batch.push((rng.below(5) as u32, 1_000_000 + rng.below(20) as u64));
+        }
+        if !batch.is_empty() {
+            self.ask(place, Ask::Release(batch), Doing::Loose);
+        }
+    }
+
+    fn give_back_segment(&mut self, place: usize, rng: &mut Rng) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let idle: Vec<u32> = client.leased.iter().filter(|(_, one)| one.busy.is_empty()).map(|(&number, _)| number).collect();
+        let any = rng.percent(3).then(|| rng.between(1, 10) as u32).filter(|number| !client.leased.contains_key(number));
+        if let Some(segment) = any.or_else(|| rng.pick(&idle)) {
+            client.leased.remove(&segment);
+            self.ask(place, Ask::Return(segment), Doing::Loose);
+        }
+    }
+
+    fn nonsense(&mut self, place: usize, rng: &mut Rng) {
+        match rng.below(4) {
+            0 => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),
+            1 => self.ask(place, Ask::Garbage { fatal: false }, Doing::Loose),
+            2 => self.ask(place, Ask::Stop(77_777), Doing::Loose),
+            _ => self.ask(place, Ask::Hello { wrong_version: false, offer_timeout_ms: None }, Doing::Loose),
+        };
+    }
+}
+
+fn free_slot(client: &mut Client, rng: &mut Rng) -> Option<(u32, u32, u64)> {
+    let segments: Vec<u32> = client.leased.keys().copied().collect();
+    let segment = rng.pick(&segments)?;
+    let leased = client.leased.get_mut(&segment)?;
+    let slot = leased.take()?;
+    Some((segment, slot, leased.slot_bytes))
+}
+
+fn timeout(rng: &mut Rng) -> Option<u64> {
+    [None, None, Some(0), Some(rng.between(1, 50))][rng.below(4)]
+}
+
+fn order(rng: &mut Rng) -> Order {
+    [Order::Key, Order::Key, Order::Size, Order::Number][rng.below(4)]
+}

@@ -1,0 +1,244 @@
+//! What simulated clients say: as meant, for the reference model, and as bytes, for the core.
+
+use std::rc::Rc;
+
+use junctura_wire::body::{self, Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::fixed::{self, Holding, OfferHead};
+use junctura_wire::{Request, VERSION};
+
+use crate::universe::{Order, Query, Universe};
+
+/// Where the payload of an offer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the message.
+    Inline,
+    /// In a slot of a segment.
+    Slot(u32, u32),
+}
+
+/// An offer.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The place of its key in [`Universe::keys`].
+    pub key: usize,
+    /// Attribute `size`.
+    pub size: Option<i64>,
+    /// Its record.
+    pub record: Rc<[u8]>,
+    /// The number that stands for its bytes.
+    pub payload: u64,
+    /// Bytes of its payload.
+    pub length: u64,
+    /// Where it lies.
+    pub place: Place,
+    /// `None`: as its schema says; 0: until withdrawn; else until so many have released it.
+    pub releases: Option<u32>,
+    /// The record is none, or there is no such schema: it has to fail.
+    pub malformed: bool,
+}
+
+/// What a demand, withdraw or retire is about.
+#[derive(Clone, Debug)]
+pub enum Aim {
+    /// The key with this place in [`Universe::keys`].
+    Key(usize),
+    /// What this matches.
+    Query(Query),
+}
+
+/// Where a follow is to go on.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// As the client kept it.
+    pub text: String,
+    /// Of another incarnation: has to be refused.
+    pub foreign: bool,
+    /// The S of the session it comes from, while in the first phase; else the last number received.
+    pub since: u64,
+    /// In the first phase: the key and the sort value of the last object.
+    pub first: Option<(usize, Option<i64>)>,
+}
+
+/// What a client asks.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// First of all; the version may be wrong.
+    Hello { wrong_version: bool, offer_timeout_ms: Option<u64> },
+    /// See [`Offer`].
+    Offer(Offer),
+    /// Memory for a payload.
+    Lease { bytes: u64, timeout_ms: Option<u64> },
+    /// A segment back.
+    Return(u32),
+    /// One object.
+    Demand { aim: Aim, timeout_ms: Option<u64>, requirement: Option<u64> },
+    /// Give up a request.
+    Cancel(u64),
+    /// What is there.
+    List { query: Query, order: Order },
+    /// The next page.
+    More(u64),
+    /// What is there and what comes.
+    Follow {
+        query: Query,
+        order: Order,
+        window: u32,
+        cursor: Option<Resume>,
+        only_new: bool,
+        until_live: bool,
+        requirement: Option<u64>,
+    },
+    /// Holdings and their sequence numbers.
+    Release(Vec<(u32, u64)>),
+    /// What will be wanted.
+    Require { query: Query, newest_only: bool, named: bool },
+    /// Take a key out.
+    Withdraw { key: usize, timeout_ms: Option<u64>, force: bool },
+    /// Take all that match out.
+    Retire { query: Query, timeout_ms: Option<u64>, force: bool },
+    /// Events.
+    Subscribe { query: Query, events: u32 },
+    /// End a follow, list, subscription or requirement.
+    Stop(u64),
+    /// Counters.
+    Stat,
+    /// Leave in good order.
+    Goodbye,
+    /// A frame that no server understands; one after which nothing can be understood when `fatal`.
+    Garbage { fatal: bool },
+}
+
+impl Ask {
+    /// As it travels.
+    #[must_use]
+    pub fn encode(&self, number: u64, universe: &Universe) -> Vec<u8> {
+        let mut out = Vec::new();
+        let text;
+        let request = match self {
+            Self::Hello { wrong_version, offer_timeout_ms } => Request::Hello(Hello {
+                version: VERSION + u16::from(*wrong_version),
+                name: "simulated".into(),
+                host: "nowhere".into(),
+                pid: 1,
+                schemas: Vec::new(),
+                offer_timeout_ms: *offer_timeout_ms,
+            }),
+            Self::Offer(offer) => {
+                encode_offer(offer, number, universe, &mut out);
+                return out;
+            }
+            Self::Lease { bytes, timeout_ms } => {
+                Request::Lease(Lease { payload_bytes: *bytes, timeout_ms: *timeout_ms })
+            }
+            Self::Return(segment) => Request::Return(*segment),
+            Self::Demand { aim, timeout_ms, requirement } => Request::Demand(Demand {
+                target: target(aim, universe),
+                timeout_ms: *timeout_ms,
+                requirement: *requirement,
+            }),
+            Self::Cancel(which) => Request::Cancel(*which),
+            Self::List { query, order } => {
+                Request::List(List { selector: query.text().into(), order: wire_order(*order) })
+            }
+            Self::More(which) => Request::More(*which),
+            Self::Follow { query, order, window, cursor, only_new, until_live, requirement } => {
+                Request::Follow(Follow {
+                    selector: query.text().into(),
+                    order: wire_order(*order),
+                    window: *window,
+                    cursor: cursor.as_ref().map(|cursor| cursor.text.as_str().into()),
+                    only_new: *only_new,
+                    requirement: *requirement,
+                    until_live: *until_live,
+                })
+            }
+            Self::Release(holdings) => {
+                let list: Vec<Holding> = holdings
+                    .iter()
+                    .map(|&(holding, sequence)| Holding {
+                        holding: holding.into(),
+                        reserved: 0.into(),
+                        sequence: sequence.into(),
+                    })
+                    .collect();
+                Request::Release(&list).encode(number, &mut out);
+                return out;
+            }
+            Self::Require { query, newest_only, named } => Request::Require(Require {
+                selector: query.text().into(),
+                newest_only: *newest_only,
+                name: named.then(|| "its name".into()),
+            }),
+            Self::Withdraw { key, timeout_ms, force } => {
+                let target = target(&Aim::Key(*key), universe);
+                Request::Withdraw(Withdraw { target, timeout_ms: *timeout_ms, force: *force })
+            }
+            Self::Retire { query, timeout_ms, force } => {
+                text = query.text();
+                let target = Target::selector(&text);
+                Request::Retire(Withdraw { target, timeout_ms: *timeout_ms, force: *force })
+            }
+            Self::Subscribe { query, events } => {
+                Request::Subscribe(Subscribe { selector: query.text().into(), events: *events })
+            }
+            Self::Stop(which) => Request::Stop(*which),
+            Self::Stat => Request::Stat,
+            Self::Goodbye => Request::Goodbye,
+            Self::Garbage { fatal } => {
+                Request::Stat.encode(number, &mut out);
+                // A kind that nobody knows; or a demand without a body.
+                out[4] = if *fatal { 5 } else { 63 };
+                return out;
+            }
+        };
+        request.encode(number, &mut out);
+        out
+    }
+}
+
+fn target<'a>(aim: &Aim, universe: &'a Universe) -> Target<'a> {
+    match aim {
+        Aim::Key(key) => {
+            let key = &universe.keys[*key];
+            Target::key(key.schema, &key.record)
+        }
+        Aim::Query(query) => Target::Selector(query.text().into()),
+    }
+}
+
+fn wire_order(order: Order) -> body::Order<'static> {
+    order.attribute().map_or(body::Order::Key, |name| body::Order::Attribute(name.into()))
+}
+
+/// The bytes of an inline payload: its number, repeated.
+#[must_use]
+pub fn payload_bytes(payload: u64, length: u64) -> Vec<u8> {
+    payload.to_le_bytes().into_iter().cycle().take(length as usize).collect()
+}
+
+fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u8>) {
+    let (inline, segment, slot) = match offer.place {
+        Place::Inline => (payload_bytes(offer.payload, offer.length), 0, 0),
+        Place::Slot(segment, slot) => (Vec::new(), segment, slot),
+    };
+    let mut flags = 0;
+    if offer.place == Place::Inline {
+        flags |= fixed::INLINE;
+    }
+    if offer.releases.is_none() {
+        flags |= fixed::DEFAULT_RETENTION;
+    }
+    let record: &[u8] = if offer.malformed { &offer.record[1..] } else { &offer.record };
+    let head = OfferHead {
+        schema: universe.keys[offer.key].schema.into(),
+        flags: flags.into(),
+        releases: offer.releases.unwrap_or(0).into(),
+        record_length: (record.len() as u32).into(),
+        checksum: 0.into(),
+        segment: segment.into(),
+        slot: slot.into(),
+        length: offer.length.into(),
+    };
+    Request::Offer { head, record, inline: &inline }.encode(number, out);
+}

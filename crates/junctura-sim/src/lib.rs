@@ -1,0 +1,34 @@
+//! Seeded simulation of a pool: many clients, delays, full memory and crashes, in one thread and without a clock.
+//!
+//! A run follows from its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients talk to it in the real
+//! wire format over lines that delay and lose, and judges everything that the core does, three times:
+//!
+//! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
+//! - [`reader`] and the clients check what they were promised from where they stand: each version once, in order, none
+//!   missing, bytes as they were offered, memory theirs as long as they hold it;
+//! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
+//!
+//! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
+//! `junctura-sim` runs as many as one likes and says how to repeat a failing one.
+
+mod act;
+pub mod ask;
+pub mod client;
+mod ending;
+mod history;
+pub mod model;
+pub mod plan;
+pub mod reader;
+mod receive;
+pub mod recorder;
+pub mod rng;
+pub mod said;
+mod shrink;
+pub mod universe;
+pub mod world;
+
+pub use history::write as write_history;
+pub use shrink::{Failure, Steps, failure, run};
+
+/// The incarnation of every simulated server.
+pub const INCARNATION: u64 = 1;

@@ -1,0 +1,337 @@
+//! What each request changes, and how it has to be answered.
+
+use std::collections::BTreeMap;
+
+use junctura_model::Code;
+use junctura_wire::body::events;
+
+use super::memory::Verdict;
+use super::{Fate, Following, Going, Model, Number, Requirement, WaitingOffer, Want};
+use crate::ask::{Aim, Ask, Offer, Resume};
+use crate::recorder::Recorder;
+use crate::said::Said;
+use crate::universe::{Order, Query};
+
+impl Model {
+    pub(super) fn apply(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        match ask {
+            Ask::Hello { wrong_version, offer_timeout_ms } if !state.known => {
+                if *wrong_version {
+                    return self.fail(client, number, Some(Code::Unsupported));
+                }
+                state.known = true;
+                state.offer_timeout = offer_timeout_ms.map(|ms| ms * 1_000_000);
+                self.want(client, number, Want::Welcome);
+                self.tell_of_client(events::JOINED, client);
+            }
+            Ask::Garbage { fatal } => {
+                let code = if *fatal { Code::Protocol } else { Code::Unsupported };
+                self.fail(client, number, Some(code));
+                if *fatal {
+                    self.leave(client);
+                }
+            }
+            _ if !state.known => self.fail(client, number, Some(Code::Protocol)),
+            _ => self.apply_known(client, number, ask, recorder),
+        }
+    }
+
+    fn apply_known(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
+        match ask {
+            Ask::Hello { .. } | Ask::Garbage { .. } => self.fail(client, number, Some(Code::Protocol)),
+            Ask::Offer(offer) => self.offer(client, number, offer),
+            Ask::Lease { bytes, timeout_ms } => self.lease(client, number, *bytes, *timeout_ms, recorder),
+            Ask::Return(segment) => self.give_back(client, number, *segment),
+            Ask::Demand { aim, timeout_ms, requirement } => {
+                self.demand(client, number, aim, *timeout_ms, *requirement);
+            }
+            Ask::Cancel(which) => self.cancel(client, *which),
+            Ask::List { query, order } => self.list(client, number, query, *order),
+            Ask::More(which) => {
+                if let Some(Going::List { .. }) = self.going.get(&(client, *which)) {
+                    self.want(client, *which, Want::Page);
+                }
+            }
+            Ask::Follow { .. } => self.follow(client, number, ask),
+            Ask::Release(holdings) => self.release(client, number, holdings),
+            Ask::Require { query, newest_only, named } => self.require(client, number, query, *newest_only, *named),
+            Ask::Withdraw { key, timeout_ms, force } => self.withdraw(client, number, *key, *timeout_ms, *force),
+            Ask::Retire { query, timeout_ms, force } => {
+                let mut targets = self.visible_matches(query, Order::Key);
+                targets.sort_unstable();
+                self.take_all_out(client, number, &targets, *timeout_ms, *force);
+            }
+            Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),
+            Ask::Stop(which) => self.stop(client, number, *which),
+            Ask::Stat => self.want(client, number, Want::Stats),
+            Ask::Goodbye => self.leave(client),
+        }
+    }
+
+    fn offer(&mut self, client: u32, number: u64, offer: &Offer) {
+        let limit = self.rules.waiting_offers_per_client;
+        let waiting = self.clients.get(&client).map_or(0, |state| state.waiting.len());
+        let verdict = if waiting > 0 { Verdict::Waits } else { self.verdict(client, offer) };
+        match verdict {
+            Verdict::Visible => {
+                let sequence = self.publish(client, offer);
+                self.want(client, number, Want::Offered(sequence));
+            }
+            Verdict::Fails(code) => self.fail(client, number, code),
+            Verdict::Waits if waiting >= limit => self.fail(client, number, Some(Code::PoolFull)),
+            Verdict::Waits => {
+                let now = self.now;
+                let Some(state) = self.clients.get_mut(&client) else { return };
+                let deadline = state.offer_timeout.map(|timeout| now + timeout);
+                state.waiting.push_back(WaitingOffer { number, offer: offer.clone(), deadline });
+            }
+        }
+    }
+
+    fn demand(&mut self, client: u32, number: u64, aim: &Aim, timeout_ms: Option<u64>, requirement: Option<u64>) {
+        if self.held_by(client) >= self.rules.held_per_client {
+            return self.fail(client, number, Some(Code::LimitExceeded));
+        }
+        if requirement.is_some_and(|which| !self.is_requirement(client, which)) {
+            return self.fail(client, number, Some(Code::NotFound));
+        }
+        let found = match aim {
+            Aim::Key(key) => {
+                if self.tombstones.iter().any(|stone| stone.key == *key) {
+                    return self.fail(client, number, Some(Code::Gone));
+                }
+                self.visible.get(key).copied()
+            }
+            Aim::Query(query) => self.visible_matches(query, Order::Key).into_iter().max(),
+        };
+        if let Some(sequence) = found {
+            return self.want(client, number, Want::Delivered { sequence, requirement });
+        }
+        if timeout_ms == Some(0) {
+            return self.fail(client, number, Some(Code::NotFound));
+        }
+        let deadline = self.deadline_in(timeout_ms);
+        self.go_on(client, number, Going::Demand { aim: aim.clone(), requirement, deadline });
+    }
+
+    /// Notes a request that goes on; false, and it fails, when the client has too many.
+    fn go_on(&mut self, client: u32, number: u64, going: Going) -> bool {
+        if self.is_full_of_requests(client) {
+            self.fail(client, number, Some(Code::LimitExceeded));
+            return false;
+        }
+        self.going.insert((client, number), going);
+        true
+    }
+
+    fn is_requirement(&self, client: u32, which: u64) -> bool {
+        matches!(self.going.get(&(client, which)), Some(Going::Require(_)))
+    }
+
+    fn cancel(&mut self, client: u32, which: u64) {
+        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. }) = self.going.get(&(client, which)) {
+            self.end((client, which));
+            self.want(client, which, Want::Failed(Some(Code::Interrupted)));
+        }
+    }
+
+    fn list(&mut self, client: u32, number: u64, query: &Query, order: Order) {
+        let rest = self.visible_matches(query, order).into();
+        if self.go_on(client, number, Going::List { rest }) {
+            self.want(client, number, Want::Began(self.sequence));
+            self.want(client, number, Want::Page);
+        }
+    }
+
+    fn follow(&mut self, client: u32, number: u64, ask: &Ask) {
+        let Ask::Follow { query, order, window, cursor, only_new, until_live, requirement } = ask else { return };
+        if *window == 0 {
+            return self.fail(client, number, Some(Code::InvalidArgument));
+        }
+        if requirement.is_some_and(|which| !self.is_requirement(client, which)) {
+            return self.fail(client, number, Some(Code::NotFound));
+        }
+        if cursor.as_ref().is_some_and(|cursor| cursor.foreign) {
+            return self.fail(client, number, Some(Code::Expired));
+        }
+        let mut follow = Following {
+            query: query.clone(),
+            window: *window,
+            in_flight: 0,
+            via: *requirement,
+            until_live: *until_live,
+            said_live: false,
+            missed: [].into(),
+            first: [].into(),
+            live: [].into(),
+            given: [].into(),
+        };
+        let mut since = self.sequence;
+        match (requirement.and_then(|which| self.going.get(&(client, which))), cursor) {
+            (Some(Going::Require(one)), _) if one.reader.is_some() => {
+                return self.fail(client, number, Some(Code::Conflict));
+            }
+            (Some(Going::Require(one)), _) => {
+                let waiting = one.owed.iter().filter(|(_, in_flight)| !**in_flight);
+                follow.first = waiting.map(|(&sequence, _)| sequence).collect();
+            }
+            (_, Some(cursor)) => {
+                since = cursor.since;
+                self.resume(&mut follow, cursor, *order);
+            }
+            _ if *only_new => {}
+            _ => follow.first = self.visible_matches(query, *order).into(),
+        }
+        if !self.go_on(client, number, Going::Follow(Box::new(follow))) {
+            return;
+        }
+        if let Some(Going::Require(one)) = requirement.and_then(|which| self.going.get_mut(&(client, which))) {
+            one.reader = Some(number);
+        }
+        self.want(client, number, Want::Began(since));
+    }
+
+    /// After the last key with what is visible with a number up to S, then live with all above S; and what became visible
+    /// since and is remembered as gone.
+    fn resume(&self, follow: &mut Following, cursor: &Resume, order: Order) {
+        let visible = self.visible_matches(&follow.query, order);
+        let (there, mut live): (Vec<u64>, Vec<u64>) = visible.into_iter().partition(|&sequence| sequence <= cursor.since);
+        live.sort_unstable();
+        follow.live = live.into();
+        if let Some((key, value)) = cursor.first {
+            let last = (&self.universe.keys[key], value);
+            let after = |&sequence: &u64| {
+                let key = self.key_of(sequence);
+                order.compare((key, order.value(key, self.object(sequence).offer.size)), last).is_gt()
+            };
+            follow.first = there.into_iter().filter(after).collect();
+        }
+        let mut missed: Vec<u64> = self.tombstones.iter().map(|stone| stone.sequence).collect();
+        missed.retain(|&sequence| sequence > cursor.since && self.matches(&follow.query, sequence));
+        missed.sort_unstable();
+        follow.missed = missed.into();
+    }
+
+    fn release(&mut self, client: u32, number: u64, holdings: &[(u32, u64)]) {
+        let mut is_wrong = false;
+        for &(holding, sequence) in holdings {
+            match self.held.get(&(client, holding)) {
+                Some(held) if held.sequence == sequence => {
+                    if let Some(held) = self.held.remove(&(client, holding)) {
+                        self.take_back(client, &held, true);
+                        self.settle();
+                    }
+                }
+                _ => is_wrong = true,
+            }
+        }
+        if is_wrong {
+            self.fail(client, number, Some(Code::Expired));
+        }
+    }
+
+    fn require(&mut self, client: u32, number: u64, query: &Query, newest_only: bool, named: bool) {
+        if named {
+            return self.fail(client, number, Some(Code::Unsupported));
+        }
+        let owed: BTreeMap<u64, bool> =
+            self.visible_matches(query, Order::Key).into_iter().map(|sequence| (sequence, false)).collect();
+        let there: Vec<u64> = owed.keys().copied().collect();
+        let requirement = Requirement { query: query.clone(), newest_only, owed, reader: None };
+        if self.go_on(client, number, Going::Require(Box::new(requirement))) {
+            for sequence in there {
+                self.object_mut(sequence).owed += 1;
+            }
+            self.want(client, number, Want::Began(self.sequence));
+        }
+    }
+
+    fn withdraw(&mut self, client: u32, number: u64, key: usize, timeout_ms: Option<u64>, force: bool) {
+        let kept = |&sequence: &u64| {
+            let object = self.object(sequence);
+            object.offer.key == key && object.fate == Fate::Superseded && object.owed > 0
+        };
+        let mut targets: Vec<u64> = self.unfreed.iter().copied().filter(kept).collect();
+        targets.extend(self.visible.get(&key));
+        if targets.is_empty() {
+            let is_gone = self.tombstones.iter().any(|stone| stone.key == key);
+            return self.fail(client, number, Some(if is_gone { Code::Gone } else { Code::NotFound }));
+        }
+        self.take_all_out(client, number, &targets, timeout_ms, force);
+    }
+
+    fn take_all_out(&mut self, client: u32, number: u64, targets: &[u64], timeout_ms: Option<u64>, force: bool) {
+        let (mut waits, mut done) = (BTreeMap::new(), 0);
+        for &sequence in targets {
+            let blockers = if force { Vec::new() } else { self.owed_to(sequence) };
+            if blockers.is_empty() {
+                self.take_out(sequence);
+                done += 1;
+            } else {
+                waits.insert(sequence, blockers.into_iter().collect());
+            }
+        }
+        if waits.is_empty() {
+            self.want(client, number, Want::Done(done));
+        } else if timeout_ms == Some(0) {
+            self.fail(client, number, Some(Code::Timeout));
+        } else {
+            let deadline = self.deadline_in(timeout_ms);
+            self.go_on(client, number, Going::Withdraw { waits, done, deadline });
+        }
+    }
+
+    fn subscribe(&mut self, client: u32, number: u64, query: &Query, wanted: u32) {
+        if wanted == 0 || wanted & !events::ALL != 0 {
+            return self.fail(client, number, Some(Code::InvalidArgument));
+        }
+        if self.go_on(client, number, Going::Subscribe { query: query.clone(), events: wanted }) {
+            self.want(client, number, Want::Began(self.sequence));
+        }
+    }
+
+    fn stop(&mut self, client: u32, number: u64, which: u64) {
+        match self.going.get(&(client, which)) {
+            Some(Going::Follow(_) | Going::Subscribe { .. } | Going::Require(_) | Going::List { .. }) => {
+                self.end((client, which));
+                self.want(client, number, Want::Done(0));
+            }
+            _ => self.fail(client, number, Some(Code::NotFound)),
+        }
+    }
+
+    /// Time passed: requests whose time is over fail, unless what was said shows that they were met first.
+    pub(super) fn time_out(&mut self, recorder: &Recorder) {
+        let said: Vec<(Number, Option<Code>)> = recorder
+            .said
+            .iter()
+            .filter_map(|(client, number, said)| match **said {
+                Said::Failed(code) => Some(((*client, *number), code)),
+                _ => None,
+            })
+            .collect();
+        let now = self.now;
+        for (number, code) in said {
+            let due = match self.going.get(&number) {
+                Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. }) if code == Some(Code::Timeout) => *deadline,
+                Some(Going::Lease { deadline, .. }) if code == Some(Code::PoolFull) => *deadline,
+                _ => None,
+            };
+            if due.is_some_and(|deadline| deadline <= now) {
+                self.end(number);
+                self.want(number.0, number.1, Want::Failed(code));
+            }
+            let Some(state) = self.clients.get_mut(&number.0) else { continue };
+            let is_due = |offer: &WaitingOffer| {
+                offer.number == number.1 && offer.deadline.is_some_and(|deadline| deadline <= now)
+            };
+            if code == Some(Code::PoolFull)
+                && let Some(at) = state.waiting.iter().position(is_due)
+            {
+                state.waiting.remove(at);
+                self.want(number.0, number.1, Want::Failed(code));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! After an event: is anything due that was not said, and do the sums agree?
+
+use junctura_pool::core::Stat;
+
+use super::memory::Verdict;
+use super::{Checked, Fate, Going, Model, Number};
+use crate::recorder::Recorder;
+
+impl Model {
+    pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
+        if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want)) {
+            return Err(format!("client {client}, request {request}: {want:?} is due and was not said"));
+        }
+        for client in &self.leaving {
+            self.clients.remove(client);
+        }
+        self.check_memory(recorder)?;
+        self.check_waiting()?;
+        let follows: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Follow(_)))
+            .map(|(&number, _)| number)
+            .collect();
+        follows.into_iter().try_for_each(|number| self.check_follow(number))
+    }
+
+    fn check_memory(&self, recorder: &Recorder) -> Checked {
+        if self.used_bytes() > self.rules.budget_bytes {
+            return Err(format!("{} bytes are in use", self.used_bytes()));
+        }
+        if !self.segments.keys().eq(recorder.segment_bytes.keys()) {
+            let there: Vec<_> = recorder.segment_bytes.keys().collect();
+            let due: Vec<_> = self.segments.keys().collect();
+            return Err(format!("segments {there:?} are there, due are {due:?}"));
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for what is there.
+    fn check_waiting(&self) -> Checked {
+        let waiting = self.leases.iter().find_map(|lease| match self.going.get(lease) {
+            Some(&Going::Lease { bytes, .. }) => Some((lease, bytes)),
+            _ => None,
+        });
+        if let Some(((client, request), bytes)) = waiting
+            && self.fits(bytes)
+        {
+            return Err(format!("lease {request} of client {client} waits, and there is memory for {bytes} bytes"));
+        }
+        for (&client, state) in &self.clients {
+            if let Some(first) = state.waiting.front() {
+                let verdict = self.verdict(client, &first.offer);
+                if verdict != Verdict::Waits {
+                    return Err(format!("offer {} of client {client} waits; it should be: {verdict:?}", first.number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A follow with an open window has been given all there is.
+    fn check_follow(&mut self, number: Number) -> Checked {
+        let may_hold = self.held_by(number.0) < self.rules.held_per_client;
+        let is_open = |follow: &super::Following| follow.in_flight < follow.window && may_hold;
+        if matches!(self.going.get(&number), Some(Going::Follow(follow)) if is_open(follow)) {
+            self.pass_over(number, None)?;
+        }
+        let Some(Going::Follow(follow)) = self.going.get(&number) else { return Ok(()) };
+        let (client, request) = number;
+        if !follow.missed.is_empty() {
+            return Err(format!("follow {request} of client {client} is not told that {:?} are gone", follow.missed));
+        }
+        if follow.first.is_empty() && !follow.said_live {
+            return Err(format!("follow {request} of client {client} is not told that it is live"));
+        }
+        if is_open(follow) && !(follow.first.is_empty() && follow.live.is_empty()) {
+            return Err(format!(
+                "follow {request} of client {client} stands still: {:?} and {:?} wait",
+                follow.first, follow.live
+            ));
+        }
+        if follow.live.len() > self.rules.queued_per_follow {
+            return Err(format!("follow {request} of client {client} has {} objects to come", follow.live.len()));
+        }
+        Ok(())
+    }
+
+    /// The earliest time at which something is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
+        let requests = self.going.values().filter_map(|going| match going {
+            Going::Demand { deadline, .. } | Going::Lease { deadline, .. } | Going::Withdraw { deadline, .. } => *deadline,
+            _ => None,
+        });
+        let offers = self.clients.values().flat_map(|state| state.waiting.iter().filter_map(|offer| offer.deadline));
+        let tombstones = self.tombstones.iter().map(|stone| stone.buried + self.rules.tombstone_age_ns);
+        requests.chain(offers).chain(tombstones).min()
+    }
+
+    /// Compares the core's own figures with the model.
+    ///
+    /// # Errors
+    /// The first that differs.
+    pub fn compare(&self, stat: &Stat) -> Checked {
+        let visible_bytes: u64 = self.visible.values().map(|&sequence| self.object(sequence).offer.length).sum();
+        let standing = self
+            .going
+            .values()
+            .filter(|going| !matches!(going, Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. }));
+        let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
+        let slots: u64 = self.segments.values().map(|segment| segment.occupied.len() as u64).sum();
+        let pairs = [
+            ("sequence", stat.sequence, self.sequence),
+            ("objects.visible", stat.objects.visible, self.visible.len() as u64),
+            ("objects.visible_bytes", stat.objects.visible_bytes, visible_bytes),
+            ("objects.tombstones", stat.objects.tombstones, self.tombstones.len() as u64),
+            ("objects.held", stat.objects.held, self.held.len() as u64),
+            ("totals.offered", stat.totals.offered, self.objects.len() as u64),
+            ("totals.superseded", stat.totals.superseded, self.totals.superseded),
+            ("totals.withdrawn", stat.totals.withdrawn, self.totals.withdrawn),
+            ("totals.expired", stat.totals.expired, self.totals.expired),
+            ("totals.released", stat.totals.released, self.totals.released),
+            ("totals.delivered", stat.totals.delivered, self.totals.delivered),
+            ("memory.used_bytes", stat.memory.used_bytes, self.used_bytes()),
+            ("memory.inline_bytes", stat.memory.inline_bytes, self.inline_bytes),
+            ("memory.segments", stat.memory.segments, self.segments.len() as u64),
+            ("memory.slots_occupied", stat.memory.slots_occupied, slots),
+            ("memory.leases_waiting", stat.memory.leases_waiting, count(|going| matches!(going, Going::Lease { .. }))),
+            ("interests.standing", stat.interests.standing, standing.count() as u64),
+            ("interests.requirements", stat.interests.requirements, count(|going| matches!(going, Going::Require(_)))),
+            ("interests.withdrawals", stat.interests.withdrawals, count(|going| matches!(going, Going::Withdraw { .. }))),
+            ("clients_connected", stat.clients_connected, self.clients.len() as u64),
+        ];
+        match pairs.iter().find(|(_, said, due)| said != due) {
+            Some((name, said, due)) => Err(format!("stat: {name} is {said}, due is {due}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a version was superseded.
+    #[must_use]
+    pub fn fate(&self, sequence: u64) -> Fate {
+        self.object(sequence).fate
+    }
+
+    /// Nothing is left but tombstones.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn is_empty(&self) -> Checked {
+        let left = [
+            ("visible objects", self.visible.len()),
+            ("payloads", self.unfreed.len()),
+            ("deliveries", self.held.len()),
+            ("requests", self.going.len()),
+            ("segments", self.segments.len()),
+            ("inline bytes", self.inline_bytes as usize),
+        ];
+        match left.iter().find(|(_, count)| *count > 0) {
+            Some((what, count)) => Err(format!("{count} {what} are left in the model")),
+            None => Ok(()),
+        }
+    }
+}

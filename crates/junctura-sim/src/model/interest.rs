@@ -1,0 +1,122 @@
+//! Who is owed what, and what ends with a request or a client.
+
+use junctura_model::Code;
+use junctura_wire::body::events;
+
+use super::{Going, Held, Model, Number, Want};
+use crate::ask::Aim;
+
+impl Model {
+    pub(super) fn owes(&self, requirement: Number, sequence: u64) -> bool {
+        matches!(self.going.get(&requirement), Some(Going::Require(one)) if one.owed.contains_key(&sequence))
+    }
+
+    /// The requirements that are owed a version.
+    pub(super) fn owed_to(&self, sequence: u64) -> Vec<Number> {
+        self.going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Require(one) if one.owed.contains_key(&sequence)))
+            .map(|(&number, _)| number)
+            .collect()
+    }
+
+    pub(super) fn disown(&mut self, requirement: Number, sequence: u64) {
+        let event = self.event;
+        if let Some(Going::Require(one)) = self.going.get_mut(&requirement)
+            && one.owed.remove(&sequence).is_some()
+        {
+            let object = self.object_mut(sequence);
+            object.owed -= 1;
+            object.touched_in = event;
+        }
+    }
+
+    pub(super) fn is_aimed_at(&self, aim: &Aim, sequence: u64) -> bool {
+        match aim {
+            Aim::Key(key) => self.object(sequence).offer.key == *key,
+            Aim::Query(query) => self.matches(query, sequence),
+        }
+    }
+
+    pub(super) fn is_full_of_requests(&self, client: u32) -> bool {
+        self.going.range((client, 0)..=(client, u64::MAX)).count() >= self.rules.requests_per_client
+    }
+
+    pub(super) fn held_by(&self, client: u32) -> usize {
+        self.held.range((client, 0)..=(client, u32::MAX)).count()
+    }
+
+    pub(super) fn deadline_in(&self, timeout_ms: Option<u64>) -> Option<u64> {
+        timeout_ms.map(|ms| self.now + ms * 1_000_000)
+    }
+
+    /// A delivery was released, or its client is gone (then it does not count).
+    pub(super) fn take_back(&mut self, client: u32, held: &Held, counts: bool) {
+        self.object_mut(held.sequence).holders -= 1;
+        if !counts {
+            return;
+        }
+        self.totals.released += 1;
+        let object = self.object_mut(held.sequence);
+        if let Some(left @ 1..) = object.releases_left
+            && object.released_by.insert(client)
+        {
+            object.releases_left = Some(left - 1);
+        }
+        if let Some(requirement) = held.requirement {
+            self.disown((client, requirement), held.sequence);
+        }
+        if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
+            follow.in_flight -= 1;
+        }
+    }
+
+    /// A request that goes on ends.
+    pub(super) fn end(&mut self, number: Number) {
+        match self.going.get(&number) {
+            Some(Going::Require(one)) => {
+                let (owed, reader): (Vec<u64>, _) = (one.owed.keys().copied().collect(), one.reader);
+                for sequence in owed {
+                    self.disown(number, sequence);
+                }
+                if let Some(reader) = reader {
+                    self.going.remove(&(number.0, reader));
+                    self.want(number.0, reader, Want::Ended(Code::Closed));
+                }
+            }
+            Some(Going::Follow(follow)) => {
+                let via = follow.via;
+                if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&(number.0, via))) {
+                    one.reader = None;
+                }
+            }
+            Some(Going::Lease { .. }) => self.leases.retain(|&lease| lease != number),
+            _ => {}
+        }
+        self.going.remove(&number);
+    }
+
+    /// A client is gone: what it held, wanted, leased and was about to offer goes with it; what it offered stays.
+    pub(super) fn leave(&mut self, client: u32) {
+        if !self.leaving.insert(client) {
+            return;
+        }
+        if self.clients.get(&client).is_some_and(|state| state.known) {
+            self.tell_of_client(events::LEFT, client);
+        }
+        let requests: Vec<Number> = self.going.range((client, 0)..=(client, u64::MAX)).map(|(&number, _)| number).collect();
+        for number in requests {
+            self.end(number);
+        }
+        let held: Vec<(u32, u32)> = self.held.range((client, 0)..=(client, u32::MAX)).map(|(&at, _)| at).collect();
+        for at in held {
+            if let Some(held) = self.held.remove(&at) {
+                self.take_back(client, &held, false);
+            }
+        }
+        self.segments.retain(|_, segment| segment.owner != Some(client) || !segment.occupied.is_empty());
+        for segment in self.segments.values_mut().filter(|segment| segment.owner == Some(client)) {
+            segment.owner = None;
+        }
+    }
+}

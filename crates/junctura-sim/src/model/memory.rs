@@ -1,0 +1,240 @@
+//! Segments, slots and the budget, as far as the design fixes them.
+
+use junctura_memory::classes;
+use junctura_model::Code;
+use junctura_wire::fixed::SegmentHead;
+
+use super::{Checked, Going, Model, Want};
+use crate::ask::{Offer, Place};
+use crate::recorder::Recorder;
+use crate::universe::ONCE;
+
+/// What an offer comes to, if it is taken up now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Visible,
+    Waits,
+    Fails(Option<Code>),
+}
+
+impl Model {
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.inline_bytes + self.segments.values().map(|segment| segment.bytes).sum::<u64>()
+    }
+
+    pub(super) fn verdict(&self, client: u32, offer: &Offer) -> Verdict {
+        if offer.malformed {
+            return Verdict::Fails(None);
+        }
+        let is_known = self.visible.contains_key(&offer.key)
+            || self.tombstones.iter().any(|stone| stone.key == offer.key);
+        if is_known && self.universe.keys[offer.key].schema == ONCE {
+            return Verdict::Fails(Some(Code::AlreadyExists));
+        }
+        match offer.place {
+            Place::Inline if offer.length > self.rules.inline_bytes_max => Verdict::Fails(Some(Code::TooLarge)),
+            Place::Inline if self.used_bytes() + offer.length > self.rules.budget_bytes => Verdict::Waits,
+            Place::Inline => Verdict::Visible,
+            Place::Slot(segment, slot) => match self.segments.get(&segment) {
+                None => Verdict::Fails(Some(Code::InvalidArgument)),
+                Some(known) if known.owner != Some(client) => Verdict::Fails(Some(Code::Denied)),
+                Some(known) if u64::from(slot) >= known.bytes / known.slot_bytes || offer.length > known.slot_bytes => {
+                    Verdict::Fails(Some(Code::InvalidArgument))
+                }
+                Some(known) if known.occupied.contains_key(&slot) => Verdict::Fails(Some(Code::Conflict)),
+                Some(_) => Verdict::Visible,
+            },
+        }
+    }
+
+    /// Offers that waited and became visible, or failed, in this event: the answers say which.
+    pub(super) fn publish_waiting(&mut self, recorder: &Recorder) -> Checked {
+        let mut offered: Vec<(u64, u32, u64)> = recorder
+            .said
+            .iter()
+            .filter_map(|(client, number, said)| match **said {
+                crate::said::Said::Offered(sequence) if self.is_waiting(*client, *number) => {
+                    Some((sequence, *client, *number))
+                }
+                _ => None,
+            })
+            .collect();
+        offered.sort_unstable();
+        for (sequence, client, number) in offered {
+            while self.first_waiting(client) != Some(number) {
+                self.fail_first_waiting(client, recorder)?;
+            }
+            let Some(waiting) = self.clients.get_mut(&client).and_then(|state| state.waiting.pop_front()) else { continue };
+            let verdict = self.verdict(client, &waiting.offer);
+            if verdict != Verdict::Visible {
+                return Err(format!("offer {number} of client {client} became visible; it should be: {verdict:?}"));
+            }
+            let expected = self.publish(client, &waiting.offer);
+            self.want(client, number, Want::Offered(expected));
+            if sequence != expected {
+                return Err(format!("offer {number} of client {client} got number {sequence}, due was {expected}"));
+            }
+            self.settle();
+        }
+        let clients: Vec<u32> = self.clients.keys().copied().collect();
+        for client in clients {
+            while self.first_waiting(client).is_some_and(|number| failed(recorder, client, number)) {
+                self.fail_first_waiting(client, recorder)?;
+            }
+        }
+        for client in self.leaving.clone() {
+            self.clients.remove(&client);
+        }
+        Ok(())
+    }
+
+    fn is_waiting(&self, client: u32, number: u64) -> bool {
+        self.clients.get(&client).is_some_and(|state| state.waiting.iter().any(|offer| offer.number == number))
+    }
+
+    fn first_waiting(&self, client: u32) -> Option<u64> {
+        self.clients.get(&client)?.waiting.front().map(|offer| offer.number)
+    }
+
+    fn fail_first_waiting(&mut self, client: u32, recorder: &Recorder) -> Checked {
+        let waiting = self.clients.get_mut(&client).and_then(|state| state.waiting.pop_front());
+        let Some(waiting) = waiting else { return Err(format!("client {client}: an offer was answered out of turn")) };
+        match self.verdict(client, &waiting.offer) {
+            Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
+                self.fail(client, waiting.number, code);
+                Ok(())
+            }
+            verdict => Err(format!("offer {} of client {client} is passed over; it should be: {verdict:?}", waiting.number)),
+        }
+    }
+
+    pub(super) fn lease(&mut self, client: u32, number: u64, bytes: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
+        let held = self.segments.values().filter(|segment| segment.owner == Some(client)).count();
+        if bytes > self.rules.budget_bytes {
+            return self.fail(client, number, Some(Code::TooLarge));
+        }
+        if self.leases.is_empty() {
+            if bytes == 0 {
+                return self.fail(client, number, Some(Code::InvalidArgument));
+            }
+            if classes::page_up(classes::slot_bytes(bytes)) > self.rules.budget_bytes {
+                return self.fail(client, number, Some(Code::TooLarge));
+            }
+            if held >= self.rules.segments_per_client {
+                return self.fail(client, number, Some(Code::LimitExceeded));
+            }
+            if self.fits(bytes) {
+                return match recorder.refused {
+                    0 => self.want(client, number, Want::Segment(bytes)),
+                    _ => self.fail(client, number, Some(Code::Io)),
+                };
+            }
+        }
+        if timeout_ms == Some(0) {
+            return self.fail(client, number, Some(Code::PoolFull));
+        }
+        if self.is_full_of_requests(client) {
+            return self.fail(client, number, Some(Code::LimitExceeded));
+        }
+        let deadline = self.deadline_in(timeout_ms);
+        self.going.insert((client, number), Going::Lease { bytes, deadline });
+        self.leases.push_back((client, number));
+    }
+
+    pub(super) fn fits(&self, payload_bytes: u64) -> bool {
+        self.used_bytes() + classes::page_up(classes::slot_bytes(payload_bytes)) <= self.rules.budget_bytes
+    }
+
+    pub(super) fn give_back(&mut self, client: u32, number: u64, segment: u32) {
+        let code = match self.segments.get(&segment) {
+            None => Code::InvalidArgument,
+            Some(known) if known.owner != Some(client) => Code::Denied,
+            Some(known) if !known.occupied.is_empty() => Code::Conflict,
+            Some(_) => {
+                self.segments.remove(&segment);
+                return;
+            }
+        };
+        self.fail(client, number, Some(code));
+    }
+
+    pub(super) fn vacate(&mut self, segment: u32, slot: u32) {
+        let Some(known) = self.segments.get_mut(&segment) else { return };
+        known.occupied.remove(&slot);
+        match known.owner {
+            Some(owner) => self.want(owner, 0, Want::Freed(segment, slot)),
+            None if known.occupied.is_empty() => {
+                self.segments.remove(&segment);
+            }
+            None => {}
+        }
+    }
+
+    /// A writable segment was granted.
+    pub(super) fn granted(&mut self, client: u32, request: u64, head: &SegmentHead) -> Checked {
+        let wanted = self.take_want(client, request, |want| matches!(want, Want::Segment(_)));
+        let bytes = match (wanted, self.going.get(&(client, request))) {
+            (Some(Want::Segment(bytes)), _) => bytes,
+            (_, Some(&Going::Lease { bytes, .. })) => {
+                self.skip_leases_before(client, request);
+                if self.leases.pop_front() != Some((client, request)) {
+                    return Err("it is not this lease's turn".to_owned());
+                }
+                self.going.remove(&(client, request));
+                bytes
+            }
+            _ => return Err("nobody asked for it".to_owned()),
+        };
+        if head.slot_bytes.get() < bytes || head.bytes.get() < head.slot_bytes.get() {
+            return Err(format!("a payload of {bytes} bytes does not fit"));
+        }
+        if head.segment.get() <= self.newest_segment {
+            return Err("the number of the segment was used before".to_owned());
+        }
+        self.newest_segment = head.segment.get();
+        let segment = super::Segment {
+            owner: Some(client),
+            bytes: head.bytes.get(),
+            slot_bytes: head.slot_bytes.get(),
+            occupied: std::collections::BTreeMap::new(),
+        };
+        self.segments.insert(head.segment.get(), segment);
+        Ok(())
+    }
+
+    /// Leases that were given up no longer stand in the queue.
+    fn skip_leases_before(&mut self, client: u32, request: u64) {
+        while let Some(&first) = self.leases.front()
+            && first != (client, request)
+            && !self.going.contains_key(&first)
+        {
+            self.leases.pop_front();
+        }
+    }
+
+    /// A lease that waited failed when its turn came.
+    pub(super) fn lease_failed(&mut self, client: u32, request: u64, code: Option<Code>, recorder: &Recorder) -> Checked {
+        let held = self.segments.values().filter(|segment| segment.owner == Some(client)).count();
+        let bytes = match self.going.get(&(client, request)) {
+            Some(&Going::Lease { bytes, .. }) => bytes,
+            _ => return Err("nothing of this fails now".to_owned()),
+        };
+        let is_due = match code {
+            Some(Code::Io) => recorder.refused > 0,
+            Some(Code::LimitExceeded) => held >= self.rules.segments_per_client,
+            Some(Code::InvalidArgument) => bytes == 0,
+            Some(Code::TooLarge) => classes::page_up(classes::slot_bytes(bytes)) > self.rules.budget_bytes,
+            _ => false,
+        };
+        self.going.remove(&(client, request));
+        self.leases.retain(|&lease| lease != (client, request));
+        if is_due { Ok(()) } else { Err("there is no reason for it".to_owned()) }
+    }
+}
+
+fn failed(recorder: &Recorder, client: u32, number: u64) -> bool {
+    recorder
+        .said
+        .iter()
+        .any(|(c, n, said)| (*c, *n) == (client, number) && matches!(**said, crate::said::Said::Failed(_)))
+}

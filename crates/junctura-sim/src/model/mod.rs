@@ -1,0 +1,392 @@
+//! The reference model: what the design promises, said a second time and as plainly as can be.
+//!
+//! It shares no code with the core: no index, no slab, no incremental sorting, no counters that are kept up to date; it looks
+//! at everything each time. For each event (a request that the server read, a connection that ended, time that passed) it
+//! first changes its own state as the design says, then reads what the core said and objects to what is not due, and at
+//! last objects to what is due and was not said.
+//!
+//! ```text
+//!   apply the event ──► what follows from it ──► each thing said: is it due? ──► is anything due and not said?
+//!                       (retention, withdraws,   (follow queues, answers,        (stalled follows, waiting offers,
+//!                        payloads given back)     gaps, events, memory)           payloads not given back)
+//! ```
+//! Where the design leaves the server free (which of two clients that wait for memory comes first, how many objects one gap
+//! names), the model takes what was said as the answer.
+
+mod apply;
+mod finish;
+mod interest;
+mod memory;
+mod objects;
+mod observe;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use junctura_model::Code;
+
+use crate::ask::{Ask, Offer, Place};
+use crate::recorder::Recorder;
+use crate::universe::{Key, Order, Query, Universe};
+
+/// A client and the number of one of its requests.
+pub type Number = (u32, u64);
+
+/// The parts of a pool's configuration that matter here.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Bytes of all payload memory.
+    pub budget_bytes: u64,
+    /// The largest payload inside a message.
+    pub inline_bytes_max: u64,
+    /// Segments of one client.
+    pub segments_per_client: usize,
+    /// Unreleased deliveries of one client.
+    pub held_per_client: usize,
+    /// Unanswered requests of one client.
+    pub requests_per_client: usize,
+    /// Offers of one client that wait for memory.
+    pub waiting_offers_per_client: usize,
+    /// What one follow has yet to be given.
+    pub queued_per_follow: usize,
+    /// Bytes of events that a client has not read.
+    pub event_backlog_bytes: usize,
+    /// Bad requests of one client.
+    pub errors_per_client: u32,
+    /// Keys remembered as gone.
+    pub tombstones: usize,
+    /// The same, of one dataset.
+    pub tombstones_per_dataset: usize,
+    /// How long they are remembered.
+    pub tombstone_age_ns: u64,
+}
+
+/// What became of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It can be found.
+    Visible,
+    /// A newer one took its place.
+    Superseded,
+    /// Somebody took it out.
+    Withdrawn,
+    /// Its retention ended.
+    Expired,
+}
+
+impl Fate {
+    /// As gaps say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Superseded => "superseded",
+            Self::Withdrawn => "withdrawn",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// One version of one object, from its offer to the end of the run.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its number.
+    pub sequence: u64,
+    /// What was offered.
+    pub offer: Offer,
+    /// Who offered it.
+    pub producer: u32,
+    /// What became of it.
+    pub fate: Fate,
+    /// The event in which it stopped being visible, or owed to some requirement; 0 before.
+    touched_in: u64,
+    releases_left: Option<u32>,
+    released_by: BTreeSet<u32>,
+    holders: u32,
+    owed: u32,
+    freed: bool,
+}
+
+/// A key that is remembered as gone.
+#[derive(Clone, Debug)]
+struct Tombstone {
+    key: usize,
+    sequence: u64,
+    buried: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    sequence: u64,
+    follow: Option<u64>,
+    requirement: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct WaitingOffer {
+    number: u64,
+    offer: Offer,
+    deadline: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Client {
+    known: bool,
+    offer_timeout: Option<u64>,
+    waiting: VecDeque<WaitingOffer>,
+    errors: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Segment {
+    owner: Option<u32>,
+    bytes: u64,
+    slot_bytes: u64,
+    occupied: BTreeMap<u32, u64>,
+}
+
+/// A follow.
+#[derive(Clone, Debug)]
+struct Following {
+    query: Query,
+    window: u32,
+    in_flight: u32,
+    via: Option<u64>,
+    until_live: bool,
+    said_live: bool,
+    /// What went away while its reader was not connected: told first of all.
+    missed: VecDeque<u64>,
+    first: VecDeque<u64>,
+    live: VecDeque<u64>,
+    given: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Requirement {
+    query: Query,
+    newest_only: bool,
+    /// What it is owed, and whether that is with its client.
+    owed: BTreeMap<u64, bool>,
+    reader: Option<u64>,
+}
+
+/// A request that goes on.
+#[derive(Clone, Debug)]
+enum Going {
+    Demand { aim: crate::ask::Aim, requirement: Option<u64>, deadline: Option<u64> },
+    Lease { bytes: u64, deadline: Option<u64> },
+    Withdraw { waits: BTreeMap<u64, BTreeSet<Number>>, done: u64, deadline: Option<u64> },
+    List { rest: VecDeque<u64> },
+    Follow(Box<Following>),
+    Require(Box<Requirement>),
+    Subscribe { query: Query, events: u32 },
+}
+
+/// Something that has to be said in this event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Want {
+    Welcome,
+    /// `None`: with whatever code.
+    Failed(Option<Code>),
+    Offered(u64),
+    Done(u64),
+    Began(u64),
+    Stats,
+    Delivered { sequence: u64, requirement: Option<u64> },
+    Gap(u64, Fate),
+    Event { event: u32, sequence: Option<u64>, client: u32 },
+    Ended(Code),
+    Page,
+    Segment(u64),
+    Freed(u32, u32),
+}
+
+/// An event.
+#[derive(Debug)]
+pub enum Cause<'a> {
+    /// The server read a client's request.
+    Request(u32, u64, &'a Ask),
+    /// A client's connection ended.
+    Left(u32),
+    /// Time passed.
+    Tick,
+}
+
+/// See the module's page.
+pub struct Model {
+    /// What the pool was made with.
+    pub rules: Rules,
+    universe: Rc<Universe>,
+    now: u64,
+    event: u64,
+    /// The newest number.
+    pub sequence: u64,
+    /// All that was ever offered: the version with number `n` is at `n - 1`.
+    pub objects: Vec<Object>,
+    unfreed: BTreeSet<u64>,
+    visible: BTreeMap<usize, u64>,
+    tombstones: VecDeque<Tombstone>,
+    held: BTreeMap<(u32, u32), Held>,
+    clients: BTreeMap<u32, Client>,
+    going: BTreeMap<Number, Going>,
+    segments: BTreeMap<u32, Segment>,
+    newest_segment: u32,
+    inline_bytes: u64,
+    leases: VecDeque<Number>,
+    wants: Vec<(u32, u64, Want)>,
+    /// Clients that left in this event.
+    leaving: BTreeSet<u32>,
+    /// Versions that are gone, in the order in which they went: for the histories.
+    pub gone: Vec<u64>,
+    totals: Totals,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    delivered: u64,
+    released: u64,
+    superseded: u64,
+    withdrawn: u64,
+    expired: u64,
+}
+
+type Checked = std::result::Result<(), String>;
+
+impl Model {
+    /// An empty pool.
+    #[must_use]
+    pub fn new(rules: Rules, universe: Rc<Universe>) -> Self {
+        Self {
+            rules,
+            universe,
+            now: 0,
+            event: 0,
+            sequence: 0,
+            objects: Vec::new(),
+            unfreed: BTreeSet::new(),
+            visible: BTreeMap::new(),
+            tombstones: VecDeque::new(),
+            held: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            going: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            newest_segment: 0,
+            inline_bytes: 0,
+            leases: VecDeque::new(),
+            wants: Vec::new(),
+            leaving: BTreeSet::new(),
+            gone: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Somebody connected.
+    pub fn join(&mut self, client: u32) {
+        self.clients.insert(client, Client::default());
+    }
+
+    /// Judges what the core did with an event.
+    ///
+    /// # Errors
+    /// What it should not have said, or should have.
+    pub fn judge(&mut self, now: u64, cause: &Cause<'_>, recorder: &Recorder) -> Checked {
+        if let Some(wrong) = &recorder.wrong {
+            return Err(wrong.clone());
+        }
+        self.event += 1;
+        self.now = now;
+        self.wants.clear();
+        self.leaving.clear();
+        match cause {
+            Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
+            Cause::Left(client) => self.leave(*client),
+            Cause::Tick => self.time_out(recorder),
+        }
+        self.settle();
+        self.publish_waiting(recorder)?;
+        for (client, request, said) in &recorder.said {
+            if !self.leaving.contains(client) {
+                self.observe(*client, *request, said, recorder)
+                    .map_err(|why| format!("client {client}, request {request}: {said:?}: {why}"))?;
+            }
+        }
+        if matches!(cause, Cause::Tick) {
+            self.forget_old_tombstones();
+        }
+        self.finish(recorder)
+    }
+
+    fn object(&self, sequence: u64) -> &Object {
+        &self.objects[sequence as usize - 1]
+    }
+
+    fn object_mut(&mut self, sequence: u64) -> &mut Object {
+        &mut self.objects[sequence as usize - 1]
+    }
+
+    /// The key of a version.
+    #[must_use]
+    pub fn key_of(&self, sequence: u64) -> &Key {
+        &self.universe.keys[self.object(sequence).offer.key]
+    }
+
+    /// Whether a selector matches a version.
+    #[must_use]
+    pub fn matches(&self, query: &Query, sequence: u64) -> bool {
+        query.matches(self.key_of(sequence), self.object(sequence).offer.size)
+    }
+
+    /// What is visible and matches, sorted.
+    #[must_use]
+    pub fn visible_matches(&self, query: &Query, order: Order) -> Vec<u64> {
+        let mut found: Vec<u64> = self.visible.values().copied().filter(|&seq| self.matches(query, seq)).collect();
+        found.sort_by(|&a, &b| {
+            let sort = |sequence| {
+                let key = self.key_of(sequence);
+                (key, order.value(key, self.object(sequence).offer.size))
+            };
+            order.compare(sort(a), sort(b))
+        });
+        found
+    }
+
+    /// Versions that match, are gone, and are remembered by no tombstone with a number above `since`: a reader that comes
+    /// back from there cannot be told of them.
+    #[must_use]
+    pub fn forgotten(&self, query: &Query, since: u64) -> Vec<u64> {
+        let is_remembered =
+            |sequence: u64| sequence > since && self.tombstones.iter().any(|stone| stone.sequence == sequence);
+        self.objects
+            .iter()
+            .filter(|object| matches!(object.fate, Fate::Withdrawn | Fate::Expired))
+            .map(|object| object.sequence)
+            .filter(|&sequence| self.matches(query, sequence) && !is_remembered(sequence))
+            .collect()
+    }
+
+    fn want(&mut self, client: u32, request: u64, want: Want) {
+        self.wants.push((client, request, want));
+    }
+
+    fn take_want(&mut self, client: u32, request: u64, is_it: impl Fn(&Want) -> bool) -> Option<Want> {
+        let at = self.wants.iter().position(|(c, r, want)| (*c, *r) == (client, request) && is_it(want))?;
+        Some(self.wants.remove(at).2)
+    }
+
+    /// A request fails; too many bad ones, and its client is given up.
+    fn fail(&mut self, client: u32, number: u64, code: Option<Code>) {
+        self.want(client, number, Want::Failed(code));
+        let limit = self.rules.errors_per_client;
+        let Some(state) = self.clients.get_mut(&client) else { return };
+        if matches!(code, Some(Code::Protocol | Code::Denied | Code::Expired)) {
+            state.errors += 1;
+        }
+        if !state.known || state.errors > limit {
+            self.leave(client);
+        }
+    }
+}
+
+fn is_slot(place: Place) -> bool {
+    matches!(place, Place::Slot(..))
+}

@@ -1,0 +1,291 @@
+//! How objects come and go.
+
+use std::collections::BTreeSet;
+
+use junctura_wire::body::events;
+
+use super::{Fate, Going, Model, Number, Object, Tombstone, Want, is_slot};
+use crate::ask::{Offer, Place};
+use crate::universe::default_releases;
+
+impl Model {
+    /// An object becomes visible: whoever wants it is owed it from now on.
+    pub(super) fn publish(&mut self, client: u32, offer: &Offer) -> u64 {
+        if let Some(&earlier) = self.visible.get(&offer.key) {
+            self.supersede(earlier);
+        }
+        self.tombstones.retain(|stone| stone.key != offer.key);
+        self.sequence += 1;
+        let sequence = self.sequence;
+        self.occupy(sequence, offer);
+        let releases_left = match offer.releases {
+            None => default_releases(self.universe.keys[offer.key].schema),
+            given => given.filter(|&count| count > 0),
+        };
+        self.objects.push(Object {
+            sequence,
+            offer: offer.clone(),
+            producer: client,
+            fate: Fate::Visible,
+            touched_in: 0,
+            releases_left,
+            released_by: BTreeSet::new(),
+            holders: 0,
+            owed: 0,
+            freed: false,
+        });
+        self.unfreed.insert(sequence);
+        self.visible.insert(offer.key, sequence);
+        let who: Vec<Number> = self.going.keys().copied().collect();
+        for number in who {
+            self.offer_to(number, sequence);
+        }
+        sequence
+    }
+
+    fn supersede(&mut self, earlier: u64) {
+        self.hide(earlier, Fate::Superseded);
+        self.tell(events::SUPERSEDED, earlier);
+        let who: Vec<Number> = self.going.keys().copied().collect();
+        for number in who {
+            let gives_up = match self.going.get(&number) {
+                Some(Going::Require(one)) => one.newest_only && one.owed.get(&earlier) == Some(&false),
+                _ => false,
+            };
+            if gives_up {
+                self.disown(number, earlier);
+            }
+        }
+    }
+
+    fn hide(&mut self, sequence: u64, fate: Fate) {
+        let (key, event) = (self.object(sequence).offer.key, self.event);
+        self.visible.remove(&key);
+        let object = self.object_mut(sequence);
+        object.fate = fate;
+        object.touched_in = event;
+        match fate {
+            Fate::Superseded => self.totals.superseded += 1,
+            Fate::Withdrawn => self.totals.withdrawn += 1,
+            Fate::Expired => self.totals.expired += 1,
+            Fate::Visible => {}
+        }
+    }
+
+    /// A visible object goes. Who is owed it and has not received it is told.
+    pub(super) fn remove(&mut self, sequence: u64, why: Fate) {
+        self.hide(sequence, why);
+        self.gone.push(sequence);
+        self.tell(if why == Fate::Withdrawn { events::WITHDRAWN } else { events::EXPIRED }, sequence);
+        self.disappoint(sequence, why);
+        let key = self.object(sequence).offer.key;
+        self.tombstones.push_back(Tombstone { key, sequence, buried: self.now });
+        self.limit_tombstones(key);
+    }
+
+    /// A version is taken out, be it visible or only kept.
+    pub(super) fn take_out(&mut self, sequence: u64) {
+        if self.object(sequence).fate == Fate::Visible {
+            self.remove(sequence, Fate::Withdrawn);
+        } else {
+            self.disappoint(sequence, Fate::Withdrawn);
+        }
+    }
+
+    /// Requirements that wait for a version which goes get a gap in its place; those that hold it go on holding it.
+    fn disappoint(&mut self, sequence: u64, why: Fate) {
+        let waiting: Vec<(Number, Option<u64>)> = self
+            .going
+            .iter()
+            .filter_map(|(&number, going)| match going {
+                Going::Require(one) if one.owed.get(&sequence) == Some(&false) => Some((number, one.reader)),
+                _ => None,
+            })
+            .collect();
+        for (number, reader) in waiting {
+            self.disown(number, sequence);
+            self.want(number.0, reader.unwrap_or(number.1), Want::Gap(sequence, why));
+        }
+    }
+
+    fn limit_tombstones(&mut self, key: usize) {
+        let dataset = |key: usize| {
+            let key = &self.universe.keys[key];
+            (key.schema, key.dataset)
+        };
+        let same: Vec<usize> =
+            (0..self.tombstones.len()).filter(|&at| dataset(self.tombstones[at].key) == dataset(key)).collect();
+        if same.len() > self.rules.tombstones_per_dataset {
+            self.tombstones.remove(same[0]);
+        }
+        if self.tombstones.len() > self.rules.tombstones {
+            self.tombstones.pop_front();
+        }
+    }
+
+    pub(super) fn forget_old_tombstones(&mut self) {
+        let (now, age) = (self.now, self.rules.tombstone_age_ns);
+        self.tombstones.retain(|stone| stone.buried + age > now);
+    }
+
+    fn tell(&mut self, event: u32, sequence: u64) {
+        let subscribed: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| {
+                matches!(going, Going::Subscribe { query, events }
+                    if events & event != 0 && self.matches(query, sequence))
+            })
+            .map(|(&number, _)| number)
+            .collect();
+        let client = self.object(sequence).producer;
+        for (reader, request) in subscribed {
+            self.want(reader, request, Want::Event { event, sequence: Some(sequence), client });
+        }
+    }
+
+    /// Tells those who want to hear of it that a client joined or left.
+    pub(super) fn tell_of_client(&mut self, event: u32, client: u32) {
+        let subscribed: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Subscribe { events, .. } if events & event != 0))
+            .map(|(&number, _)| number)
+            .collect();
+        for (reader, request) in subscribed {
+            self.want(reader, request, Want::Event { event, sequence: None, client });
+        }
+    }
+
+    /// A new visible object and one request that goes on.
+    fn offer_to(&mut self, number: Number, sequence: u64) {
+        let Some(going) = self.going.get(&number) else { return };
+        let matches = match going {
+            Going::Demand { aim, .. } => self.is_aimed_at(aim, sequence),
+            Going::Follow(follow) => follow.via.is_none() && self.matches(&follow.query, sequence),
+            Going::Require(one) => self.matches(&one.query, sequence),
+            Going::Subscribe { query, events } => {
+                events & events::OFFERED != 0 && self.matches(query, sequence)
+            }
+            _ => false,
+        };
+        if !matches {
+            return;
+        }
+        let client = self.object(sequence).producer;
+        let mut reader = None;
+        match self.going.get_mut(&number) {
+            Some(Going::Demand { requirement, .. }) => {
+                let requirement = *requirement;
+                self.going.remove(&number);
+                self.want(number.0, number.1, Want::Delivered { sequence, requirement });
+            }
+            Some(Going::Follow(follow)) => follow.live.push_back(sequence),
+            Some(Going::Require(one)) => {
+                one.owed.insert(sequence, false);
+                reader = one.reader;
+                self.object_mut(sequence).owed += 1;
+            }
+            Some(Going::Subscribe { .. }) => {
+                let event = events::OFFERED;
+                self.want(number.0, number.1, Want::Event { event, sequence: Some(sequence), client });
+            }
+            _ => {}
+        }
+        if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&(number.0, reader))) {
+            follow.live.push_back(sequence);
+        }
+    }
+
+    /// What follows of itself, until nothing does any more.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let changed = self.finish_withdraws() | self.end_retentions() | self.give_back_payloads();
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn finish_withdraws(&mut self) -> bool {
+        let mut changed = false;
+        let who: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Withdraw { .. }))
+            .map(|(&number, _)| number)
+            .collect();
+        for number in who {
+            let Some(Going::Withdraw { waits, .. }) = self.going.get(&number) else { continue };
+            let free: Vec<u64> = waits
+                .iter()
+                .filter(|(sequence, blockers)| !blockers.iter().any(|&blocker| self.owes(blocker, **sequence)))
+                .map(|(&sequence, _)| sequence)
+                .collect();
+            for sequence in free {
+                changed = true;
+                self.take_out(sequence);
+                let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else { continue };
+                waits.remove(&sequence);
+                *done += 1;
+                let (is_over, done) = (waits.is_empty(), *done);
+                if is_over {
+                    self.going.remove(&number);
+                    self.want(number.0, number.1, Want::Done(done));
+                }
+            }
+        }
+        changed
+    }
+
+    fn end_retentions(&mut self) -> bool {
+        let ended: Vec<u64> = self
+            .visible
+            .values()
+            .copied()
+            .filter(|&sequence| {
+                let object = self.object(sequence);
+                object.releases_left == Some(0) && object.owed == 0
+            })
+            .collect();
+        for &sequence in &ended {
+            self.remove(sequence, Fate::Expired);
+        }
+        !ended.is_empty()
+    }
+
+    fn give_back_payloads(&mut self) -> bool {
+        let free: Vec<u64> = self
+            .unfreed
+            .iter()
+            .copied()
+            .filter(|&sequence| {
+                let object = self.object(sequence);
+                object.fate != Fate::Visible && object.holders == 0 && object.owed == 0
+            })
+            .collect();
+        for &sequence in &free {
+            self.unfreed.remove(&sequence);
+            self.object_mut(sequence).freed = true;
+            let (place, length) = (self.object(sequence).offer.place, self.object(sequence).offer.length);
+            if let Place::Slot(segment, slot) = place {
+                self.vacate(segment, slot);
+            } else {
+                self.inline_bytes -= length;
+            }
+        }
+        !free.is_empty()
+    }
+
+    fn occupy(&mut self, sequence: u64, offer: &Offer) {
+        match offer.place {
+            Place::Inline => self.inline_bytes += offer.length,
+            Place::Slot(segment, slot) => {
+                if let Some(segment) = self.segments.get_mut(&segment) {
+                    segment.occupied.insert(slot, sequence);
+                }
+            }
+        }
+        debug_assert!(is_slot(offer.place) || offer.length <= self.rules.inline_bytes_max);
+    }
+}

@@ -1,0 +1,269 @@
+//! Each thing that the core said: is it due, and is it right?
+
+use junctura_model::Code;
+use junctura_wire::body::events;
+
+use super::{Checked, Fate, Going, Held, Model, Number, Want};
+use crate::ask::{Place, payload_bytes};
+use crate::recorder::Recorder;
+use crate::said::{Delivered, Named, Said};
+
+fn expect(holds: bool, otherwise: &str) -> Checked {
+    if holds { Ok(()) } else { Err(otherwise.to_owned()) }
+}
+
+impl Model {
+    pub(super) fn observe(&mut self, client: u32, request: u64, said: &Said, recorder: &Recorder) -> Checked {
+        let number = (client, request);
+        match said {
+            Said::Welcome { client: told } => {
+                expect(*told == client, "another client's number")?;
+                self.wanted(number, &Want::Welcome)
+            }
+            Said::Offered(sequence) => self.wanted(number, &Want::Offered(*sequence)),
+            Said::Done(count) => self.wanted(number, &Want::Done(*count)),
+            Said::Began(sequence) => self.wanted(number, &Want::Began(*sequence)),
+            Said::Stats => self.wanted(number, &Want::Stats),
+            Said::Failed(code) => {
+                let is_it = |want: &Want| matches!(want, Want::Failed(due) if due.is_none() || due == code);
+                match self.take_want(client, request, is_it) {
+                    Some(_) => Ok(()),
+                    None => self.lease_failed(client, request, *code, recorder),
+                }
+            }
+            Said::Segment(head) if head.writable.get() != 0 => self.granted(client, request, head),
+            Said::Segment(head) => expect(
+                request == 0 && recorder.segment_bytes.contains_key(&head.segment.get()),
+                "there is no such segment",
+            ),
+            Said::Freed(slots) => {
+                slots.iter().try_for_each(|&(segment, slot)| self.wanted((client, 0), &Want::Freed(segment, slot)))
+            }
+            Said::Recall(segment) => expect(
+                self.segments.get(segment).is_some_and(|known| known.owner == Some(client)),
+                "the client does not lease it",
+            ),
+            Said::Dropped(segment) => {
+                expect(!self.segments.contains_key(segment), "the segment is still there")
+            }
+            Said::Delivered(delivered) => self.delivered(number, delivered),
+            Said::Gap { items, reason } => self.gap(number, items, reason),
+            Said::Live => self.live(number),
+            Said::Ended(code) => self.ended(number, *code, recorder),
+            Said::Listed { last, items } => self.listed(number, *last, items),
+            Said::Event { event, sequence, record, length, client: about } => {
+                if let Some(sequence) = *sequence {
+                    let object = self.known_object(sequence)?;
+                    expect(*record == *object.offer.record, "another record")?;
+                    expect(*length == object.offer.length, "another length")?;
+                    expect(about.is_none_or(|client| client == object.producer), "another producer")?;
+                }
+                let is_it = |want: &Want| {
+                    matches!(want, Want::Event { event: due, sequence: what, client } if due == event
+                        && what == sequence && (about.is_none() && sequence.is_some() || *about == Some(*client)))
+                };
+                expect(self.take_want(client, request, is_it).is_some(), "nothing of this happened")
+            }
+        }
+    }
+
+    fn wanted(&mut self, number: Number, want: &Want) -> Checked {
+        match self.take_want(number.0, number.1, |due| due == want) {
+            Some(_) => Ok(()),
+            None => {
+                let due: Vec<_> = self.wants.iter().filter(|(c, r, _)| (*c, *r) == number).collect();
+                Err(format!("not due; due were {due:?}"))
+            }
+        }
+    }
+
+    fn known_object(&self, sequence: u64) -> Result<&super::Object, String> {
+        let at = (sequence as usize).wrapping_sub(1);
+        self.objects.get(at).ok_or_else(|| format!("no offer got number {sequence}"))
+    }
+
+    fn delivered(&mut self, number: Number, delivered: &Delivered) -> Checked {
+        let sequence = delivered.sequence();
+        self.is_what_was_offered(delivered)?;
+        let held = if let Some(Going::Follow(_)) = self.going.get(&number) {
+            self.followed(number, sequence, delivered.is_first_phase())?
+        } else {
+            let want = self.take_want(number.0, number.1, |want| {
+                matches!(want, Want::Delivered { sequence: due, .. } if *due == sequence)
+            });
+            let Some(Want::Delivered { requirement, .. }) = want else { return Err("not due".to_owned()) };
+            expect(!delivered.is_first_phase(), "a demand has no first phase")?;
+            Held { sequence, follow: None, requirement }
+        };
+        if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&(number.0, which)))
+            && let Some(in_flight) = one.owed.get_mut(&sequence)
+        {
+            *in_flight = true;
+        }
+        self.object_mut(sequence).holders += 1;
+        self.totals.delivered += 1;
+        let earlier = self.held.insert((number.0, delivered.holding()), held);
+        expect(earlier.is_none(), "the holding is in use")
+    }
+
+    fn is_what_was_offered(&self, delivered: &Delivered) -> Checked {
+        let object = self.known_object(delivered.sequence())?;
+        let (offer, head) = (&object.offer, &delivered.head);
+        expect(*delivered.record == *offer.record, "another record")?;
+        expect(head.length.get() == offer.length, "another length")?;
+        expect(head.producer.get() == object.producer, "another producer")?;
+        expect(head.schema.get() == self.universe.keys[offer.key].schema, "another schema")?;
+        expect(!object.freed, "its payload was given back")?;
+        match (offer.place, &delivered.inline) {
+            (Place::Inline, Some(bytes)) => {
+                expect(*bytes == payload_bytes(offer.payload, offer.length), "another payload")
+            }
+            (Place::Slot(segment, slot), None) => {
+                expect((head.segment.get(), head.slot.get()) == (segment, slot), "another slot")
+            }
+            _ => Err("in a message or in a slot, not as it was offered".to_owned()),
+        }
+    }
+
+    /// A delivery of a follow: the next of its queue that can be given.
+    fn followed(&mut self, number: Number, sequence: u64, is_first: bool) -> Result<Held, String> {
+        let held = self.held_by(number.0);
+        self.pass_over(number, Some(sequence))?;
+        let limit = self.rules.held_per_client;
+        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Err("nothing follows".to_owned()) };
+        expect(follow.in_flight < follow.window, "more than the window")?;
+        expect(held < limit, "more than a client may hold")?;
+        expect(follow.missed.is_empty(), "what was missed is to be told first")?;
+        let queue = if is_first { &mut follow.first } else { &mut follow.live };
+        expect(queue.pop_front() == Some(sequence), "not the next of its phase")?;
+        expect(is_first != follow.said_live, "in the wrong phase")?;
+        expect(follow.given.insert(sequence), "twice in one session")?;
+        follow.in_flight += 1;
+        let via = follow.via;
+        let object = self.object(sequence);
+        let is_there = object.touched_in == self.event
+            || match via {
+                Some(via) => self.owes((number.0, via), sequence),
+                None => object.fate == Fate::Visible,
+            };
+        expect(is_there, "it is not there any more")?;
+        Ok(Held { sequence, follow: Some(number.1), requirement: via })
+    }
+
+    /// Drops from the front of a follow's queue what is passed over in silence: superseded versions, for a look; what is
+    /// not owed any more, for a requirement.
+    pub(super) fn pass_over(&mut self, number: Number, until: Option<u64>) -> Checked {
+        loop {
+            let Some(Going::Follow(follow)) = self.going.get(&number) else { return Ok(()) };
+            let is_first = !follow.first.is_empty();
+            let queue = if is_first { &follow.first } else { &follow.live };
+            let Some(&next) = queue.front() else { return Ok(()) };
+            if Some(next) == until {
+                return Ok(());
+            }
+            let is_silent = match follow.via {
+                Some(via) => !self.owes((number.0, via), next),
+                None => self.object(next).fate == Fate::Superseded,
+            };
+            if !is_silent {
+                return match until {
+                    Some(_) => Err(format!("{next} was passed over: {:?}", self.object(next).fate)),
+                    None => Ok(()),
+                };
+            }
+            if let Some(Going::Follow(follow)) = self.going.get_mut(&number) {
+                let queue = if is_first { &mut follow.first } else { &mut follow.live };
+                queue.pop_front();
+            }
+        }
+    }
+
+    fn gap(&mut self, number: Number, items: &[Named], reason: &str) -> Checked {
+        expect(!items.is_empty(), "it names nothing")?;
+        for item in items {
+            let object = self.known_object(item.sequence)?;
+            expect(item.record == *object.offer.record, "another record")?;
+            expect(item.schema == self.universe.keys[object.offer.key].schema, "another schema")?;
+            let sequence = item.sequence;
+            let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && why.name() == reason);
+            if self.take_want(number.0, number.1, is_it).is_some() {
+                continue;
+            }
+            expect(self.object(sequence).fate.name() == reason, "for another reason")?;
+            expect(matches!(self.object(sequence).fate, Fate::Withdrawn | Fate::Expired), "it is not gone")?;
+            if let Some(Going::Follow(follow)) = self.going.get_mut(&number)
+                && follow.missed.front() == Some(&sequence)
+            {
+                follow.missed.pop_front();
+                continue;
+            }
+            self.pass_over(number, Some(sequence))?;
+            let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Err("nothing follows".to_owned()) };
+            let queue = if follow.first.is_empty() { &mut follow.live } else { &mut follow.first };
+            expect(follow.via.is_none() && queue.pop_front() == Some(sequence), "not in its place")?;
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, number: Number) -> Checked {
+        loop {
+            let Some(Going::Follow(follow)) = self.going.get(&number) else { return Err("nothing follows".to_owned()) };
+            let Some(&next) = follow.first.front() else { break };
+            let before = follow.first.len();
+            self.pass_over(number, None)?;
+            let Some(Going::Follow(follow)) = self.going.get(&number) else { break };
+            expect(follow.first.len() < before, &format!("{next} of the first phase is missing"))?;
+        }
+        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Ok(()) };
+        expect(!follow.said_live, "said before")?;
+        follow.said_live = true;
+        if follow.until_live {
+            self.end(number);
+            self.want(number.0, number.1, Want::Ended(Code::Closed));
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, number: Number, code: Option<Code>, recorder: &Recorder) -> Checked {
+        if self.take_want(number.0, number.1, |want| matches!(want, Want::Ended(due) if Some(*due) == code)).is_some() {
+            return Ok(());
+        }
+        expect(code == Some(Code::LimitExceeded), "there is no reason for it")?;
+        let is_due = match self.going.get(&number) {
+            Some(Going::Follow(follow)) => follow.live.len() > self.rules.queued_per_follow,
+            Some(Going::Subscribe { .. }) => {
+                let backlog = recorder.lines.get(&number.0).map_or(0, |line| line.bytes);
+                self.wants.retain(|(c, r, want)| (*c, *r) != number || !matches!(want, Want::Event { .. }));
+                backlog > self.rules.event_backlog_bytes
+            }
+            _ => false,
+        };
+        self.end(number);
+        expect(is_due, "no limit was reached")
+    }
+
+    fn listed(&mut self, number: Number, last: bool, items: &[Named]) -> Checked {
+        self.wanted(number, &Want::Page)?;
+        let Some(Going::List { rest }) = self.going.get_mut(&number) else { return Err("nothing is listed".to_owned()) };
+        for item in items {
+            let due = rest.pop_front();
+            expect(due == Some(item.sequence), &format!("due was {due:?}, listed is {}", item.sequence))?;
+        }
+        expect(last == rest.is_empty(), "the last page is the one that empties the list")?;
+        expect(last || !items.is_empty(), "an empty page")?;
+        for item in items {
+            let offer = &self.known_object(item.sequence)?.offer;
+            expect(item.record == *offer.record, "another record")?;
+            expect(item.length == offer.length, "another length")?;
+        }
+        if last {
+            self.end(number);
+        }
+        Ok(())
+    }
+
+    /// Whether a want may stay open: nobody is there to be told.
+    pub(super) fn is_moot(&self, client: u32, want: &Want) -> bool {
+        self.leaving.contains(&client) || matches!(want, Want::Event { event, .. } if *event == events::LEFT) && !self.clients.contains_key(&client)
+    }
+}

@@ -1,0 +1,195 @@
+//! What kind of run a seed makes: how many clients, how tight the limits, which requests are frequent.
+//!
+//! Runs differ on purpose. A run that mixes everything evenly hardly ever comes to a full pool or a long queue; one that
+//! does little else does so at once.
+
+use std::time::Duration;
+
+use junctura_pool::{Config, Limits};
+
+use crate::model::Rules;
+use crate::rng::Rng;
+use crate::universe::Universe;
+
+/// What a client may do next; the numbers are the places of their weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they say what they are")]
+pub enum Deed {
+    OfferInline,
+    OfferSlot,
+    Lease,
+    Demand,
+    Cancel,
+    List,
+    Follow,
+    Require,
+    Withdraw,
+    Retire,
+    Subscribe,
+    Stop,
+    Release,
+    Return,
+    Stat,
+    Nonsense,
+}
+
+impl Deed {
+    const ALL: [(Self, usize); 16] = [
+        (Self::OfferInline, 20),
+        (Self::OfferSlot, 14),
+        (Self::Lease, 4),
+        (Self::Demand, 8),
+        (Self::Cancel, 2),
+        (Self::List, 3),
+        (Self::Follow, 7),
+        (Self::Require, 4),
+        (Self::Withdraw, 5),
+        (Self::Retire, 1),
+        (Self::Subscribe, 2),
+        (Self::Stop, 3),
+        (Self::Release, 22),
+        (Self::Return, 2),
+        (Self::Stat, 1),
+        (Self::Nonsense, 1),
+    ];
+}
+
+/// What becomes of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A client does something.
+    Act,
+    /// The server reads from a client.
+    Serve,
+    /// A client reads from the server.
+    Receive,
+    /// Time passes.
+    Wait,
+    /// A client dies, or says goodbye.
+    Crash,
+    /// The server has nothing else to do.
+    Idle,
+}
+
+/// See the module's page.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Clients at once.
+    pub clients: usize,
+    /// Values of the keys' attributes.
+    pub times: i64,
+    /// The same.
+    pub numbers: i64,
+    /// What the pool is made with.
+    pub rules: Rules,
+    /// Milliseconds that an offer waits for memory.
+    pub offer_timeout_ms: Option<u64>,
+    /// Payloads are at most this long.
+    pub payload_bytes_max: u64,
+    /// One segment in so many cannot be made; 0: all can.
+    pub refuses_one_in: usize,
+    /// Of a hundred deliveries, those that are released at once.
+    pub released_at_once: usize,
+    deeds: Vec<(Deed, usize)>,
+    turns: Vec<(Turn, usize)>,
+}
+
+impl Plan {
+    /// The plan of a seed. `recorded` runs keep what the judge of histories needs to know.
+    #[must_use]
+    pub fn of(seed: u64, recorded: bool) -> Self {
+        let mut rng = Rng::of_step(seed, 0);
+        let rng = &mut rng;
+        // Each kind of request is left out, usual, or frequent.
+        let strength = [0, 1, 1, 2, 5];
+        let deeds = Deed::ALL.map(|(deed, usual)| (deed, usual * rng.pick(&strength).unwrap_or(1)));
+        let mut deeds = deeds.to_vec();
+        deeds[0].1 += 5;
+        deeds[12].1 += 5;
+        let tight = |rng: &mut Rng, chance: usize, low: u64, high: u64, wide: u64| {
+            if rng.percent(chance) { rng.between(low, high) } else { wide }
+        };
+        let rules = Rules {
+            budget_bytes: [4 << 10, 64 << 10, 300 << 10, 1 << 20, 64 << 20][rng.below(5)],
+            inline_bytes_max: [64, 256, 1024][rng.below(3)],
+            segments_per_client: tight(rng, 20, 1, 3, 4096) as usize,
+            held_per_client: tight(rng, 15, 1, 6, 1 << 20) as usize,
+            requests_per_client: tight(rng, 10, 2, 8, 1 << 20) as usize,
+            waiting_offers_per_client: tight(rng, 20, 1, 3, 4096) as usize,
+            queued_per_follow: if recorded { 4_000_000 } else { tight(rng, 10, 2, 6, 4_000_000) as usize },
+            event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
+            errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
+            tombstones: if recorded { 32_768 } else { tight(rng, 20, 0, 6, 32_768) as usize },
+            tombstones_per_dataset: if recorded { 10_000 } else { tight(rng, 20, 0, 4, 10_000) as usize },
+            tombstone_age_ns: if recorded { 600_000_000_000 } else { tight(rng, 40, 1, 200, 600_000) * 1_000_000 },
+        };
+        let crash = [0, 1, 2, 6][rng.below(4)];
+        let turns = vec![
+            (Turn::Act, 20 + rng.below(40)),
+            (Turn::Serve, 20 + rng.below(20)),
+            (Turn::Receive, 10 + rng.below(30)),
+            (Turn::Wait, rng.below(8)),
+            (Turn::Crash, crash),
+            (Turn::Idle, 1),
+        ];
+        Self {
+            clients: rng.between(2, 8) as usize,
+            times: rng.between(1, 3) as i64,
+            numbers: rng.between(1, 4) as i64,
+            offer_timeout_ms: [None, Some(5), Some(50)][rng.below(3)],
+            payload_bytes_max: [100, 3000, 100_000][rng.below(3)],
+            refuses_one_in: [0, 0, 3][rng.below(3)],
+            released_at_once: [0, 30, 90][rng.below(3)],
+            rules,
+            deeds,
+            turns,
+        }
+    }
+
+    /// What a client does next.
+    pub fn deed(&self, rng: &mut Rng) -> Deed {
+        weighted(rng, &self.deeds).unwrap_or(Deed::Stat)
+    }
+
+    /// What happens next.
+    pub fn turn(&self, rng: &mut Rng) -> Turn {
+        weighted(rng, &self.turns).unwrap_or(Turn::Act)
+    }
+
+    /// The configuration of the pool.
+    #[must_use]
+    pub fn config(&self, universe: &Universe) -> Config {
+        let rules = &self.rules;
+        Config {
+            schemas: universe.schemas.clone(),
+            incarnation: crate::INCARNATION,
+            budget_bytes: rules.budget_bytes,
+            inline_bytes_max: rules.inline_bytes_max,
+            checked: false,
+            tombstones_per_dataset: rules.tombstones_per_dataset,
+            tombstones: rules.tombstones,
+            tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
+            limits: Limits {
+                segments_per_client: rules.segments_per_client,
+                held_per_client: rules.held_per_client,
+                requests_per_client: rules.requests_per_client,
+                waiting_offers_per_client: rules.waiting_offers_per_client,
+                queued_per_follow: rules.queued_per_follow,
+                event_backlog_bytes: rules.event_backlog_bytes,
+                errors_per_client: rules.errors_per_client,
+                ..Limits::default()
+            },
+        }
+    }
+}
+
+fn weighted<T: Copy>(rng: &mut Rng, among: &[(T, usize)]) -> Option<T> {
+    let mut left = rng.below(among.iter().map(|(_, weight)| weight).sum());
+    for &(one, weight) in among {
+        if left < weight {
+            return Some(one);
+        }
+        left -= weight;
+    }
+    None
+}

@@ -1,0 +1,119 @@
+//! The world as the core sees it: what it orders is recorded, and queued for the clients as bytes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use junctura_model::{Code, Error, Result};
+use junctura_pool::Effects;
+use junctura_wire::Reply;
+use junctura_wire::fixed::SegmentHead;
+
+use crate::said::Said;
+
+/// What is on its way to one client.
+#[derive(Default)]
+pub struct Line {
+    /// Request, message, bytes.
+    pub messages: VecDeque<(u64, Rc<Said>, usize)>,
+    /// Bytes of them all.
+    pub bytes: usize,
+    /// The server sends nothing after them.
+    pub closed: bool,
+}
+
+/// A segment's memory: which payload was written into which slot.
+pub type Memory = BTreeMap<u32, u64>;
+
+/// Carries out, and remembers, what the core orders.
+#[derive(Default)]
+pub struct Recorder {
+    /// Messages to living clients.
+    pub lines: BTreeMap<u32, Line>,
+    /// What was said since the last [`Recorder::begin`].
+    pub said: Vec<(u32, u64, Rc<Said>)>,
+    /// The memory of each segment that there is.
+    pub segments: BTreeMap<u32, Memory>,
+    /// Bytes of each of them.
+    pub segment_bytes: BTreeMap<u32, u64>,
+    /// Clients whose connection the core ended since the last [`Recorder::begin`].
+    pub ended: BTreeSet<u32>,
+    /// The next segments cannot be made.
+    pub refuse_segments: bool,
+    /// Segments that could not be made since the last [`Recorder::begin`].
+    pub refused: usize,
+    /// What the core ordered that makes no sense.
+    pub wrong: Option<String>,
+    scratch: Vec<u8>,
+}
+
+impl Recorder {
+    /// A new event begins.
+    pub fn begin(&mut self) {
+        self.said.clear();
+        self.ended.clear();
+        self.refused = 0;
+    }
+
+    fn blame(&mut self, text: String) {
+        self.wrong.get_or_insert(text);
+    }
+
+    fn send(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
+        self.scratch.clear();
+        reply.encode(request, &mut self.scratch);
+        let said = match Said::decode(&self.scratch) {
+            Ok((number, said)) if number == request => Rc::new(said),
+            other => return self.blame(format!("reply {reply:?} reads back as {other:?}")),
+        };
+        self.said.push((client, request, Rc::clone(&said)));
+        if let Some(line) = self.lines.get_mut(&client)
+            && !line.closed
+        {
+            line.bytes += self.scratch.len();
+            line.messages.push_back((request, said, self.scratch.len()));
+        }
+    }
+}
+
+impl Effects for Recorder {
+    fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
+        self.send(client, request, reply);
+    }
+
+    fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
+        if self.segment_bytes.get(&head.segment.get()) != Some(&head.bytes.get()) {
+            self.blame(format!("client {client} is sent segment {head:?}, of which there is none"));
+        }
+        self.send(client, request, &Reply::Segment(head));
+    }
+
+    fn backlog_bytes(&self, client: u32) -> usize {
+        self.lines.get(&client).map_or(0, |line| line.bytes)
+    }
+
+    fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
+        if self.refuse_segments {
+            self.refused += 1;
+            return Err(Error::new(Code::Io, "segment", "no descriptors left"));
+        }
+        if self.segment_bytes.insert(segment, bytes).is_some() {
+            self.blame(format!("segment {segment} is made twice"));
+        }
+        self.segments.insert(segment, Memory::new());
+        Ok(())
+    }
+
+    fn drop_segment(&mut self, segment: u32) {
+        self.segments.remove(&segment);
+        if self.segment_bytes.remove(&segment).is_none() {
+            self.blame(format!("segment {segment} is dropped, but there is none"));
+        }
+    }
+
+    fn disconnect(&mut self, client: u32, _why: &Error) {
+        self.ended.insert(client);
+        if let Some(line) = self.lines.get_mut(&client) {
+            line.closed = true;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the server said, read back from its bytes and kept.
+
+use std::fmt;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::fixed::{self, DeliveredHead, SegmentHead};
+use junctura_wire::{Reply, frame::Frame};
+
+/// One object of a gap or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its schema.
+    pub schema: u16,
+    /// Its number.
+    pub sequence: u64,
+    /// Its record.
+    pub record: Vec<u8>,
+    /// Bytes of its payload, where it was said.
+    pub length: u64,
+}
+
+/// A delivery.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// What was said of it.
+    pub head: DeliveredHead,
+    /// Its record.
+    pub record: Vec<u8>,
+    /// Its payload, if it came in the message.
+    pub inline: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Delivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sequence, holding) = (self.sequence(), self.holding());
+        let (segment, slot) = (self.head.segment, self.head.slot);
+        write!(f, "{sequence} as holding {holding}")?;
+        if self.inline.is_none() {
+            write!(f, " in slot {slot} of segment {segment}")?;
+        }
+        f.write_str(if self.is_first_phase() { ", first phase" } else { "" })
+    }
+}
+
+impl Delivered {
+    /// Its number.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.head.sequence.get()
+    }
+
+    /// How it is released.
+    #[must_use]
+    pub fn holding(&self) -> u32 {
+        self.head.holding.get()
+    }
+
+    /// Whether it belongs to a follow's first phase.
+    #[must_use]
+    pub fn is_first_phase(&self) -> bool {
+        self.head.flags.get() & fixed::FIRST_PHASE != 0
+    }
+}
+
+/// A reply, owned. See [`Reply`] for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in `Reply`")]
+pub enum Said {
+    Welcome { client: u32 },
+    Failed(Option<Code>),
+    Offered(u64),
+    Segment(SegmentHead),
+    Freed(Vec<(u32, u32)>),
+    Delivered(Delivered),
+    Live,
+    Gap { items: Vec<Named>, reason: String },
+    Listed { last: bool, items: Vec<Named> },
+    Event { event: u32, sequence: Option<u64>, record: Vec<u8>, length: u64, client: Option<u32> },
+    Done(u64),
+    Stats,
+    Recall(u32),
+    Dropped(u32),
+    Began(u64),
+    Ended(Option<Code>),
+}
+
+impl Said {
+    /// Reads a reply back from its bytes, as a client would.
+    ///
+    /// # Errors
+    /// The bytes are not one whole frame of a reply.
+    pub fn decode(bytes: &[u8]) -> Result<(u64, Self)> {
+        let torn = || Error::new(Code::Protocol, "reply", "not one whole frame");
+        let (frame, length) = Frame::split(bytes)?.ok_or_else(torn)?;
+        if length != bytes.len() {
+            return Err(torn());
+        }
+        Ok((frame.request, Self::of(Reply::decode(&frame)?)?))
+    }
+
+    fn of(reply: Reply<'_>) -> Result<Self> {
+        Ok(match reply {
+            Reply::Welcome(welcome) => Self::Welcome { client: welcome.client },
+            Reply::Failed(failure) => Self::Failed(Code::from_number(failure.code)),
+            Reply::Offered(sequence) => Self::Offered(sequence),
+            Reply::Segment(head) => Self::Segment(head),
+            Reply::Freed(slots) => Self::Freed(slots.iter().map(|s| (s.segment.get(), s.slot.get())).collect()),
+            Reply::Delivered { head, record, inline } => Self::Delivered(Delivered {
+                head,
+                record: record.to_vec(),
+                inline: (head.flags.get() & fixed::INLINE != 0).then(|| inline.to_vec()),
+            }),
+            Reply::Live => Self::Live,
+            Reply::Gap(gap) => {
+                let named = |item: junctura_wire::body::ObjectName<'_>| Named {
+                    schema: item.schema,
+                    sequence: item.sequence,
+                    record: item.record.into_owned(),
+                    length: 0,
+                };
+                Self::Gap { items: gap.items.into_iter().map(named).collect(), reason: gap.reason.into_owned() }
+            }
+            Reply::Listed(page) => {
+                let named = |entry: Result<(fixed::ListedHead, &[u8])>| {
+                    entry.map(|(head, record)| Named {
+                        schema: head.schema.get(),
+                        sequence: head.sequence.get(),
+                        record: record.to_vec(),
+                        length: head.length.get(),
+                    })
+                };
+                Self::Listed { last: page.last, items: page.iter().map(named).collect::<Result<_>>()? }
+            }
+            Reply::Event(event) => Self::Event {
+                event: event.event,
+                sequence: event.object.as_ref().map(|object| object.sequence),
+                record: event.object.map(|object| object.record.into_owned()).unwrap_or_default(),
+                length: event.length,
+                client: event.client.map(|client| client.client),
+            },
+            Reply::Done(count) => Self::Done(count),
+            Reply::Stats(_) => Self::Stats,
+            Reply::Recall(segment) => Self::Recall(segment),
+            Reply::Dropped(segment) => Self::Dropped(segment),
+            Reply::Began(sequence) => Self::Began(sequence),
+            Reply::Ended(failure) => Self::Ended(Code::from_number(failure.code)),
+        })
+    }
+}

@@ -1,0 +1,309 @@
+//! The world of a run: a core, its clients, the lines between them, and a clock that moves when the run says so.
+//!
+//! ```text
+//!   client ──(bytes, first in first out)──► server ──► Core ──► Recorder ──(bytes)──► client
+//!                                              │          │
+//!                                              └─► Model ◄┘ judges each event
+//! ```
+//! One step is one of: a client asks something, the server reads from a client, a client reads from the server, time
+//! passes, a client dies. Which, and for whom, is random; so a message may lie on its way for as long as the run lasts.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use junctura_model::{Error, Result};
+use junctura_pool::core::Core;
+use junctura_wire::{Request, frame::Frame};
+
+use crate::ask::Ask;
+use crate::client::{Client, Doing};
+use crate::model::{Cause, Model};
+use crate::plan::{Plan, Turn};
+use crate::reader::{Chain, Wish};
+use crate::recorder::{Line, Recorder};
+use crate::rng::Rng;
+use crate::universe::{Order, Universe};
+
+pub(crate) type Checked = std::result::Result<(), String>;
+
+/// See the module's page.
+pub struct World {
+    pub(crate) plan: Plan,
+    pub(crate) universe: Rc<Universe>,
+    pub(crate) core: Core,
+    pub(crate) recorder: Recorder,
+    pub(crate) model: Model,
+    pub(crate) now: u64,
+    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) wishes: Vec<Wish>,
+    pub(crate) payloads: u64,
+    pub(crate) events: u64,
+    /// What happened, in words, if somebody wants to read it.
+    pub trace: Option<Vec<String>>,
+    /// Histories of clients that are gone: name and rows.
+    pub(crate) histories: Vec<(String, String)>,
+    pub(crate) recorded: bool,
+}
+
+/// Notes what happens, when a run is to be read.
+macro_rules! note {
+    ($world:expr, $($format:tt)*) => {
+        if let Some(trace) = &mut $world.trace {
+            trace.push(format!($($format)*));
+        }
+    };
+}
+pub(crate) use note;
+
+impl World {
+    /// The world of a seed, with nobody in it.
+    ///
+    /// # Errors
+    /// What the pool has against its configuration; a fault of this crate.
+    pub fn new(seed: u64, recorded: bool) -> Result<Self> {
+        let plan = Plan::of(seed, recorded);
+        let universe = Rc::new(Universe::new(plan.times, plan.numbers)?);
+        Ok(Self {
+            core: Core::new(plan.config(&universe))?,
+            recorder: Recorder::default(),
+            model: Model::new(plan.rules.clone(), Rc::clone(&universe)),
+            now: 1_000_000,
+            clients: (0..plan.clients).map(|_| None).collect(),
+            chains: Vec::new(),
+            wishes: Vec::new(),
+            payloads: 0,
+            events: 0,
+            trace: None,
+            histories: Vec::new(),
+            recorded,
+            universe,
+            plan,
+        })
+    }
+
+    /// One random step.
+    ///
+    /// # Errors
+    /// The promise that was broken.
+    pub fn step(&mut self, rng: &mut Rng) -> Checked {
+        let place = rng.below(self.clients.len());
+        if self.clients[place].is_none() {
+            return self.join(place, rng);
+        }
+        match self.plan.turn(rng) {
+            Turn::Act => self.act(place, rng),
+            Turn::Serve => self.serve(place, rng),
+            Turn::Receive => {
+                let count = rng.between(1, 6);
+                (0..count).try_for_each(|_| self.receive(place, rng, true).map(|_| ()))
+            }
+            Turn::Wait => self.wait(rng),
+            Turn::Crash => self.crash(place, rng),
+            Turn::Idle => {
+                self.core.idle();
+                Ok(())
+            }
+        }
+    }
+
+    /// How many events the core has seen.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Somebody connects.
+    pub(crate) fn join(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        let id = self.core.join().map_err(|error| error.to_string())?;
+        note!(self, "client {id} connects");
+        self.recorder.lines.insert(id, Line::default());
+        self.model.join(id);
+        self.clients[place] = Some(Client { id, ..Client::default() });
+        let hello = Ask::Hello { wrong_version: rng.percent(1), offer_timeout_ms: self.plan.offer_timeout_ms };
+        if !rng.percent(1) {
+            self.ask(place, hello, Doing::Hello);
+        }
+        Ok(())
+    }
+
+    /// A client sends a request.
+    pub(crate) fn ask(&mut self, place: usize, ask: Ask, doing: Doing) -> u64 {
+        let Some(client) = &mut self.clients[place] else { return 0 };
+        client.numbers += 1;
+        let number = client.numbers;
+        note!(self, "client {} sends {number}: {ask:?}", client.id);
+        let bytes = ask.encode(number, &self.universe);
+        client.doing.insert(number, doing);
+        client.up.push_back((number, ask, bytes));
+        number
+    }
+
+    /// The server reads from a client: some of its messages, or that it is gone.
+    pub(crate) fn serve(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        for _ in 0..rng.between(1, 4) {
+            let Some(client) = &mut self.clients[place] else { return Ok(()) };
+            let id = client.id;
+            if let Some((number, ask, bytes)) = client.up.pop_front() {
+                self.read(id, number, &ask, &bytes, rng)?;
+            } else if client.dead {
+                self.clients[place] = None;
+                note!(self, "the server sees that client {id} is gone");
+                return self.event(&Cause::Left(id), rng, |core, now, recorder| core.leave(now, id, "lost", recorder));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, id: u32, number: u64, ask: &Ask, bytes: &[u8], rng: &mut Rng) -> Checked {
+        note!(self, "the server reads {number} of client {id}");
+        self.note_beginnings(id, number, ask);
+        let frame = match Frame::split(bytes) {
+            Ok(Some((frame, length))) if length == bytes.len() => frame,
+            other => return Err(format!("{ask:?} reads back as {other:?}")),
+        };
+        self.event(&Cause::Request(id, number, ask), rng, |core, now, recorder| match Request::decode(&frame) {
+            Ok(request) => core.request(now, id, frame.request, request, recorder),
+            Err(error) => core.garbage(now, id, frame.request, &error, recorder),
+        })
+    }
+
+    /// What is visible when the server begins to answer is what its reader is owed.
+    fn note_beginnings(&mut self, id: u32, number: u64, ask: &Ask) {
+        if let Ask::Follow { cursor, .. } = ask
+            && let Some(chain) = self.chains.iter_mut().find(|chain| {
+                chain.session.as_ref().is_some_and(|session| (session.client, session.request) == (id, number))
+            })
+        {
+            if let Some(cursor) = cursor {
+                chain.excused.extend(self.model.forgotten(&chain.query, cursor.since));
+            } else {
+                let there = self.model.visible_matches(&chain.query, Order::Key);
+                chain.began = Some((self.model.sequence, there.into_iter().collect()));
+            }
+        }
+        if let Ask::Require { query, .. } = ask
+            && let Some(wish) = self.wishes.iter_mut().find(|wish| (wish.client, wish.request) == (id, number))
+        {
+            let there = self.model.visible_matches(query, Order::Key);
+            wish.began = Some((self.model.sequence, there.into_iter().collect()));
+        }
+    }
+
+    /// Something happens to the core; the model judges what comes of it.
+    pub(crate) fn event(
+        &mut self,
+        cause: &Cause<'_>,
+        rng: &mut Rng,
+        what: impl FnOnce(&mut Core, u64, &mut Recorder),
+    ) -> Checked {
+        self.events += 1;
+        self.recorder.begin();
+        self.recorder.refuse_segments = self.plan.refuses_one_in > 0 && rng.below(self.plan.refuses_one_in) == 0;
+        if let Cause::Left(id) = cause {
+            self.recorder.lines.remove(id);
+        }
+        let (core, now, recorder) = (&mut self.core, self.now, &mut self.recorder);
+        catch_unwind(AssertUnwindSafe(|| what(core, now, recorder)))
+            .map_err(|panic| format!("the core panicked: {}", text_of(panic.as_ref())))?;
+        if self.trace.is_some() {
+            for (client, request, said) in &self.recorder.said {
+                note!(self, "    to client {client}, request {request}: {said:?}");
+            }
+        }
+        self.model.judge(self.now, cause, &self.recorder)?;
+        self.after_event(cause)
+    }
+
+    fn after_event(&mut self, cause: &Cause<'_>) -> Checked {
+        for id in self.recorder.ended.clone() {
+            note!(self, "the server has ended the connection of client {id}");
+            if let Some(client) = self.clients.iter_mut().flatten().find(|client| client.id == id) {
+                client.up.clear();
+                client.leaving = true;
+            }
+        }
+        let deadline = self.core.deadline();
+        if let Some(due) = self.model.deadline()
+            && deadline.is_none_or(|deadline| deadline > due)
+        {
+            return Err(format!("something is due at {due}, the core wants to be called at {deadline:?}"));
+        }
+        if matches!(cause, Cause::Tick) && deadline.is_some_and(|deadline| deadline <= self.now) {
+            return Err(format!("it is {}, and the core still wants to be called at {deadline:?}", self.now));
+        }
+        if self.events % 16 == 0 { self.model.compare(&self.core.stat()) } else { Ok(()) }
+    }
+
+    /// Time passes: a little, or until something is due.
+    pub(crate) fn wait(&mut self, rng: &mut Rng) -> Checked {
+        match self.core.deadline() {
+            Some(deadline) if rng.percent(30) => self.now = self.now.max(deadline),
+            _ => self.now += rng.between(0, 10_000_000),
+        }
+        if self.core.deadline().is_none_or(|deadline| deadline > self.now) || rng.percent(10) {
+            return Ok(());
+        }
+        note!(self, "it is {}", self.now);
+        self.event(&Cause::Tick, rng, Core::tick)
+    }
+
+    /// A client dies: what the server has not read of it may be lost, what is on the way to it is.
+    fn crash(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        let Some(client) = &mut self.clients[place] else { return Ok(()) };
+        if client.dead {
+            return Ok(());
+        }
+        if rng.percent(20) && client.welcomed && !client.leaving {
+            client.leaving = true;
+            self.ask(place, Ask::Goodbye, Doing::Loose);
+            return Ok(());
+        }
+        self.die(place, rng);
+        Ok(())
+    }
+
+    pub(crate) fn die(&mut self, place: usize, rng: &mut Rng) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let arrived = rng.below(client.up.len() + 1);
+        let was_ended = self.recorder.lines.get(&client.id).is_some_and(|line| line.closed);
+        note!(self, "client {} dies; the server gets {arrived} of its last {} messages", client.id, client.up.len());
+        client.up.truncate(arrived);
+        client.dead = true;
+        let id = client.id;
+        self.recorder.lines.remove(&id);
+        self.forget_readers(place);
+        if was_ended {
+            self.clients[place] = None;
+        }
+    }
+
+    /// The follows and requirements of a client are over for it.
+    pub(crate) fn forget_readers(&mut self, place: usize) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let id = client.id;
+        let name = format!("producer{id}");
+        if self.recorded {
+            self.histories.push((name, std::mem::take(&mut client.rows)));
+        }
+        for chain in &mut self.chains {
+            if chain.session.as_ref().is_some_and(|session| session.client == id) {
+                chain.interrupt();
+            }
+        }
+        for wish in self.wishes.iter_mut().filter(|wish| wish.client == id) {
+            wish.over = true;
+        }
+    }
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+}
+
+/// A fault of this crate, not of the core.
+#[must_use]
+pub fn own_fault(error: &Error) -> String {
+    format!("the simulation itself: {error}")
+}
