@@ -1,0 +1,333 @@
+//! Memory of the pool, filled in place from Python.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+use junctura::Pool;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyWeakrefReference};
+
+use crate::buffer::{Start, Views};
+use crate::data::{Form, Prepared, arrays};
+use crate::error::{OrRaise, closed, invalid, unsupported};
+use crate::interrupt::drop_detached;
+use crate::options::offer_options;
+use crate::version::Version;
+
+/// Memory in the pool for one payload, to be filled and offered.
+///
+/// Made by `Pool.allocate`. Write to it through `array()` or a `memoryview`; what it holds at first is not said. With
+/// `offer` the memory becomes the pool's, without a copy. Arrays that `array()` gave are read-only from then on, and show
+/// the payload until the object goes and the memory is used again; memoryviews have to be released before. What was made
+/// of such an array, `array[3:]`, is not known here: do not write to it after the offer. The end of its `with` block frees
+/// it if it was not offered.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.allocate(shape=(2, 3), dtype="f4") as field:
+/// ...     field.array()[:] = 1.5
+/// ...     version = field.offer(name="ones and a half")
+/// ...     pool.demand(name="ones and a half").array().sum()
+/// np.float32(9.0)
+#[pyclass(module = "junctura", frozen, weakref)]
+pub(crate) struct Allocation {
+    pool: Pool,
+    start: Start,
+    length: usize,
+    /// The bytes, where they do not lie in the pool's memory. Not touched but through `start`.
+    _own: Vec<u8>,
+    form: Option<Form>,
+    views: Views,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    memory: Memory,
+    /// Arrays that were handed out.
+    arrays: Vec<Py<PyWeakrefReference>>,
+}
+
+enum Memory {
+    Slot(junctura::Allocation),
+    /// Small payloads travel in the message: until then they lie in `own`.
+    Own,
+    /// The memory is the pool's, and stays mapped while this lives.
+    Offered(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::KeepMapped>),
+    /// Nobody offers it any more; freed with this.
+    Left(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::Allocation>),
+}
+
+/// A payload that nobody writes to any more.
+pub(crate) enum Filled<'a> {
+    Own(&'a [u8]),
+    Slot(junctura::Allocation),
+}
+
+impl Allocation {
+    /// Waits for memory, as long as the pool's offer timeout says.
+    pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<Form>) -> PyResult<Self> {
+        let mut allocation = py.detach(|| pool.allocate(length)).or_raise(py)?;
+        let mut own = Vec::new();
+        let (start, memory) = if allocation.is_shared() {
+            (Start::of(&mut allocation), Memory::Slot(allocation))
+        } else {
+            own.resize(length, 0);
+            (Start::of(&mut own), Memory::Own)
+        };
+        let inner = Mutex::new(Inner {
+            memory,
+            arrays: Vec::new(),
+        });
+        Ok(Self {
+            pool: pool.clone(),
+            start,
+            length,
+            _own: own,
+            form,
+            views: Views::default(),
+            inner,
+        })
+    }
+
+    /// What array it is to be.
+    pub(crate) fn form(&self) -> Option<&Form> {
+        self.form.as_ref()
+    }
+
+    /// Takes the payload to offer it: views become read-only.
+    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<Filled<'_>> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !inner.memory.is_open() {
+            return Err(gone(py));
+        }
+        let known = inner.arrays_alive(py);
+        let unknown = self.views.count().saturating_sub(known.len());
+        if unknown > 0 {
+            let cause = format!(
+                "{unknown} views of it could still be written to: release memoryviews and what was made of them"
+            );
+            return Err(invalid(py, "allocation", cause));
+        }
+        make_readonly(&known)?;
+        Ok(match inner.memory.replace(Memory::Left(None)) {
+            Memory::Slot(slot) => {
+                inner.memory = Memory::Offered(slot.keep_mapped());
+                Filled::Slot(slot)
+            }
+            Memory::Own => {
+                inner.memory = Memory::Offered(None);
+                // SAFETY: the bytes lie in `_own`, which stays as it is until this is dropped; nobody can write to them now.
+                #[allow(unsafe_code)]
+                Filled::Own(unsafe { self.start.bytes(self.length) })
+            }
+            Memory::Offered(_) | Memory::Left(_) => return Err(gone(py)),
+        })
+    }
+
+    /// Gives the memory up: at once if nobody looks at it, else when the last view is gone.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !inner.memory.is_open() {
+            return Ok(());
+        }
+        make_readonly(&inner.arrays_alive(py))?;
+        if let Memory::Slot(slot) = inner.memory.replace(Memory::Left(None)) {
+            if self.views.count() == 0 {
+                drop_detached(slot);
+            } else {
+                inner.memory = Memory::Left(Some(slot));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn is_open(&self) -> bool {
+        matches!(self, Memory::Slot(_) | Memory::Own)
+    }
+
+    fn replace(&mut self, by: Memory) -> Memory {
+        std::mem::replace(self, by)
+    }
+}
+
+impl Inner {
+    fn arrays_alive<'py>(&mut self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        use pyo3::types::PyWeakrefMethods;
+        self.arrays
+            .iter()
+            .filter_map(|array| array.bind(py).upgrade())
+            .collect()
+    }
+}
+
+fn make_readonly(arrays: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    arrays
+        .iter()
+        .try_for_each(|array| array.getattr("flags")?.setattr("writeable", false))
+}
+
+fn gone(py: Python<'_>) -> PyErr {
+    closed(py, "allocation", "it was offered or freed")
+}
+
+#[pymethods]
+impl Allocation {
+    /// array(dtype=None, shape=None)
+    /// --
+    ///
+    /// The memory as a writable array, without a copy.
+    ///
+    /// Parameters
+    /// ----------
+    /// dtype, shape : optional
+    ///     How to see it; by default what `Pool.allocate` was asked for, else bytes.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    #[pyo3(signature = (dtype=None, shape=None))]
+    fn array<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let this = slf.get();
+        let form = this.form.as_ref().filter(|_| dtype.is_none());
+        let array = match (form, shape) {
+            (Some(form), None) => arrays(py)?.call_method1("view", (slf, &*form.dtype, &form.shape))?,
+            (Some(form), Some(shape)) => arrays(py)?.call_method1("view", (slf, &*form.dtype, shape))?,
+            (None, _) => arrays(py)?.call_method1("view", (slf, dtype, shape))?,
+        };
+        let mut inner = this.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.arrays.push(PyWeakrefReference::new(&array)?.unbind());
+        Ok(array)
+    }
+
+    /// Offers it and returns when the object is visible to all; copies nothing.
+    ///
+    /// Parameters
+    /// ----------
+    /// attributes : dict, optional
+    ///     What it is.
+    /// schema, retention : optional
+    ///     As for `Pool.offer`.
+    /// **keywords
+    ///     More attributes.
+    ///
+    /// Returns
+    /// -------
+    /// Version
+    ///
+    /// Raises
+    /// ------
+    /// SchemaMismatch, TypeMismatch, TooLarge
+    ///     For attributes that the schema does not take. The allocation is as before.
+    /// InvalidArgument
+    ///     When a view of it is alive that cannot be made read-only. The allocation is as before.
+    /// AlreadyExists
+    ///     When the key is taken. The memory is free again.
+    #[pyo3(signature = (attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    fn offer<'py>(
+        slf: &Bound<'py, Self>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        if_wanted: bool,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Version> {
+        refuse_if_wanted(slf.py(), if_wanted)?;
+        let options = offer_options(schema, retention)?;
+        let pool = &slf.get().pool;
+        Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?
+            .offer(slf.py(), pool, options)
+            .map(Version)
+    }
+
+    /// Bytes of it.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it can no longer be offered.
+    #[getter]
+    fn closed(&self) -> bool {
+        !self
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .memory
+            .is_open()
+    }
+
+    /// Frees it, unless it was offered. Views of it become read-only and stay readable.
+    fn free(&self, py: Python<'_>) -> PyResult<()> {
+        self.leave(py)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.leave(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.length
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.closed() { ", closed" } else { "" };
+        format!("<junctura.Allocation of {} bytes{state}>", self.length)
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let this = slf.get();
+        let inner = this.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !inner.memory.is_open() {
+            return Err(gone(slf.py()));
+        }
+        // SAFETY: `view` is Python's; `inner.memory` and `_own` keep the bytes, in every state, for as long as `slf` lives.
+        unsafe {
+            this.views
+                .show(view, flags, slf.as_any(), this.start.bytes(this.length), true)
+        }
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.views.hide();
+    }
+}
+
+/// `wanted` is for later.
+pub(crate) fn refuse_if_wanted(py: Python<'_>, if_wanted: bool) -> PyResult<()> {
+    if if_wanted {
+        Err(unsupported(py, "if_wanted", "this build always offers"))
+    } else {
+        Ok(())
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop_detached(inner.memory.replace(Memory::Left(None)));
+    }
+}

@@ -1,0 +1,105 @@
+//! Bytes that cross the border without a copy: payloads shown to Python, and Python's buffers lent to the facade.
+//!
+//! ```text
+//!  Python view ──holds──> its owner (Object, Allocation) ──owns──> the bytes
+//! ```
+//! A view keeps its owner alive, so bytes live as long as anybody looks at them; views are counted, so that nothing is
+//! given back under somebody's eyes. What the compiler cannot see is written beside each block.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// The first of some bytes that another field of the same owner keeps alive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start(*mut u8);
+
+// SAFETY: it is an address; whoever reads or writes there says in its own place why that is sound.
+unsafe impl Send for Start {}
+// SAFETY: as above.
+unsafe impl Sync for Start {}
+
+impl Start {
+    pub(crate) fn of(bytes: &mut [u8]) -> Self {
+        Self(bytes.as_mut_ptr())
+    }
+
+    /// The bytes that begin here.
+    ///
+    /// # Safety
+    /// `length` bytes live here for as long as the slice is used. That other Python threads do not write meanwhile is
+    /// asked of users: views become read-only before anything is read through this.
+    pub(crate) unsafe fn bytes<'a>(self, length: usize) -> &'a [u8] {
+        // SAFETY: promised by the caller.
+        unsafe { slice::from_raw_parts(self.0, length) }
+    }
+}
+
+/// How many views there are.
+#[derive(Debug, Default)]
+pub(crate) struct Views(AtomicUsize);
+
+impl Views {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Fills a view of an owner's bytes.
+    ///
+    /// # Safety
+    /// `view` is what Python handed to `__getbuffer__`, and `owner` keeps the bytes in place for as long as it lives.
+    pub(crate) unsafe fn show(
+        &self,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+        owner: &Bound<'_, PyAny>,
+        bytes: &[u8],
+        writable: bool,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("there is no view to fill"));
+        }
+        let start = bytes.as_ptr().cast_mut().cast::<c_void>();
+        let length = bytes.len() as ffi::Py_ssize_t;
+        // SAFETY: `view` is Python's to fill; the function takes a reference to the owner, which keeps the bytes.
+        let refused =
+            unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, length, c_int::from(!writable), flags) };
+        if refused != 0 {
+            return Err(PyErr::fetch(owner.py()));
+        }
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// A view is gone.
+    pub(crate) fn hide(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A contiguous buffer of Python's, which stays in place while this is held.
+pub(crate) struct Lent(PyUntypedBuffer);
+
+impl Lent {
+    /// Only for buffers that are contiguous in C order.
+    pub(crate) fn new(buffer: PyUntypedBuffer) -> Self {
+        debug_assert!(buffer.is_c_contiguous());
+        Self(buffer)
+    }
+
+    /// The bytes. That no other Python thread writes to them meanwhile is asked of users, as everywhere in Python.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.0.len_bytes() {
+            0 => &[],
+            // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`.
+            length => unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), length) },
+        }
+    }
+}

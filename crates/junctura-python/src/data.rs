@@ -1,0 +1,190 @@
+//! What is offered: a payload from Python, with its attributes.
+//!
+//! Bytes and contiguous buffers are lent as they are, so they are copied once, into the pool. Arrays that are not
+//! contiguous, or whose elements only NumPy understands, are copied once too: by NumPy, into memory of the pool. Where the
+//! schema has the attributes `dtype` and `shape`, arrays get them, so that `Object.array` gives back the same array.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use junctura::{Given, OfferOptions, Pool, Schema};
+use junctura_model::{Kind, Type};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyModule};
+
+use crate::allocation::{Allocation, Filled};
+use crate::buffer::Lent;
+use crate::error::{OrRaise, invalid};
+use crate::given::{Attributes, type_name};
+use crate::options::schema_of;
+
+/// The half of this that NumPy does.
+pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static ARRAYS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    Ok(ARRAYS
+        .get_or_try_init(py, || py.import("junctura._arrays").map(Bound::unbind))?
+        .bind(py))
+}
+
+enum Data<'py> {
+    Bytes(Bound<'py, PyBytes>),
+    Lent(Lent),
+    Allocation(Bound<'py, Allocation>),
+}
+
+/// What an array is, besides its bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) dtype: Cow<'static, str>,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// An offer, ready to be carried out.
+pub(crate) struct Prepared<'py> {
+    pub(crate) attributes: Attributes<'py>,
+    data: Data<'py>,
+    schema: Arc<Schema>,
+}
+
+/// A payload, ready to go.
+pub(crate) enum Content<'a> {
+    Bytes(&'a [u8]),
+    Filled(Filled<'a>),
+}
+
+impl<'py> Prepared<'py> {
+    pub(crate) fn new(
+        pool: &Pool,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+        options: &OfferOptions<'_>,
+    ) -> PyResult<Self> {
+        let mut attributes = Attributes::read(attributes, keywords)?;
+        let schema = schema_of(data.py(), pool, options.schema)?;
+        let (data, form) = read(pool, data)?;
+        if let Some(form) = form {
+            form.describe(&mut attributes, &schema);
+        }
+        Ok(Self {
+            attributes,
+            data,
+            schema,
+        })
+    }
+
+    /// The payload. From now on nobody can write to an allocation.
+    ///
+    /// # Errors
+    /// What is wrong with the attributes, where an allocation would be lost with the offer.
+    pub(crate) fn content(&self, py: Python<'py>, given: &[(&str, Given<'_>)]) -> PyResult<Content<'_>> {
+        Ok(match &self.data {
+            Data::Bytes(bytes) => Content::Bytes(bytes.as_bytes()),
+            Data::Lent(lent) => Content::Bytes(lent.bytes()),
+            Data::Allocation(allocation) => {
+                let mut record = Vec::new();
+                self.schema.record(given.iter().copied(), &mut record).or_raise(py)?;
+                Content::Filled(allocation.get().take(py)?)
+            }
+        })
+    }
+
+    /// Offers it and waits until it is visible.
+    pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<junctura::Version> {
+        let lists = self.attributes.lists(py)?;
+        let given = self.attributes.given(py, &lists)?;
+        let content = self.content(py, &given)?;
+        py.detach(|| {
+            let given = given.iter().copied();
+            match content {
+                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => pool.offer_with(options, given, bytes),
+                Content::Filled(Filled::Slot(slot)) => slot.offer_with(options, given),
+            }
+        })
+        .or_raise(py)
+    }
+}
+
+fn read<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok((Data::Bytes(bytes.clone()), None));
+    }
+    if let Ok(allocation) = object.cast::<Allocation>() {
+        return Ok((
+            Data::Allocation(allocation.clone()),
+            allocation.get().form().cloned().and_then(Form::unless_bytes),
+        ));
+    }
+    let py = object.py();
+    match PyUntypedBuffer::get(object) {
+        Ok(buffer) => match crate::dtype::name(&buffer) {
+            Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
+            _ => by_numpy(pool, object),
+        },
+        Err(error) if error.is_instance_of::<PyMemoryError>(py) => Err(error),
+        Err(_) if object.hasattr("__array__")? || object.hasattr("__array_interface__")? => by_numpy(pool, object),
+        Err(_) => {
+            let cause = format!(
+                "bytes, an array or another buffer is expected, not {}",
+                type_name(object)
+            );
+            Err(invalid(py, "data", cause))
+        }
+    }
+}
+
+fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (Data<'py>, Option<Form>) {
+    let form = Form {
+        dtype,
+        shape: buffer.shape().to_vec(),
+    };
+    (Data::Lent(Lent::new(buffer)), form.unless_bytes())
+}
+
+fn by_numpy<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+    let py = object.py();
+    let arrays = arrays(py)?;
+    let (array, nbytes, dtype, shape): (Bound<'py, PyAny>, usize, String, Vec<usize>) =
+        arrays.call_method1("describe", (object,))?.extract()?;
+    let form = Form {
+        dtype: dtype.into(),
+        shape,
+    };
+    let allocation = Bound::new(py, Allocation::new(py, pool, nbytes, Some(form.clone()))?)?;
+    arrays.call_method1("fill", (&allocation, array))?;
+    Ok((Data::Allocation(allocation), form.unless_bytes()))
+}
+
+impl Form {
+    /// Plain bytes need no description.
+    fn unless_bytes(self) -> Option<Self> {
+        let is_bytes = self.dtype == "uint8" && self.shape.len() == 1;
+        (!is_bytes).then_some(self)
+    }
+
+    /// Adds what it is to the attributes, where the schema has room for it and the user did not say it.
+    fn describe(&self, attributes: &mut Attributes<'_>, schema: &Schema) {
+        if takes(schema, "dtype", Kind::one(Type::String)) && !attributes.has("dtype") {
+            attributes.add_text("dtype", self.dtype.to_string());
+        }
+        if attributes.has("shape") {
+            return;
+        }
+        if takes(schema, "shape", Kind::list_of(Type::Integer)) {
+            attributes.add_integers("shape", &self.shape);
+        } else if schema.is_open() && schema.find("shape").is_none() {
+            let extents: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
+            attributes.add_text("shape", extents.join("/"));
+        }
+    }
+}
+
+fn takes(schema: &Schema, name: &str, kind: Kind) -> bool {
+    match schema.find(name) {
+        Some(id) => schema.attribute(id).level.is_none() && schema.attribute(id).kind == kind,
+        None => schema.is_open() && !kind.list,
+    }
+}

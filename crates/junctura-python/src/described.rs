@@ -1,0 +1,148 @@
+//! What an object is, without its payload: in lists, gaps and events.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::object::no_attribute;
+use crate::schema::Schema;
+use crate::values;
+use crate::version::Version;
+
+/// A version of an object, without its payload.
+#[pyclass(module = "junctura", frozen, subclass)]
+pub(crate) struct Described {
+    what: What,
+    version: junctura::Version,
+}
+
+enum What {
+    Listed(junctura::Entry),
+    Named(junctura::Described),
+}
+
+impl Deref for What {
+    type Target = junctura::Described;
+
+    fn deref(&self) -> &junctura::Described {
+        match self {
+            What::Listed(entry) => entry,
+            What::Named(object) => object,
+        }
+    }
+}
+
+impl Described {
+    pub(crate) fn new(object: junctura::Described, version: junctura::Version) -> Self {
+        Self {
+            what: What::Named(object),
+            version,
+        }
+    }
+}
+
+#[pymethods]
+impl Described {
+    /// Names and values of its attributes, as `Object.attributes`.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        values::attributes(py, self.what.schema(), self.what.attributes())
+    }
+
+    /// The canonical key.
+    #[getter]
+    fn key(&self) -> &str {
+        self.what.key()
+    }
+
+    /// Which version.
+    #[getter]
+    fn version(&self) -> Version {
+        Version(self.version)
+    }
+
+    /// The schema that describes it.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(Arc::clone(self.what.schema()))
+    }
+
+    /// get(name, default=None)
+    /// --
+    ///
+    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.what.get(name) {
+            Some(text) => values::value(py, self.what.schema(), name, text).map(Some),
+            None => Ok(default),
+        }
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.what.get(name) {
+            Some(text) => values::value(py, self.what.schema(), name, text),
+            None => Err(no_attribute(py, name, self.what.key())),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.what {
+            What::Listed(entry) => format!(
+                "<junctura.Entry {} {}, {} bytes>",
+                entry.key(),
+                self.version,
+                entry.bytes()
+            ),
+            What::Named(object) => format!("<junctura.Described {} {}>", object.key(), self.version),
+        }
+    }
+}
+
+/// An object in a list.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     [(entry["name"], entry.nbytes) for entry in pool.list()]
+/// [('a', 7)]
+#[pyclass(module = "junctura", frozen, extends = Described)]
+pub(crate) struct Entry {
+    bytes: u64,
+}
+
+impl Entry {
+    pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<Entry>> {
+        let (version, bytes) = (entry.version(), entry.bytes());
+        let base = Described {
+            what: What::Listed(entry),
+            version,
+        };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(Entry { bytes }))
+    }
+}
+
+#[pymethods]
+impl Entry {
+    /// Bytes of the payload.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn __len__(&self) -> usize {
+        self.bytes as usize
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+}

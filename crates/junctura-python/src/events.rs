@@ -1,0 +1,178 @@
+//! Hearing what happens in a pool.
+
+use std::sync::{Mutex, PoisonError};
+
+use junctura::{EventKind, Pool, PoolEvent};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::described::Described;
+use crate::error::{OrRaise, invalid};
+use crate::interrupt::drop_detached;
+use crate::options::timeout as read_timeout;
+
+/// A client of the pool, as others see it.
+#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The number that the server gave it.
+    client: u32,
+    /// What it calls itself.
+    name: String,
+    /// The machine it runs on.
+    host: String,
+    /// Its process.
+    pid: u32,
+}
+
+#[pymethods]
+impl Peer {
+    fn __repr__(&self) -> String {
+        format!(
+            "<junctura.Peer {} {:?}, process {} on {}>",
+            self.client, self.name, self.pid, self.host
+        )
+    }
+}
+
+/// Something that happened.
+#[pyclass(module = "junctura", frozen, get_all)]
+pub(crate) struct Event {
+    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left` or `superseded`.
+    kind: &'static str,
+    /// The object that it happened to, or None.
+    object: Option<Py<Described>>,
+    /// Bytes of the object's payload.
+    nbytes: u64,
+    /// The client that joined or left, or that offered the object, or None.
+    client: Option<Py<Peer>>,
+    /// Why; empty where there is nothing to say.
+    reason: String,
+}
+
+impl Event {
+    fn new(py: Python<'_>, event: PoolEvent) -> PyResult<Self> {
+        let object = event
+            .object
+            .map(|(object, version)| Py::new(py, Described::new(object, version)));
+        let peer = event.client.map(|peer| Peer {
+            client: peer.client,
+            name: peer.name,
+            host: peer.host,
+            pid: peer.pid,
+        });
+        Ok(Self {
+            kind: event.kind.name(),
+            object: object.transpose()?,
+            nbytes: event.bytes,
+            client: peer.map(|peer| Py::new(py, peer)).transpose()?,
+            reason: event.reason,
+        })
+    }
+}
+
+#[pymethods]
+impl Event {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let about = match (&self.object, &self.client) {
+            (Some(object), _) => object.bind(py).repr()?.to_string(),
+            (None, Some(client)) => client.get().__repr__(),
+            (None, None) => String::new(),
+        };
+        Ok(format!("<junctura.Event {} {about}>", self.kind))
+    }
+}
+
+/// What happens in a pool, without payloads; made by `Pool.subscribe`.
+///
+/// As an iterator it waits for the next event. It ends with its `with` block, or when it is forgotten.
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Subscription {
+    inner: Mutex<Option<junctura::Subscription>>,
+}
+
+impl Subscription {
+    pub(crate) fn new(py: Python<'_>, pool: &Pool, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Self> {
+        let kinds: Vec<EventKind> = kinds
+            .unwrap_or_default()
+            .iter()
+            .map(|name| kind(py, name))
+            .collect::<PyResult<_>>()?;
+        let subscription = py
+            .detach(|| pool.subscribe(selector, &kinds))
+            .or_raise_about(py, selector)?;
+        Ok(Self {
+            inner: Mutex::new(Some(subscription)),
+        })
+    }
+
+    fn take(&self, py: Python<'_>) -> Option<junctura::Subscription> {
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+fn kind(py: Python<'_>, name: &str) -> PyResult<EventKind> {
+    EventKind::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+        invalid(py, "kinds", format!("{name:?} is none of {}", names.join(", ")))
+    })
+}
+
+#[pymethods]
+impl Subscription {
+    /// next(timeout=None)
+    /// --
+    ///
+    /// The next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     When nothing happened in time.
+    /// LimitExceeded
+    ///     When events came faster than they were read, and some were lost: the subscription has ended.
+    #[pyo3(signature = (timeout=None))]
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
+        let timeout = read_timeout(py, timeout)?;
+        let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Some(events) = inner.as_mut() else { return Ok(None) };
+        let event = py.detach(|| match timeout {
+            Some(time) => events.next_within(time),
+            None => events.next_event(),
+        });
+        event.or_raise(py)?.map(|event| Event::new(py, event)).transpose()
+    }
+
+    /// Ends it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take(py) {
+            Some(subscription) => py.detach(|| subscription.stop()).or_raise(py),
+            None => Ok(()),
+        }
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+        self.next(py, None)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        drop_detached(self.take(py));
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

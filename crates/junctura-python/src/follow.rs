@@ -1,0 +1,317 @@
+//! Following: what is there, then what comes, as a Python iterator.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use junctura::{Code, FollowOptions, Item};
+use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::described::Described;
+use crate::error::{OrRaise, invalid, raise};
+use crate::interrupt::drop_detached;
+use crate::object::{Holdings, Object};
+
+/// How long a follow waits with its window full before it warns.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is done with gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gaps {
+    Raise,
+    Yield,
+    Ignore,
+}
+
+/// A follow's arguments.
+pub(crate) struct Arguments<'a> {
+    pub(crate) options: FollowOptions,
+    pub(crate) gaps: &'a str,
+    pub(crate) live: &'a str,
+}
+
+/// Everything that matches a selector: what is there, then what comes.
+///
+/// Made by `Pool.follow` and `Requirement.follow`. As an iterator it waits for the next object; other Python threads run
+/// meanwhile, and Ctrl-C ends the wait. It ends with its `with` block, or when it is forgotten.
+///
+/// At most `window` objects of it are held at a time: who keeps that many gets no more until some are released.
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Follow {
+    inner: Mutex<Option<junctura::Follow>>,
+    holdings: Holdings,
+    window: usize,
+    gaps: Gaps,
+    yields_live: bool,
+    snapshot: u64,
+}
+
+/// Objects that a reader will not get, because they went before it could be given them.
+#[pyclass(module = "junctura", frozen, get_all)]
+pub(crate) struct Gap {
+    /// Which: a list of `Described`.
+    items: Vec<Py<Described>>,
+    /// Why: `withdrawn`, `expired`, …
+    reason: String,
+}
+
+#[pymethods]
+impl Gap {
+    fn __len__(&self) -> usize {
+        self.items.len()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Gap of {}: {}>", self.items.len(), self.reason)
+    }
+}
+
+/// All that was there when the follow began has been given; what comes now is new.
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Live;
+
+#[pymethods]
+impl Live {
+    fn __repr__(&self) -> &'static str {
+        "<junctura.Live>"
+    }
+}
+
+impl Follow {
+    pub(crate) fn new(
+        py: Python<'_>,
+        arguments: &Arguments<'_>,
+        begin: impl FnOnce(&FollowOptions) -> junctura::Result<junctura::Follow> + Send,
+        selector: &str,
+    ) -> PyResult<Self> {
+        let gaps = match arguments.gaps {
+            "raise" => Gaps::Raise,
+            "yield" => Gaps::Yield,
+            "ignore" => Gaps::Ignore,
+            other => {
+                return Err(invalid(
+                    py,
+                    "gaps",
+                    format!("\"raise\", \"yield\" or \"ignore\", not {other:?}"),
+                ));
+            }
+        };
+        let yields_live = match arguments.live {
+            "ignore" => false,
+            "yield" => true,
+            other => return Err(invalid(py, "live", format!("\"ignore\" or \"yield\", not {other:?}"))),
+        };
+        let follow = py.detach(|| begin(&arguments.options)).or_raise_about(py, selector)?;
+        Ok(Self {
+            snapshot: follow.snapshot_sequence(),
+            inner: Mutex::new(Some(follow)),
+            holdings: Holdings::default(),
+            window: arguments.options.window as usize,
+            gaps,
+            yields_live,
+        })
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<junctura::Follow>> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next item that the user wants to see; `None`: the follow has ended.
+    fn advance(&self, py: Python<'_>, within: Option<Duration>) -> PyResult<Option<Py<PyAny>>> {
+        let deadline = within.and_then(|time| Instant::now().checked_add(time));
+        let mut inner = self.lock(py);
+        let Some(follow) = inner.as_mut() else { return Ok(None) };
+        loop {
+            // Most objects have come already: they cost no switch of threads.
+            let item = match follow.try_next().or_raise(py)? {
+                Some(item) => item,
+                None if follow.is_over() => return Ok(None),
+                None => match self.wait(py, follow, within.is_some(), deadline)? {
+                    Some(item) => item,
+                    None => return Ok(None),
+                },
+            };
+            if let Some(shown) = self.show(py, item)? {
+                return Ok(Some(shown));
+            }
+        }
+    }
+
+    fn wait(
+        &self,
+        py: Python<'_>,
+        follow: &mut junctura::Follow,
+        limited: bool,
+        deadline: Option<Instant>,
+    ) -> PyResult<Option<Item>> {
+        if limited {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let item = py.detach(|| match left {
+                Some(left) => follow.next_within(left),
+                None => follow.next_item(),
+            });
+            return item.or_raise(py);
+        }
+        if self.holdings.count() < self.window {
+            return py.detach(|| follow.next_item()).or_raise(py);
+        }
+        match py.detach(|| follow.next_within(PATIENCE)) {
+            Err(error) if error.code() == Code::Timeout => {
+                if self.holdings.count() >= self.window {
+                    self.warn(py)?;
+                }
+                py.detach(|| follow.next_item()).or_raise(py)
+            }
+            other => other.or_raise(py),
+        }
+    }
+
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let category = py.get_type::<PyRuntimeWarning>();
+        let message = format!(
+            "this follow waits until objects are released: all {} of its window are held (a larger window=, or release())",
+            self.window
+        );
+        let message = std::ffi::CString::new(message)?;
+        PyErr::warn(py, &category, &message, 2)
+    }
+
+    fn show(&self, py: Python<'_>, item: Item) -> PyResult<Option<Py<PyAny>>> {
+        Ok(match item {
+            Item::Object(object) => Some(Py::new(py, Object::new(object, Some(&self.holdings)))?.into_any()),
+            Item::Live => {
+                if self.yields_live {
+                    Some(Py::new(py, Live)?.into_any())
+                } else {
+                    None
+                }
+            }
+            Item::Gap(_) if self.gaps == Gaps::Ignore => None,
+            Item::Gap(gap) => {
+                let gap = Py::new(py, read_gap(py, gap)?)?;
+                if self.gaps == Gaps::Raise {
+                    return Err(gap_error(py, &gap)?);
+                }
+                Some(gap.into_any())
+            }
+        })
+    }
+}
+
+fn read_gap(py: Python<'_>, gap: junctura::Gap) -> PyResult<Gap> {
+    let items = gap
+        .items
+        .into_iter()
+        .map(|item| Py::new(py, Described::new(item.object, item.version)));
+    Ok(Gap {
+        items: items.collect::<PyResult<_>>()?,
+        reason: gap.reason,
+    })
+}
+
+/// `Gone`, with the gap as an attribute.
+fn gap_error(py: Python<'_>, gap: &Py<Gap>) -> PyResult<PyErr> {
+    let shown = gap.get();
+    let subject = match shown.items.as_slice() {
+        [one] => one.bind(py).getattr("key")?.extract()?,
+        items => format!("{} objects", items.len()),
+    };
+    let cause = format!("{} before it could be given", shown.reason);
+    let raised = raise(py, &junctura::Error::new(Code::Gone, subject, cause));
+    raised.value(py).setattr("gap", gap)?;
+    Ok(raised)
+}
+
+#[pymethods]
+impl Follow {
+    /// next(timeout=None)
+    /// --
+    ///
+    /// The next object; waits for it.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; 0 does not wait, None waits for ever.
+    ///
+    /// Returns
+    /// -------
+    /// Object, Gap, Live or None
+    ///     Gaps and Live where they were asked for; None when the follow has ended.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     When nothing came in time.
+    #[pyo3(signature = (timeout=None))]
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        self.advance(py, crate::options::timeout(py, timeout)?)
+    }
+
+    /// Where a later follow goes on after the last object that this one gave (`pool.follow(…, cursor=…)`); None before
+    /// the first. It is a text: keep it where you like.
+    #[getter]
+    fn cursor(&self, py: Python<'_>) -> Option<String> {
+        self.lock(py)
+            .as_ref()
+            .and_then(junctura::Follow::cursor)
+            .map(|cursor| cursor.to_string())
+    }
+
+    /// The newest sequence number when it began: what was there has at most this one, what comes has larger ones.
+    #[getter]
+    fn snapshot_sequence(&self) -> u64 {
+        self.snapshot
+    }
+
+    /// Whether all that was there when it began has been given.
+    #[getter]
+    fn is_live(&self, py: Python<'_>) -> bool {
+        self.lock(py).as_ref().is_some_and(junctura::Follow::is_live)
+    }
+
+    /// Objects of it that are held.
+    #[getter]
+    fn held(&self) -> usize {
+        self.holdings.count()
+    }
+
+    /// Ends it. Objects that it gave stay held until they are released.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.lock(py).take() {
+            Some(follow) => py.detach(|| follow.stop()).or_raise(py),
+            None => Ok(()),
+        }
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.advance(py, None)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        drop_detached(self.lock(py).take());
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Follow from {}>", self.snapshot)
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

@@ -1,0 +1,320 @@
+//! Attributes as Python gives them: a dictionary, keyword arguments, or both.
+//!
+//! Texts are not copied: the strings are kept alive while the facade reads them, also without the interpreter. Besides
+//! texts and numbers it takes what people have at hand: NumPy scalars, dates, times, lengths of time, decimals, lists,
+//! tuples and arrays. `None` means that the attribute is not given. A keyword may end in an underscore, for names that
+//! Python keeps for itself: `class_="od"`.
+
+use junctura::{Code, Error, Given};
+use pyo3::PyTypeCheck;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTime, PyTuple,
+};
+
+use crate::error::{invalid, raise};
+
+/// Attributes of one offer, or of one key.
+#[derive(Default)]
+pub(crate) struct Attributes<'py> {
+    items: Vec<Item<'py>>,
+}
+
+struct Item<'py> {
+    name: Name<'py>,
+    value: Value<'py>,
+}
+
+enum Name<'py> {
+    Given(Bound<'py, PyString>),
+    Keyword(Bound<'py, PyString>),
+    Ours(&'static str),
+}
+
+enum Value<'py> {
+    Text(Bound<'py, PyString>),
+    Owned(String),
+    Integer(i64),
+    Float(f64),
+    Bool(bool),
+    List(Vec<Value<'py>>),
+}
+
+impl<'py> Attributes<'py> {
+    /// Reads a mapping and keyword arguments.
+    pub(crate) fn read(given: Option<&Bound<'py, PyAny>>, keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+        let mut attributes = Self {
+            items: Vec::with_capacity(16),
+        };
+        if let Some(given) = given {
+            match given.cast::<PyDict>() {
+                Ok(dict) => attributes.add_all(dict, Name::Given)?,
+                Err(_) => attributes.add_mapping(given)?,
+            }
+        }
+        if let Some(keywords) = keywords {
+            attributes.add_all(keywords, Name::Keyword)?;
+        }
+        Ok(attributes)
+    }
+
+    fn add_all(&mut self, dict: &Bound<'py, PyDict>, name: fn(Bound<'py, PyString>) -> Name<'py>) -> PyResult<()> {
+        for (key, value) in dict.iter() {
+            self.add(name, key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn add_mapping(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
+        let Ok(mapping) = given.cast::<PyMapping>() else {
+            let cause = format!("a dictionary is expected, not {}", type_name(given));
+            return Err(invalid(given.py(), "attributes", cause));
+        };
+        for item in mapping.items()?.iter() {
+            let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
+            self.add(Name::Given, key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        name: fn(Bound<'py, PyString>) -> Name<'py>,
+        key: Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let key = match key.cast_into::<PyString>() {
+            Ok(key) => name(key),
+            Err(other) => {
+                let cause = format!(
+                    "the name of an attribute is a text, not {}",
+                    type_name(&other.into_inner())
+                );
+                return Err(invalid(value.py(), "attributes", cause));
+            }
+        };
+        if !value.is_none() {
+            let value = Value::read(value, true).map_err(|failed| failed.name(value, &key))?;
+            self.items.push(Item { name: key, value });
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether an attribute of this name was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.items
+            .iter()
+            .any(|item| item.name.text().is_ok_and(|given| given == name))
+    }
+
+    /// Adds an attribute of ours.
+    pub(crate) fn add_text(&mut self, name: &'static str, text: String) {
+        self.items.push(Item {
+            name: Name::Ours(name),
+            value: Value::Owned(text),
+        });
+    }
+
+    /// Adds a list of integers of ours.
+    pub(crate) fn add_integers(&mut self, name: &'static str, numbers: &[usize]) {
+        let list = numbers.iter().map(|&number| Value::Integer(number as i64)).collect();
+        self.items.push(Item {
+            name: Name::Ours(name),
+            value: Value::List(list),
+        });
+    }
+
+    /// The items of the lists among them, for [`Self::given`].
+    pub(crate) fn lists(&self, py: Python<'py>) -> PyResult<Vec<Vec<Given<'_>>>> {
+        let lists = self.items.iter().filter_map(|item| match &item.value {
+            Value::List(items) => Some(items.iter().map(|item| item.lend(py)).collect()),
+            _ => None,
+        });
+        lists.collect()
+    }
+
+    /// The attributes as the facade reads them.
+    pub(crate) fn given<'a>(
+        &'a self,
+        py: Python<'py>,
+        lists: &'a [Vec<Given<'a>>],
+    ) -> PyResult<Vec<(&'a str, Given<'a>)>> {
+        let mut lists = lists.iter();
+        let mut given = Vec::with_capacity(self.items.len());
+        for Item { name, value } in &self.items {
+            let value = match value {
+                Value::List(_) => Given::List(lists.next().map_or(&[], Vec::as_slice)),
+                value => value.lend(py)?,
+            };
+            given.push((name.text().map_err(|_| not_unicode(py, "attributes"))?, value));
+        }
+        Ok(given)
+    }
+}
+
+impl Name<'_> {
+    fn text(&self) -> PyResult<&str> {
+        match self {
+            Name::Given(name) => name.to_str(),
+            Name::Keyword(name) => name.to_str().map(|name| name.strip_suffix('_').unwrap_or(name)),
+            Name::Ours(name) => Ok(name),
+        }
+    }
+}
+
+/// Why a value could not be read.
+enum Failed {
+    /// Its type is none of those that attributes have.
+    Type,
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Failed {
+    fn from(raised: PyErr) -> Self {
+        Self::Raised(raised)
+    }
+}
+
+impl Failed {
+    fn name(self, value: &Bound<'_, PyAny>, name: &Name<'_>) -> PyErr {
+        match self {
+            Failed::Raised(raised) => raised,
+            Failed::Type => {
+                let cause = format!("{} is nothing that an attribute can hold", type_name(value));
+                let name = name.text().unwrap_or("attributes");
+                raise(value.py(), &Error::new(Code::TypeMismatch, name, cause))
+            }
+        }
+    }
+}
+
+impl<'py> Value<'py> {
+    /// Reads a value; lists hold no lists.
+    fn read(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+        // From the most frequent to the least. A bool is an int to Python.
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self::Text(text.clone()));
+        }
+        if value.is_exact_instance_of::<PyInt>() {
+            return Self::integer(value);
+        }
+        if let Ok(number) = value.cast::<PyFloat>() {
+            return Ok(Self::Float(number.value()));
+        }
+        if let Ok(truth) = value.cast::<PyBool>() {
+            return Ok(Self::Bool(truth.is_true()));
+        }
+        if PyList::type_check(value) || PyTuple::type_check(value) {
+            return Self::list(value, list);
+        }
+        Self::read_rare(value, list)
+    }
+
+    fn integer(value: &Bound<'py, PyAny>) -> Result<Self, Failed> {
+        // What does not fit goes as a text, for the model to say so.
+        Ok(match value.extract::<i64>() {
+            Ok(number) => Self::Integer(number),
+            Err(_) => Self::Owned(value.str()?.to_str()?.to_owned()),
+        })
+    }
+
+    fn list(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+        if !list {
+            return Err(Failed::Type);
+        }
+        let items = value.try_iter()?.map(|item| Self::read(&item?, false));
+        items.collect::<Result<_, _>>().map(Self::List)
+    }
+
+    fn read_rare(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+        if PyInt::type_check(value) {
+            return Self::integer(value);
+        }
+        if let Ok(length) = value.cast::<PyDelta>() {
+            return Ok(Self::Owned(length_of_time(length)?));
+        }
+        if PyDateTime::type_check(value) || PyDate::type_check(value) || PyTime::type_check(value) {
+            return Ok(Self::Owned(iso(value)?));
+        }
+        if is_decimal(value)? {
+            return Ok(Self::Owned(value.call_method1("__format__", ("f",))?.extract()?));
+        }
+        // NumPy's scalars and arrays, and those of others who follow it.
+        if value.hasattr("dtype")? {
+            let plain = value.call_method0("tolist")?;
+            if !plain.hasattr("dtype")? {
+                return Self::read(&plain, list);
+            }
+        }
+        Err(Failed::Type)
+    }
+
+    fn lend(&self, py: Python<'py>) -> PyResult<Given<'_>> {
+        Ok(match self {
+            Value::Text(text) => Given::Text(text.to_str().map_err(|_| not_unicode(py, "attributes"))?),
+            Value::Owned(text) => Given::Text(text),
+            Value::Integer(number) => Given::Integer(*number),
+            Value::Float(number) => Given::Float(*number),
+            Value::Bool(truth) => Given::Bool(*truth),
+            Value::List(_) => Given::List(&[]),
+        })
+    }
+}
+
+fn is_decimal(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = value.get_type();
+    Ok(class.name()? == "Decimal" && class.module()? == "decimal")
+}
+
+/// A time of day in minutes needs no seconds; everything else is written in full.
+fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text: String = value.call_method0("isoformat")?.extract()?;
+    let is_time = PyTime::type_check(value);
+    Ok(text
+        .strip_suffix(":00")
+        .filter(|_| is_time)
+        .map_or_else(|| text.clone(), str::to_owned))
+}
+
+fn length_of_time(length: &Bound<'_, PyDelta>) -> PyResult<String> {
+    let field = |name: &str| length.getattr(name)?.extract::<i64>();
+    let seconds = field("days")? * 86_400 + field("seconds")?;
+    let micros = field("microseconds")?;
+    Ok(if micros == 0 {
+        format!("{seconds}s")
+    } else {
+        format!("{}us", i128::from(seconds) * 1_000_000 + i128::from(micros))
+    })
+}
+
+fn not_unicode(py: Python<'_>, subject: &str) -> PyErr {
+    raise(
+        py,
+        &Error::new(
+            Code::TypeMismatch,
+            subject,
+            "a text with half a surrogate pair is no Unicode",
+        ),
+    )
+}
+
+/// The name of a value's type, for messages.
+pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value
+        .get_type()
+        .name()
+        .map_or_else(|_| "an object".to_owned(), |name| format!("a {name}"))
+}
+
+/// Refuses what is no text.
+pub(crate) fn text_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    value
+        .extract()
+        .map_err(|_| PyTypeError::new_err(format!("{what} is a text, not {}", type_name(value))))
+}

@@ -1,0 +1,25 @@
+//! One interpreter of a process: classes and caches here are shared by all of a process, and must not mix two.
+
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+const NONE: i64 = -1;
+
+/// # Errors
+/// `ImportError` in any interpreter of this process but the first that imports the package.
+pub(crate) fn refuse_others() -> PyResult<()> {
+    static FIRST: AtomicI64 = AtomicI64::new(NONE);
+    // SAFETY: the module is being initialised, so this thread is attached to an interpreter, which lives.
+    let this = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    match FIRST.compare_exchange(NONE, this, Ordering::SeqCst, Ordering::SeqCst) {
+        Err(first) if first != this => Err(PyImportError::new_err(
+            "junctura works in one interpreter of a process; this is another sub-interpreter",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,346 @@
+//! Objects that a consumer was given.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::buffer::Views;
+use crate::data::arrays;
+use crate::error::{OrRaise, closed, invalid, raise};
+use crate::schema::Schema;
+use crate::values;
+use crate::version::Version;
+
+/// An object that was received: its attributes, and its payload where it lies.
+///
+/// It is held until its last view is gone: arrays and memoryviews keep it, and when it and they are forgotten it is
+/// released. `release()` and `with` release it at once. Nothing is copied until it is asked for: `array()`,
+/// `memoryview(obj)` and `bytes(obj)` (which copies) show the payload, `len(obj)` says its bytes.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"payload", name="a", colour="red")
+/// ...     obj = pool.demand(name="a")
+/// ...     print(bytes(obj), len(obj), obj["colour"], obj.key)
+/// b'payload' 7 red {space=default}{}{name=a}
+#[pyclass(module = "junctura", frozen, weakref)]
+pub(crate) struct Object {
+    version: junctura::Version,
+    views: Views,
+    inner: Mutex<Option<Held>>,
+}
+
+struct Held {
+    object: junctura::Object,
+    _counted: Option<Counted>,
+}
+
+/// How many objects of a follow are held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings(Arc<AtomicUsize>);
+
+impl Holdings {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.0))
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Object {
+    pub(crate) fn new(object: junctura::Object, holdings: Option<&Holdings>) -> Self {
+        let version = object.version();
+        let held = Held {
+            object,
+            _counted: holdings.map(Holdings::add),
+        };
+        Self {
+            version,
+            views: Views::default(),
+            inner: Mutex::new(Some(held)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
+        match &*self.lock() {
+            Some(held) => at(&held.object),
+            None => Err(closed(py, "object", "it was released")),
+        }
+    }
+
+    /// The attribute `dtype`, and whether there could be one.
+    fn dtype(object: &junctura::Object) -> (Option<String>, bool) {
+        let known = object.schema().is_open() || object.schema().find("dtype").is_some();
+        (object.get("dtype").map(str::to_owned), known)
+    }
+
+    fn shape(object: &junctura::Object) -> Option<Vec<usize>> {
+        let text = object.get("shape")?;
+        text.split('/')
+            .filter(|extent| !extent.is_empty())
+            .map(|extent| extent.parse().ok())
+            .collect()
+    }
+}
+
+#[pymethods]
+impl Object {
+    /// Names and values of its attributes, those of the key first: a new dictionary each time.
+    ///
+    /// Integers and floats are numbers; a decimal is an int where it is whole, else a float, or a `decimal.Decimal` where
+    /// no float prints as it does. Texts, dates, times, steps, timestamps and durations are canonical texts.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.look(py, |object| {
+            values::attributes(py, object.schema(), object.attributes())
+        })
+    }
+
+    /// The canonical key.
+    #[getter]
+    fn key(&self, py: Python<'_>) -> PyResult<String> {
+        self.look(py, |object| Ok(object.key().to_owned()))
+    }
+
+    /// Its version; known also after the release.
+    #[getter]
+    fn version(&self) -> Version {
+        Version(self.version)
+    }
+
+    /// The schema that describes it.
+    #[getter]
+    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
+        self.look(py, |object| Ok(Schema(Arc::clone(object.schema()))))
+    }
+
+    /// Where a follow that is to go on after this object begins; None for one that was demanded.
+    #[getter]
+    fn cursor(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.look(py, |object| Ok(object.cursor().map(|cursor| cursor.to_string())))
+    }
+
+    /// Whether it came because it was there when its follow began.
+    #[getter]
+    fn in_first_phase(&self, py: Python<'_>) -> PyResult<bool> {
+        self.look(py, |object| Ok(object.in_first_phase()))
+    }
+
+    /// The number of the client that offered it.
+    #[getter]
+    fn producer(&self, py: Python<'_>) -> PyResult<u32> {
+        self.look(py, |object| Ok(object.producer()))
+    }
+
+    /// How the payload came: `shared` (memory that both map) or `inline` (inside the message).
+    #[getter]
+    fn transport(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.look(py, |object| {
+            Ok(match object.transport() {
+                junctura::Transport::Shared => "shared",
+                junctura::Transport::Inline => "inline",
+            })
+        })
+    }
+
+    /// Bytes of the payload.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |object| Ok(object.len()))
+    }
+
+    /// Whether it was released.
+    #[getter]
+    fn released(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    /// get(name, default=None)
+    /// --
+    ///
+    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.look(py, |object| match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text).map(Some),
+            None => Ok(default),
+        })
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.look(py, |object| match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text),
+            None => Err(no_attribute(py, name, object.key())),
+        })
+    }
+
+    /// array(dtype=None, shape=None)
+    /// --
+    ///
+    /// The payload as a read-only array, without a copy. The object is held while the array, or a part of it, is.
+    ///
+    /// Parameters
+    /// ----------
+    /// dtype, shape : optional
+    ///     How to see it. By default as it was offered, which the attributes `dtype` and `shape` tell; an object without
+    ///     them is seen as bytes. With `dtype` alone the array has one dimension.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The payload does not fit; or nothing says what it is: the schema has no attribute `dtype`, and none was given.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     version = pool.offer(numpy.eye(2, dtype="i2"), name="one")
+    /// ...     pool.demand(name="one").array()
+    /// array([[1, 0],
+    ///        [0, 1]], dtype=int16)
+    #[pyo3(signature = (dtype=None, shape=None))]
+    fn array<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if dtype.is_some() {
+            return arrays(py)?.call_method1("view", (slf, dtype, shape));
+        }
+        let ((own, known), extents, schema) = slf.get().look(py, |object| {
+            Ok((Self::dtype(object), Self::shape(object), Arc::clone(object.schema())))
+        })?;
+        if !known {
+            let cause = format!(
+                "schema {} has no attribute dtype that would say it: give one",
+                schema.name()
+            );
+            return Err(invalid(py, "dtype", cause));
+        }
+        match shape {
+            Some(shape) => arrays(py)?.call_method1("view", (slf, own, shape)),
+            None => arrays(py)?.call_method1("view", (slf, own, extents)),
+        }
+    }
+
+    /// Gives the object back now, and tells the server at once.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     While views of it are alive: it stays held.
+    /// Disconnected, Closed
+    ///     When there is no server to tell any more; it is given back all the same.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take(py)? {
+            Some(held) => py.detach(|| held.object.release()).or_raise(py),
+            None => Ok(()),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// Where views are alive it is released with the last of them.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if self.views.count() == 0 {
+            drop(self.take(py)?);
+        }
+        Ok(())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.nbytes(py)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__(&self) -> String {
+        match &*self.lock() {
+            Some(Held { object, .. }) => {
+                format!(
+                    "<junctura.Object {} {}, {} bytes>",
+                    object.key(),
+                    self.version,
+                    object.len()
+                )
+            }
+            None => format!("<junctura.Object {}, released>", self.version),
+        }
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let this = slf.get();
+        this.look(slf.py(), |object| {
+            // SAFETY: `view` is Python's. The payload stays where it is while the object is held, and it is held while the
+            // view keeps `slf`: neither `release` nor `__exit__` gives it back under a view.
+            unsafe { this.views.show(view, flags, slf.as_any(), object.payload(), false) }
+        })
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.views.hide();
+    }
+}
+
+impl Object {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Held>> {
+        let mut inner = self.lock();
+        match self.views.count() {
+            0 => Ok(inner.take()),
+            views => Err(invalid(
+                py,
+                "object",
+                format!("{views} views of it are alive, arrays or memoryviews"),
+            )),
+        }
+    }
+}
+
+/// Refuses to name an attribute that is not there.
+pub(crate) fn no_attribute(py: Python<'_>, name: &str, key: &str) -> PyErr {
+    raise(
+        py,
+        &junctura::Error::new(junctura::Code::NotFound, name, format!("{key} has no such attribute")),
+    )
+}

@@ -1,0 +1,133 @@
+//! Offering many objects at once.
+//!
+//! What a list or a tuple holds is read in batches, so that the interpreter is let go of once for many offers. Anything
+//! else is offered object by object as it comes: a generator may take its time for each.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use junctura::{Ack, Error, OfferOptions, Pool};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::allocation::Filled;
+use crate::data::{Content, Prepared};
+use crate::error::{OrRaise, invalid, raise};
+use crate::given::type_name;
+use crate::version::Version;
+
+const BATCH: usize = 64;
+
+#[derive(Default)]
+struct Outcomes {
+    versions: Vec<Version>,
+    failure: Option<(u64, Error)>,
+}
+
+impl Outcomes {
+    fn note(&mut self, ack: Ack) {
+        match ack.outcome {
+            Ok(version) => self.versions.push(Version(version)),
+            Err(error) => _ = self.failure.get_or_insert((ack.number, error)),
+        }
+    }
+}
+
+struct Many<'a> {
+    pipeline: junctura::Pipeline,
+    options: OfferOptions<'a>,
+    outcomes: Arc<Mutex<Outcomes>>,
+}
+
+/// Offers them all and waits until all are visible.
+pub(crate) fn offer_many(
+    py: Python<'_>,
+    pool: &Pool,
+    objects: &Bound<'_, PyAny>,
+    options: OfferOptions<'_>,
+    window: usize,
+) -> PyResult<Vec<Version>> {
+    let outcomes = Arc::new(Mutex::new(Outcomes::default()));
+    let noted = Arc::clone(&outcomes);
+    let pipeline = pool.pipeline(window).or_raise(py)?;
+    let pipeline = pipeline.on_ack(move |ack| noted.lock().unwrap_or_else(PoisonError::into_inner).note(ack));
+    let mut many = Many {
+        pipeline,
+        options,
+        outcomes,
+    };
+    let in_memory = objects.is_instance_of::<PyList>() || objects.is_instance_of::<PyTuple>();
+    let batch_len = if in_memory { BATCH.min(window.max(1)) } else { 1 };
+    let mut batch = Vec::with_capacity(batch_len);
+    for (at, object) in objects.try_iter()?.enumerate() {
+        batch.push(prepare(pool, &object?, at, &options)?);
+        if batch.len() == batch_len {
+            many.offer(py, &batch)?;
+            batch.clear();
+        }
+    }
+    many.offer(py, &batch)?;
+    let flushed = py.detach(|| many.pipeline.flush());
+    many.check(py)?;
+    flushed.or_raise(py)?;
+    Ok(std::mem::take(
+        &mut many.outcomes.lock().unwrap_or_else(PoisonError::into_inner).versions,
+    ))
+}
+
+fn prepare<'py>(
+    pool: &Pool,
+    object: &Bound<'py, PyAny>,
+    at: usize,
+    options: &OfferOptions<'_>,
+) -> PyResult<Prepared<'py>> {
+    let Ok((data, attributes)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
+        let cause = format!("a pair (data, attributes) is expected, not {}", type_name(object));
+        return Err(invalid(object.py(), &format!("object {at}"), cause));
+    };
+    Prepared::new(pool, &data, Some(&attributes), None, options)
+}
+
+impl Many<'_> {
+    fn offer(&mut self, py: Python<'_>, batch: &[Prepared<'_>]) -> PyResult<()> {
+        let lists = batch
+            .iter()
+            .map(|one| one.attributes.lists(py))
+            .collect::<PyResult<Vec<_>>>()?;
+        let mut ready = Vec::with_capacity(batch.len());
+        for (one, lists) in batch.iter().zip(&lists) {
+            let given = one.attributes.given(py, lists)?;
+            let content = one.content(py, &given)?;
+            ready.push((given, content));
+        }
+        let Self { pipeline, options, .. } = self;
+        let sent = py.detach(|| {
+            ready.into_iter().try_for_each(|(given, content)| {
+                let given = given.into_iter();
+                match content {
+                    Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
+                        pipeline.offer_with(*options, given, bytes)
+                    }
+                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(*options, slot, given),
+                }
+                .map(|_| ())
+            })
+        });
+        self.check(py)?;
+        sent.or_raise(py)
+    }
+
+    /// # Errors
+    /// The first offer that failed; `index` says which it was.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let failure = self
+            .outcomes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failure
+            .take();
+        let Some((number, error)) = failure else { return Ok(()) };
+        let raised = raise(py, &error);
+        raised.value(py).setattr("index", number)?;
+        Err(raised)
+    }
+}

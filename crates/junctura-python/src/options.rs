@@ -1,0 +1,171 @@
+//! Arguments that are no attributes: times, sizes, retention, schemas.
+
+use std::time::Duration;
+
+use junctura::{OfferOptions, PoolBuilder, Retention};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+use crate::error::{OrRaise, invalid};
+use crate::given::type_name;
+use crate::schema::Schema;
+
+/// A retention: the object goes when so many consumers have released it.
+///
+/// Parameters
+/// ----------
+/// consumers : int
+///     How many, at least 1.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"once", name="a", retention=junctura.Released(1))
+/// ...     pool.demand(name="a").release()
+/// ...     pool.list()
+/// []
+#[pyclass(module = "junctura", frozen, eq, hash, get_all)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Released {
+    /// How many consumers.
+    consumers: u32,
+}
+
+#[pymethods]
+impl Released {
+    #[new]
+    fn new(py: Python<'_>, consumers: u32) -> PyResult<Self> {
+        if consumers == 0 {
+            return Err(invalid(py, "retention", "released by 0 consumers: nobody could get it"));
+        }
+        Ok(Self { consumers })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Released({})", self.consumers)
+    }
+
+    fn __getnewargs__(&self) -> (u32,) {
+        (self.consumers,)
+    }
+}
+
+/// How an object is offered.
+pub(crate) fn offer_options<'a>(
+    schema: Option<&'a str>,
+    retention: Option<&Bound<'_, PyAny>>,
+) -> PyResult<OfferOptions<'a>> {
+    Ok(OfferOptions {
+        schema,
+        retention: retention.map(read_retention).transpose()?,
+    })
+}
+
+fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
+    if let Ok(released) = given.cast::<Released>() {
+        return Ok(Retention::Released(released.get().consumers));
+    }
+    match given.cast::<PyString>() {
+        Ok(text) if text == "withdrawn" => Ok(Retention::UntilWithdrawn),
+        _ => Err(invalid(
+            given.py(),
+            "retention",
+            format!("\"withdrawn\" or Released(n) is expected, not {}", given.repr()?),
+        )),
+    }
+}
+
+/// Seconds; `None` is for ever.
+pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    // A wait of centuries is one for ever.
+    const FOR_EVER_S: f64 = 1e10;
+    match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds >= FOR_EVER_S => Ok(None),
+        Some(seconds) => Duration::try_from_secs_f64(seconds)
+            .map(Some)
+            .map_err(|_| invalid(py, "timeout", format!("{seconds} is no number of seconds"))),
+    }
+}
+
+/// Bytes, as a number or as a text such as `4GiB`.
+pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let refused = || {
+        invalid(
+            given.py(),
+            "size",
+            format!("{given} is none, such as 4294967296 or \"4GiB\""),
+        )
+    };
+    let Ok(text) = given.cast::<PyString>() else {
+        return given.extract().map_err(|_| refused());
+    };
+    let text = text.to_str()?.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(refused()),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(refused)
+}
+
+/// Adds schemas to a pool that is to be opened: one, or several.
+pub(crate) fn add_schemas(mut builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        for one in given.try_iter()? {
+            builder = add_schema(builder, &one?)?;
+        }
+        return Ok(builder);
+    }
+    add_schema(builder, given)
+}
+
+/// A name of a built-in schema, the text of a schema file, the path of one, or a `Schema`.
+fn add_schema(builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
+    if let Ok(schema) = given.cast::<Schema>() {
+        return Ok(builder.schema_yaml(schema.get().0.to_yaml()));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        let text = text.to_str()?;
+        return Ok(match text {
+            name if junctura::Schema::BUILTIN_NAMES.contains(&name) => builder.schema(name),
+            yaml if yaml.contains('\n') => builder.schema_yaml(yaml),
+            path => builder.schema_file(path),
+        });
+    }
+    let path = given
+        .py()
+        .import("os")?
+        .call_method1("fspath", (given,))
+        .and_then(|path| path.extract::<String>());
+    match path {
+        Ok(path) => Ok(builder.schema_file(path)),
+        Err(_) => Err(invalid(
+            given.py(),
+            "schema",
+            format!("a name, a text or a path is expected, not {}", type_name(given)),
+        )),
+    }
+}
+
+/// The schema of this name, or the pool's default.
+pub(crate) fn schema_of(
+    py: Python<'_>,
+    pool: &junctura::Pool,
+    name: Option<&str>,
+) -> PyResult<std::sync::Arc<junctura::Schema>> {
+    pool.schema(name).or_raise(py)
+}

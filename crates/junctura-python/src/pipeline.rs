@@ -1,0 +1,147 @@
+//! Offers that are not awaited one by one.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use junctura::Pool;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+
+use crate::allocation::{Filled, refuse_if_wanted};
+use crate::data::{Content, Prepared};
+use crate::error::{OrRaise, closed};
+use crate::interrupt::drop_detached;
+use crate::options::offer_options;
+
+/// Offers on their way; made by `Pool.pipeline`.
+///
+/// `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its `with` block awaits all of
+/// them and raises the first failure.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     with pool.pipeline(window=64) as pipeline:
+/// ...         for name in "abc":
+/// ...             number = pipeline.offer(b"payload", name=name)
+/// ...     len(pool.list())
+/// 3
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Pipeline {
+    pool: Pool,
+    inner: Mutex<Option<junctura::Pipeline>>,
+}
+
+impl Pipeline {
+    pub(crate) fn new(py: Python<'_>, pool: &Pool, window: usize) -> PyResult<Self> {
+        let pipeline = py.detach(|| pool.pipeline(window)).or_raise(py)?;
+        Ok(Self {
+            pool: pool.clone(),
+            inner: Mutex::new(Some(pipeline)),
+        })
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<junctura::Pipeline>> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut junctura::Pipeline) -> junctura::Result<R> + Send,
+    ) -> PyResult<R> {
+        match self.lock(py).as_mut() {
+            Some(pipeline) => py.detach(|| run(pipeline)).or_raise(py),
+            None => Err(closed(py, "pipeline", "its block has ended")),
+        }
+    }
+}
+
+#[pymethods]
+impl Pipeline {
+    /// Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. Waits only while the window is
+    /// full.
+    ///
+    /// Raises
+    /// ------
+    /// Error
+    ///     What is wrong with this offer, or the first failure of an earlier one that nobody was told of: this one was not
+    ///     made then.
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn offer<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        if_wanted: bool,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<u64> {
+        refuse_if_wanted(py, if_wanted)?;
+        let options = offer_options(schema, retention)?;
+        let prepared = Prepared::new(&self.pool, data, attributes, keywords, &options)?;
+        let lists = prepared.attributes.lists(py)?;
+        let given = prepared.attributes.given(py, &lists)?;
+        let content = prepared.content(py, &given)?;
+        self.with(py, |pipeline| {
+            let given = given.iter().copied();
+            match content {
+                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
+                    pipeline.offer_with(options, given, bytes)
+                }
+                Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(options, slot, given),
+            }
+        })
+    }
+
+    /// Awaits every offer; all are visible afterwards.
+    ///
+    /// Raises
+    /// ------
+    /// Error
+    ///     The first failure that nobody was told of; the others were carried out.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, junctura::Pipeline::flush)
+    }
+
+    /// Sends what has gathered, without awaiting it.
+    fn push(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, junctura::Pipeline::push)
+    }
+
+    /// Offers that are not acknowledged, as far as this pipeline has heard.
+    #[getter]
+    fn outstanding(&self, py: Python<'_>) -> usize {
+        self.lock(py).as_ref().map_or(0, junctura::Pipeline::outstanding)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let Some(mut pipeline) = self.lock(py).take() else {
+            return Ok(());
+        };
+        if !kind.is_none() {
+            // Another failure is on its way already.
+            drop_detached(pipeline);
+            return Ok(());
+        }
+        py.detach(|| pipeline.flush()).or_raise(py)
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

@@ -1,0 +1,626 @@
+//! The pool as Python users hold it.
+
+use junctura::{FollowOptions, RequireOptions, WithdrawOptions};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::allocation::{Allocation, refuse_if_wanted};
+use crate::data::{Form, Prepared, arrays};
+use crate::described::Entry;
+use crate::error::{OrRaise, invalid, unsupported};
+use crate::events::Subscription;
+use crate::follow::{Arguments, Follow};
+use crate::interrupt;
+use crate::object::Object;
+use crate::offer_many::offer_many;
+use crate::options::{add_schemas, offer_options, size, timeout as read_timeout};
+use crate::pipeline::Pipeline;
+use crate::require::{Requirement, refuse_group};
+use crate::schema::Schema;
+use crate::target::Target;
+use crate::version::Version;
+
+/// The shared space in which objects are offered and found.
+///
+/// Threads may share it. A forked child connects anew when it first uses it; a pickled one (as `multiprocessing` does for
+/// children that it spawns) connects anew where it is read. It is left at the end of its `with` block.
+///
+/// Parameters
+/// ----------
+/// url : str, optional
+///     Where the pool is: `unix:NAME` (of this user), `unix:/path/to/socket`, or what `Pool.url` says elsewhere. Without it
+///     the pool is private to this process and its children, and ends with it.
+/// name : str, optional
+///     What this client calls itself; others see it in events and counters.
+/// schema : str, path, Schema or a list of these, optional
+///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
+///     is named. A pool that is there already must agree with them.
+/// start : bool
+///     Whether to start a server where none runs at the URL. It ends itself when it is idle.
+/// budget : int or str, optional
+///     Memory for payloads, in bytes or as `"4GiB"`, of a pool that is made here.
+/// checked : bool
+///     Whether payloads carry checksums, verified when they are received, in a pool that is made here.
+/// inline_max : int, optional
+///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
+/// offer_timeout : float, optional
+///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
+///
+/// Raises
+/// ------
+/// Unavailable
+///     No server is there.
+/// SchemaMismatch
+///     The pool has another schema of the same name; the first difference is named.
+/// InvalidArgument
+///     What is wrong with the URL, a schema or another argument.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(numpy.arange(3), name="three numbers")
+/// ...     pool.demand(name="three numbers").array()
+/// array([0, 1, 2])
+#[pyclass(module = "junctura", frozen, weakref)]
+pub(crate) struct Pool {
+    inner: junctura::Pool,
+    name: Option<String>,
+    schema: Option<Py<PyAny>>,
+    offer_timeout: Option<f64>,
+}
+
+#[pymethods]
+impl Pool {
+    #[new]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, offer_timeout=60.0))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        url: Option<String>,
+        name: Option<String>,
+        schema: Option<Bound<'_, PyAny>>,
+        start: bool,
+        budget: Option<&Bound<'_, PyAny>>,
+        checked: bool,
+        inline_max: Option<&Bound<'_, PyAny>>,
+        offer_timeout: Option<f64>,
+    ) -> PyResult<Self> {
+        let mut builder = junctura::Pool::builder()
+            .start(start)
+            .checked(checked)
+            .offer_timeout(read_timeout(py, offer_timeout)?)
+            .on_interrupt(interrupt::check)
+            .name(name.clone().map_or_else(|| program_name(py), Ok)?);
+        if let Some(url) = url {
+            builder = builder.url(url);
+        }
+        if let Some(schema) = &schema {
+            builder = add_schemas(builder, schema)?;
+        }
+        if let Some(budget) = budget {
+            builder = builder.budget_bytes(size(budget)?);
+        }
+        if let Some(bytes) = inline_max {
+            builder = builder.inline_bytes_max(size(bytes)?);
+        }
+        let inner = py.detach(|| builder.open()).or_raise(py)?;
+        Ok(Self {
+            inner,
+            name,
+            schema: schema.map(Bound::unbind),
+            offer_timeout,
+        })
+    }
+
+    /// Where other processes, children among them, find this pool.
+    #[getter]
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    /// The life of the server: the first half of every version that it gives.
+    #[getter]
+    fn incarnation(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.inner.incarnation()).or_raise(py)
+    }
+
+    /// The number that the server gave this client.
+    #[getter]
+    fn client(&self, py: Python<'_>) -> PyResult<u32> {
+        py.detach(|| self.inner.client()).or_raise(py)
+    }
+
+    /// The pool's schemas; the first one is its default.
+    #[getter]
+    fn schemas(&self, py: Python<'_>) -> PyResult<Vec<Schema>> {
+        let schemas = py.detach(|| self.inner.schemas()).or_raise(py)?;
+        Ok(schemas.into_iter().map(Schema).collect())
+    }
+
+    /// The schema of this name, or the one that is meant where none is named.
+    #[pyo3(signature = (name=None))]
+    fn schema(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Schema> {
+        py.detach(|| self.inner.schema(name)).or_raise(py).map(Schema)
+    }
+
+    /// The server's counters: one round trip.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    fn stat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = py.detach(|| self.inner.stat()).or_raise(py)?;
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    /// Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+
+    /// Offers an object and returns when it is visible to all: one round trip, and one copy of the payload.
+    ///
+    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes, numpy.ndarray or another buffer, Allocation
+    ///     The payload. Of arrays, type and shape are kept too, where the schema has the attributes `dtype` and `shape` (the
+    ///     built-in ones have), so that `Object.array` gives back the same array.
+    /// attributes : dict, optional
+    ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
+    /// schema : str, optional
+    ///     The schema that describes it, where it is not the pool's default.
+    /// retention : "withdrawn" or Released, optional
+    ///     Until when it stays; by default as its schema says.
+    /// if_wanted : bool
+    ///     Not in this build.
+    /// **keywords
+    ///     More attributes. An underscore at the end is left out: `class_="od"`. Attributes that are called like one of the
+    ///     parameters above go into the dictionary.
+    ///
+    /// Returns
+    /// -------
+    /// Version
+    ///
+    /// Raises
+    /// ------
+    /// SchemaMismatch, TypeMismatch, TooLarge
+    ///     For attributes that the schema does not take, or a payload that is too large.
+    /// AlreadyExists
+    ///     The key is taken, and the schema says that it may be used once.
+    /// PoolFull
+    ///     There was no memory in time; it says what fills the pool.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="mars") as pool:
+    /// ...     version = pool.offer(b"GRIB", {"class": "od", "stream": "oper", "type": "fc", "levtype": "sfc"},
+    /// ...                          date="2026-11-20", time="12:00", step=6, param="2t")
+    /// ...     pool.demand("param=2t").key
+    /// '{class=od,expver=0001,stream=oper,date=20261120,time=1200}{type=fc,levtype=sfc}{step=6,param=2t}'
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn offer<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        if_wanted: bool,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Version> {
+        refuse_if_wanted(py, if_wanted)?;
+        let options = offer_options(schema, retention)?;
+        Prepared::new(&self.inner, data, attributes, keywords, &options)?
+            .offer(py, &self.inner, options)
+            .map(Version)
+    }
+
+    /// Offers many objects and returns when all are visible: a round trip for about `window` of them.
+    ///
+    /// Parameters
+    /// ----------
+    /// objects : iterable of (data, attributes)
+    ///     Each as for `offer`. A list or tuple is quickest; of anything else each object is offered as it comes.
+    /// window : int
+    ///     How many offers may be unacknowledged.
+    /// schema, retention : optional
+    ///     As for `offer`, for all of them.
+    ///
+    /// Returns
+    /// -------
+    /// list of Version
+    ///
+    /// Raises
+    /// ------
+    /// Error
+    ///     That of the first object that failed; its `index` says which. Those before it are visible, later ones may be.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     versions = pool.offer_many([(b"1", {"name": "a"}), (b"2", {"name": "b"})])
+    /// ...     [entry["name"] for entry in pool.list()]
+    /// ['a', 'b']
+    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None))]
+    fn offer_many(
+        &self,
+        py: Python<'_>,
+        objects: &Bound<'_, PyAny>,
+        window: usize,
+        schema: Option<&str>,
+        retention: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Version>> {
+        offer_many(py, &self.inner, objects, offer_options(schema, retention)?, window)
+    }
+
+    /// Memory in the pool, to be filled and offered without a copy. Waits for memory where the pool is full.
+    ///
+    /// Parameters
+    /// ----------
+    /// nbytes : int, optional
+    ///     How many bytes; or instead of it
+    /// shape : int or tuple of int, optional
+    ///     The shape of an array,
+    /// dtype : optional
+    ///     and the type of its elements, by default `float64`.
+    ///
+    /// Returns
+    /// -------
+    /// Allocation
+    ///
+    /// Raises
+    /// ------
+    /// TooLarge
+    ///     For more than the pool takes.
+    /// PoolFull
+    ///     There was no memory in time; it says what fills the pool.
+    #[pyo3(signature = (nbytes=None, /, *, shape=None, dtype=None))]
+    fn allocate(
+        &self,
+        py: Python<'_>,
+        nbytes: Option<usize>,
+        shape: Option<&Bound<'_, PyAny>>,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Allocation> {
+        match (nbytes, shape) {
+            (Some(nbytes), None) if dtype.is_none() => Allocation::new(py, &self.inner, nbytes, None),
+            (None, Some(shape)) => {
+                let (nbytes, dtype, shape): (usize, String, Vec<usize>) =
+                    arrays(py)?.call_method1("measure", (shape, dtype))?.extract()?;
+                Allocation::new(
+                    py,
+                    &self.inner,
+                    nbytes,
+                    Some(Form {
+                        dtype: dtype.into(),
+                        shape,
+                    }),
+                )
+            }
+            _ => Err(invalid(
+                py,
+                "allocate",
+                "a number of bytes is expected, or a shape with the dtype",
+            )),
+        }
+    }
+
+    /// Offers that are not awaited one by one.
+    ///
+    /// Parameters
+    /// ----------
+    /// window : int
+    ///     How many offers may be unacknowledged.
+    ///
+    /// Returns
+    /// -------
+    /// Pipeline
+    #[pyo3(signature = (window=64))]
+    fn pipeline(&self, py: Python<'_>, window: usize) -> PyResult<Pipeline> {
+        Pipeline::new(py, &self.inner, window)
+    }
+
+    /// One object, which is held until it is released; waits until it is there.
+    ///
+    /// Parameters
+    /// ----------
+    /// target : str or dict, optional
+    ///     A selector (the newest object that matches is meant), the text of a key, or the attributes of a key.
+    /// timeout : float, optional
+    ///     Seconds; 0 does not wait, None waits for ever.
+    /// schema : str, optional
+    ///     The schema of the key, where it is not the pool's default.
+    /// **key
+    ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
+    ///
+    /// Returns
+    /// -------
+    /// Object
+    ///
+    /// Raises
+    /// ------
+    /// NotFound
+    ///     It is not there, and the timeout is 0.
+    /// Timeout
+    ///     It did not come in time.
+    /// Gone
+    ///     The object with this key was there and went; the reason is named.
+    /// InvalidSelector
+    ///     Pointing at the character.
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
+    fn demand<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object> {
+        let timeout = read_timeout(py, timeout)?;
+        let target = Target::read(py, target, key, schema)?;
+        target
+            .ask(py, |target| self.inner.demand(target, timeout))
+            .map(|object| Object::new(object, None))
+    }
+
+    /// Everything that matches a selector: what is there, then what comes, each version of each object once.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    ///     The empty one matches everything.
+    /// window : int
+    ///     How many objects of it may be held at once: who keeps so many gets no more until some are released.
+    /// order_by : str, optional
+    ///     The attribute by which what is there is ordered; by default the key.
+    /// cursor : str, optional
+    ///     Goes on after the object whose `cursor` this is.
+    /// only_new : bool
+    ///     Whether to leave out what is there.
+    /// until_live : bool
+    ///     Whether to end when all that is there has been given.
+    /// gaps : "raise", "yield" or "ignore"
+    ///     What to do where objects went before they could be given: raise `Gone` (with the `Gap` as its `gap`; the follow
+    ///     goes on when it is asked again), give the `Gap`, or nothing.
+    /// live : "ignore" or "yield"
+    ///     Whether to give `Live` between what was there and what comes.
+    /// group : optional
+    ///     Not in this build.
+    ///
+    /// Returns
+    /// -------
+    /// Follow
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    /// Expired
+    ///     The cursor is of another life of the server.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     for name in "abc":
+    /// ...         version = pool.offer(b"payload", name=name)
+    /// ...     for obj in pool.follow("name=a/c", until_live=True):
+    /// ...         print(obj["name"])
+    /// a
+    /// c
+    #[pyo3(signature = (selector="", *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keyword arguments of Python"
+    )]
+    fn follow(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        window: u32,
+        order_by: Option<String>,
+        cursor: Option<String>,
+        only_new: bool,
+        until_live: bool,
+        gaps: &str,
+        live: &str,
+        group: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Follow> {
+        refuse_group(py, group)?;
+        let options = FollowOptions {
+            window,
+            order_by,
+            cursor,
+            only_new,
+            until_live,
+        };
+        Follow::new(
+            py,
+            &Arguments { options, gaps, live },
+            |options| self.inner.follow_with(options, selector),
+            selector,
+        )
+    }
+
+    /// Says early what will be wanted: what matches, from now on, stays until it was received through the requirement and
+    /// released.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// newest_only : bool
+    ///     Whether only the newest version of each object is kept.
+    /// name : str, optional
+    ///     For a requirement that outlives its client.
+    ///
+    /// Returns
+    /// -------
+    /// Requirement
+    #[pyo3(signature = (selector, *, newest_only=false, name=None))]
+    fn require(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        newest_only: bool,
+        name: Option<String>,
+    ) -> PyResult<Requirement> {
+        let options = RequireOptions { newest_only, name };
+        py.detach(|| self.inner.require_with(&options, selector))
+            .or_raise_about(py, selector)
+            .map(Requirement::new)
+    }
+
+    /// What is visible and matches, without payloads.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    ///     The empty one matches everything.
+    /// order_by : str, optional
+    ///     The attribute to order by; by default the key.
+    ///
+    /// Returns
+    /// -------
+    /// list of Entry
+    #[pyo3(signature = (selector="", *, order_by=None))]
+    fn list<'py>(&self, py: Python<'py>, selector: &str, order_by: Option<&str>) -> PyResult<Bound<'py, PyList>> {
+        let mut pages = py
+            .detach(|| self.inner.list_pages(selector, order_by))
+            .or_raise_about(py, selector)?;
+        let list = PyList::empty(py);
+        while let Some(page) = py.detach(|| pages.next()) {
+            for entry in page.or_raise(py)? {
+                list.append(Entry::new(py, entry)?)?;
+            }
+        }
+        Ok(list)
+    }
+
+    /// Subscribes to events.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    ///     Which objects; events of clients come in any case.
+    /// kinds : sequence of str, optional
+    ///     `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`; by default all.
+    ///
+    /// Returns
+    /// -------
+    /// Subscription
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool, pool.subscribe(kinds=["offered"]) as events:
+    /// ...     version = pool.offer(b"payload", name="a")
+    /// ...     event = events.next()
+    /// ...     print(event.kind, event.object["name"], event.nbytes)
+    /// offered a 7
+    #[pyo3(signature = (selector="", *, kinds=None))]
+    fn subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Subscription> {
+        Subscription::new(py, &self.inner, selector, kinds)
+    }
+
+    /// Withdraws one object; waits until every requirement that is owed it has released it.
+    ///
+    /// Parameters
+    /// ----------
+    /// target : str or dict, optional
+    ///     The text of a key, or its attributes.
+    /// timeout : float, optional
+    ///     Seconds; None waits for ever.
+    /// force : bool
+    ///     Whether to withdraw at once: who is owed it gets a gap.
+    /// schema : str, optional
+    ///     The schema of the key, where it is not the pool's default.
+    /// **key
+    ///     Attributes of the key.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     How many versions went.
+    ///
+    /// Raises
+    /// ------
+    /// NotFound
+    ///     It is not there.
+    /// Timeout
+    ///     Names who still waits; the object stays offered.
+    #[pyo3(signature = (target=None, /, *, timeout=None, force=false, schema=None, **key))]
+    fn withdraw<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        force: bool,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<u64> {
+        let options = WithdrawOptions {
+            timeout: read_timeout(py, timeout)?,
+            force,
+        };
+        Target::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
+    }
+
+    /// Withdraws everything that matches a selector, as `withdraw`; returns how many objects went.
+    #[pyo3(signature = (selector, *, timeout=None, force=false))]
+    fn retire(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<u64> {
+        let options = WithdrawOptions {
+            timeout: read_timeout(py, timeout)?,
+            force,
+        };
+        py.detach(|| self.inner.retire(selector, options))
+            .or_raise_about(py, selector)
+    }
+
+    /// Not in this build: it raises `Unsupported`.
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    fn wanted(
+        &self,
+        py: Python<'_>,
+        _arguments: &Bound<'_, PyAny>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        Err(unsupported(py, "wanted", "this build does not know what is wanted"))
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Pool {}>", self.inner.url())
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("name", &self.name)?;
+        keywords.set_item("schema", &self.schema)?;
+        keywords.set_item("offer_timeout", self.offer_timeout)?;
+        Ok(((self.inner.url(),), keywords))
+    }
+}
+
+/// The script's name says more than the interpreter's.
+fn program_name(py: Python<'_>) -> PyResult<String> {
+    let script: Option<String> = py
+        .import("sys")?
+        .getattr("argv")?
+        .get_item(0)
+        .and_then(|name| name.extract())
+        .ok();
+    let name = script
+        .as_deref()
+        .and_then(|path| path.rsplit('/').next())
+        .filter(|name| !name.is_empty() && *name != "-c");
+    Ok(name.unwrap_or("python").to_owned())
+}

@@ -1,0 +1,155 @@
+//! Saying early what will be wanted.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use junctura::FollowOptions;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+
+use crate::error::{OrRaise, closed, unsupported};
+use crate::follow::{Arguments, Follow};
+use crate::interrupt::drop_detached;
+use crate::object::Object;
+use crate::options::timeout as read_timeout;
+use crate::target::Target;
+
+/// What will be wanted: whatever matches stays until it was received through this requirement and released.
+///
+/// Made by `Pool.require`. It is retracted at the end of its `with` block, or when it is forgotten.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.require("name=a/b") as requirement:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     with requirement.demand(name="a") as obj:
+/// ...         bytes(obj)
+/// b'payload'
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Requirement {
+    inner: Mutex<Option<Arc<junctura::Requirement>>>,
+    selector: String,
+}
+
+impl Requirement {
+    pub(crate) fn new(requirement: junctura::Requirement) -> Self {
+        let selector = requirement.selector().to_owned();
+        Self {
+            inner: Mutex::new(Some(Arc::new(requirement))),
+            selector,
+        }
+    }
+
+    fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Requirement>> {
+        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        inner
+            .clone()
+            .ok_or_else(|| closed(py, "requirement", "it was retracted"))
+    }
+
+    fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Requirement>> {
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+#[pymethods]
+impl Requirement {
+    /// What it requires.
+    #[getter]
+    fn selector(&self) -> &str {
+        &self.selector
+    }
+
+    /// Receives what it requires, or a part of it, as `Pool.follow`. What is released is done for this requirement.
+    #[pyo3(signature = (selector=None, *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keyword arguments of Python"
+    )]
+    fn follow(
+        &self,
+        py: Python<'_>,
+        selector: Option<&str>,
+        window: u32,
+        order_by: Option<String>,
+        cursor: Option<String>,
+        only_new: bool,
+        until_live: bool,
+        gaps: &str,
+        live: &str,
+        group: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Follow> {
+        refuse_group(py, group)?;
+        let selector = selector.unwrap_or(&self.selector);
+        let requirement = self.get(py)?;
+        let options = FollowOptions {
+            window,
+            order_by,
+            cursor,
+            only_new,
+            until_live,
+        };
+        Follow::new(
+            py,
+            &Arguments { options, gaps, live },
+            |options| requirement.follow_with(options, selector),
+            selector,
+        )
+    }
+
+    /// Receives one object that it requires, as `Pool.demand`.
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
+    fn demand<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object> {
+        let requirement = self.get(py)?;
+        let timeout = read_timeout(py, timeout)?;
+        Target::read(py, target, key, schema)?
+            .ask(py, |target| requirement.demand(target, timeout))
+            .map(|object| Object::new(object, None))
+    }
+
+    /// Gives it up: what only it kept may go.
+    fn retract(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take(py).map(Arc::try_unwrap) {
+            Some(Ok(requirement)) => py.detach(|| requirement.retract()).or_raise(py),
+            // Another thread is asking it right now, and drops it afterwards.
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        drop_detached(self.take(py));
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Requirement {:?}>", self.selector)
+    }
+}
+
+impl Drop for Requirement {
+    fn drop(&mut self) {
+        drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// Groups are for later.
+pub(crate) fn refuse_group(py: Python<'_>, group: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match group {
+        Some(_) => Err(unsupported(py, "group", "this build has no consumer groups")),
+        None => Ok(()),
+    }
+}

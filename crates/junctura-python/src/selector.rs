@@ -1,0 +1,119 @@
+//! Selectors, apart from any pool.
+
+use std::sync::Arc;
+
+use junctura_model::RecordRef;
+use junctura_model::selector::{Context, Selector as Model};
+use pyo3::prelude::*;
+use pyo3::types::{PyDate, PyDateAccess, PyDict};
+
+use crate::error::OrRaise;
+use crate::given::{Attributes, text_of};
+use crate::schema::Schema;
+
+/// A question over attributes: which objects match it, and how it is written canonically.
+///
+/// Pools take selectors as texts; this is for looking at one, or for asking it without a pool.
+///
+/// Parameters
+/// ----------
+/// text : str
+///     A selector, or a MARS request.
+/// schema : Schema or str, optional
+///     The schema that says what the attributes are, by default `mars`.
+/// today : datetime.date, optional
+///     What relative dates (`date=-1`) count from; without it they are refused.
+///
+/// Raises
+/// ------
+/// InvalidSelector
+///     Pointing at the character.
+///
+/// Examples
+/// --------
+/// >>> selector = junctura.Selector("levelist = 500.0 / 850 and param=t")
+/// >>> str(selector)
+/// 'levelist=500/850,param=t'
+/// >>> print(junctura.Selector("step=0/to/12/by/6").explain())
+/// step=0/6/12
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Selector {
+    selector: Model,
+    schema: Arc<junctura::Schema>,
+}
+
+#[pymethods]
+impl Selector {
+    #[new]
+    #[pyo3(signature = (text, schema=None, *, today=None))]
+    fn new(
+        py: Python<'_>,
+        text: &str,
+        schema: Option<&Bound<'_, PyAny>>,
+        today: Option<&Bound<'_, PyDate>>,
+    ) -> PyResult<Self> {
+        let schema = match schema {
+            None => Schema::named(py, "mars")?,
+            Some(given) => match given.cast::<Schema>() {
+                Ok(schema) => Arc::clone(&schema.get().0),
+                Err(_) => Schema::named(py, &text_of(given, "schema")?)?,
+            },
+        };
+        let today = today
+            .map(|day| day.get_year() as u32 * 10_000 + u32::from(day.get_month()) * 100 + u32::from(day.get_day()));
+        let selector = Model::parse_with(text, &schema, &Context { today }).or_raise_about(py, text)?;
+        Ok(Self { selector, schema })
+    }
+
+    /// Whether an object with these attributes matches. They have to be those of a whole object.
+    ///
+    /// Raises
+    /// ------
+    /// SchemaMismatch, TypeMismatch, TooLarge
+    ///     For attributes that the schema does not take.
+    #[pyo3(signature = (attributes=None, /, **keywords))]
+    fn matches<'py>(
+        &self,
+        py: Python<'py>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<bool> {
+        let attributes = Attributes::read(attributes, keywords)?;
+        let record = Schema(Arc::clone(&self.schema)).record(py, &attributes)?;
+        Ok(self.selector.matches(RecordRef::trusted(&record)))
+    }
+
+    /// Its text with ranges written out, for people.
+    fn explain(&self) -> String {
+        self.selector.explain()
+    }
+
+    /// The schema that it was read by.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(Arc::clone(&self.schema))
+    }
+
+    fn __str__(&self) -> String {
+        self.selector.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Selector({:?}, {:?})", self.selector.to_string(), self.schema.name())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.selector == other.selector && self.schema == other.schema
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.selector.to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __getnewargs__(&self) -> (String, Schema) {
+        (self.selector.to_string(), self.schema())
+    }
+}

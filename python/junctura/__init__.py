@@ -1,0 +1,114 @@
+"""Hand scientific data over by meaning.
+
+A `Pool` is the shared space in which producers and consumers meet. A producer offers an object, attributes and a
+payload, and goes on computing; everyone who said what they want gets it by its meaning, early or late, through memory
+that both map.
+
+Every call that may wait says so, lets other threads run, and ends with Ctrl-C. Whatever fails raises a subclass of
+`Error` that says what it is about and what to do.
+
+Examples
+--------
+>>> with junctura.Pool(schema="free") as pool:
+...     version = pool.offer(numpy.ones((2, 2)), name="ones", unit="K")
+...     obj = pool.demand(name="ones")
+...     print(obj.attributes["unit"], obj.array().mean(), obj.key)
+K 1.0 {space=default}{}{name=ones}
+
+"""
+
+from junctura._native import (
+    Allocation,
+    Described,
+    Entry,
+    Event,
+    Follow,
+    Gap,
+    Live,
+    Object,
+    Peer,
+    Pipeline,
+    Pool,
+    Released,
+    Requirement,
+    Schema,
+    Selector,
+    Subscription,
+    Version,
+    __version__,
+)
+from junctura.errors import (
+    AlreadyExists,
+    BundleClosed,
+    BundleFull,
+    Closed,
+    Conflict,
+    Corrupt,
+    Denied,
+    Disconnected,
+    Error,
+    Expired,
+    Gone,
+    Interrupted,
+    InvalidArgument,
+    InvalidSelector,
+    Io,
+    LimitExceeded,
+    NotFound,
+    NotWanted,
+    PoolFull,
+    Protocol,
+    SchemaMismatch,
+    Timeout,
+    TooLarge,
+    TypeMismatch,
+    Unavailable,
+    Unsupported,
+)
+
+__all__ = [
+    "Allocation",
+    "AlreadyExists",
+    "BundleClosed",
+    "BundleFull",
+    "Closed",
+    "Conflict",
+    "Corrupt",
+    "Denied",
+    "Described",
+    "Disconnected",
+    "Entry",
+    "Error",
+    "Event",
+    "Expired",
+    "Follow",
+    "Gap",
+    "Gone",
+    "Interrupted",
+    "InvalidArgument",
+    "InvalidSelector",
+    "Io",
+    "LimitExceeded",
+    "Live",
+    "NotFound",
+    "NotWanted",
+    "Object",
+    "Peer",
+    "Pipeline",
+    "Pool",
+    "PoolFull",
+    "Protocol",
+    "Released",
+    "Requirement",
+    "Schema",
+    "SchemaMismatch",
+    "Selector",
+    "Subscription",
+    "Timeout",
+    "TooLarge",
+    "TypeMismatch",
+    "Unavailable",
+    "Unsupported",
+    "Version",
+    "__version__",
+]

@@ -1,0 +1,78 @@
+"""Payloads as NumPy arrays: the half of it that NumPy does."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.errors import InvalidArgument
+
+Array = npt.NDArray[Any]
+
+
+def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
+    """All bytes of `buffer` as an array, without a copy; without a shape in one dimension, without a dtype as bytes."""
+    try:
+        kind = _dtype(dtype) if isinstance(dtype, str) else np.dtype(np.uint8 if dtype is None else dtype)
+        array: Array = np.frombuffer(buffer, kind) if len(buffer) else _nothing(buffer, kind, shape)
+        return array if shape is None else array.reshape(shape)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("array", f"{len(buffer)} bytes as dtype {dtype}, shape {shape}: {error}") from error
+
+
+def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
+    """An array without elements, writable if the buffer is."""
+    array: Array = np.empty(0 if shape is None else shape, dtype)
+    if array.nbytes:
+        raise ValueError("there are no bytes")
+    array.flags.writeable = not memoryview(buffer).readonly
+    return array
+
+
+@functools.lru_cache(maxsize=256)
+def _dtype(text: str) -> np.dtype[Any]:
+    """Reads the attribute `dtype`."""
+    if text.startswith("["):
+        return np.lib.format.descr_to_dtype(ast.literal_eval(text))
+    return np.dtype(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _text(dtype: np.dtype[Any]) -> str:
+    """Writes the attribute `dtype`: numbers of this machine by their names, what has fields as `.npy` files do."""
+    if dtype.hasobject:
+        raise InvalidArgument("data", "it holds Python objects, not their bytes")
+    if dtype.fields is not None:
+        return repr(np.lib.format.dtype_to_descr(dtype))
+    if dtype.kind in "biufc" and dtype.isnative:
+        return dtype.name
+    return dtype.str if dtype.kind != "V" or dtype.type is np.void else dtype.name
+
+
+def describe(data: Any) -> tuple[Array, int, str, list[int]]:
+    """Any array: itself, its bytes, its dtype and its shape."""
+    array = np.asarray(data)
+    return array, array.nbytes, _text(array.dtype), list(array.shape)
+
+
+def fill(memory: Any, array: Array) -> None:
+    """Copies an array of any strides into memory."""
+    np.copyto(view(memory, array.dtype, array.shape), array)
+
+
+def measure(shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike | None) -> tuple[int, str, list[int]]:
+    """Bytes of such an array, its dtype and its shape."""
+    try:
+        kind = _dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+        extents = [int(extent) for extent in shape] if isinstance(shape, Sequence) else [int(shape)]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("allocate", str(error)) from error
+    if any(extent < 0 for extent in extents):
+        raise InvalidArgument("shape", f"{shape} has a negative extent")
+    return math.prod(extents) * kind.itemsize, _text(kind), extents

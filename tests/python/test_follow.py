@@ -1,0 +1,243 @@
+"""Following, requiring, withdrawing and hearing of it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import pytest
+
+import junctura
+
+
+def names(follow: junctura.Follow, count: int) -> list[str]:
+    return [next(follow)["name"] for _ in range(count)]
+
+
+def offer(pool: junctura.Pool, *given: str) -> None:
+    for name in given:
+        pool.offer(name.encode(), name=name)
+
+
+def test_what_is_there_then_what_comes(pool: junctura.Pool) -> None:
+    offer(pool, "b", "a")
+    with pool.follow() as follow:
+        assert follow.snapshot_sequence == 2
+        offer(pool, "d", "c")
+        assert names(follow, 2) == ["a", "b"]
+        assert names(follow, 2) == ["d", "c"]
+        assert follow.is_live
+        with pytest.raises(junctura.Timeout):
+            follow.next(timeout=0)
+        with pytest.raises(junctura.Timeout):
+            follow.next(timeout=0.001)
+    assert list(follow) == []
+    assert follow.next() is None
+
+
+def test_until_live(pool: junctura.Pool) -> None:
+    offer(pool, *"abc")
+    assert [bytes(obj) for obj in pool.follow("name=a/c", until_live=True)] == [b"a", b"c"]
+    assert list(pool.follow("name=x", until_live=True)) == []
+    follow = pool.follow(until_live=True, order_by="name")
+    assert [obj.in_first_phase for obj in follow] == [True] * 3
+
+
+def test_only_new(pool: junctura.Pool) -> None:
+    offer(pool, "a")
+    with pool.follow(only_new=True, live="yield") as follow:
+        offer(pool, "b")
+        items: list[object] = []
+        while not items or not isinstance(items[-1], junctura.Object):
+            items.append(follow.next(timeout=60))
+        assert items[-1]["name"] == "b"
+        assert all(isinstance(item, junctura.Live) for item in items[:-1])
+
+
+def test_live_is_told_where_it_is_asked_for(pool: junctura.Pool) -> None:
+    offer(pool, "a")
+    with pool.follow(live="yield") as follow:
+        assert next(follow)["name"] == "a"
+        assert isinstance(follow.next(), junctura.Live)
+
+
+def test_cursors(pool: junctura.Pool) -> None:
+    offer(pool, *"abcd")
+    with pool.follow() as follow:
+        assert follow.cursor is None
+        assert names(follow, 2) == ["a", "b"]
+        cursor = follow.cursor
+    offer(pool, "e")
+    with pool.follow(cursor=cursor) as follow:
+        assert names(follow, 2) == ["c", "d"]
+        obj = next(follow)
+        assert (obj["name"], obj.cursor) == ("e", follow.cursor)
+        cursor = obj.cursor
+    offer(pool, "f")
+    with pool.follow(cursor=cursor) as follow:
+        assert names(follow, 1) == ["f"]
+    with pytest.raises(junctura.InvalidArgument):
+        pool.follow(cursor="c1nonsense")
+    with junctura.Pool(schema="free") as other, pytest.raises(junctura.Expired):
+        other.follow(cursor=cursor)
+
+
+def test_gaps(pool: junctura.Pool) -> None:
+    def miss(gaps: str) -> junctura.Follow:
+        """A follow whose second object goes before it is given: its window is full."""
+        offer(pool, *"abc")
+        follow = pool.follow(window=1, gaps=gaps)  # type: ignore[arg-type]
+        with next(follow) as first:
+            assert first["name"] == "a"
+            pool.retire("name=b", force=True)
+        return follow
+
+    follow = miss("raise")
+    with pytest.raises(junctura.Gone) as raised:
+        next(follow)
+    gap = raised.value.gap
+    assert gap is not None
+    assert [item["name"] for item in gap.items] == ["b"]
+    assert gap.reason == "withdrawn"
+    assert "name=b" in raised.value.subject
+    assert next(follow)["name"] == "c"
+    follow.close()
+
+    with junctura.Pool(schema="free") as pool, miss("yield") as follow:
+        gap = follow.next()
+        assert isinstance(gap, junctura.Gap)
+        assert len(gap) == 1
+        assert gap.items[0].key == "{space=default}{}{name=b}"
+        assert gap.items[0].version.sequence == 2
+        assert next(follow)["name"] == "c"
+    with junctura.Pool(schema="free") as pool, miss("ignore") as follow:
+        assert next(follow)["name"] == "c"
+
+
+def test_wrong_arguments(pool: junctura.Pool) -> None:
+    with pytest.raises(junctura.InvalidSelector):
+        pool.follow("name=")
+    for wrong in ({"gaps": "swallow"}, {"live": "maybe"}):
+        with pytest.raises(junctura.InvalidArgument):
+            pool.follow(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_window_bounds_what_is_held(pool: junctura.Pool) -> None:
+    offer(pool, *(f"{at:03}" for at in range(20)))
+    with pool.follow(window=4) as follow:
+        held = [next(follow) for _ in range(4)]
+        assert follow.held == 4
+        with pytest.raises(junctura.Timeout):
+            follow.next(timeout=0.001)
+        del held[0]
+        held.append(next(follow))
+        assert [obj["name"] for obj in held] == ["001", "002", "003", "004"]
+
+
+def test_a_full_window_warns_before_it_waits(pool: junctura.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(pool, *"abc")
+    messages: list[str] = []
+    with pool.follow(window=2) as follow:
+        held = [next(follow), next(follow)]
+
+        def show(message: Warning | str, *_: object, **__: object) -> None:
+            messages.append(str(message))
+            held.clear()
+
+        monkeypatch.setattr(warnings, "showwarning", show)
+        warnings.simplefilter("always")
+        assert next(follow)["name"] == "c"
+    assert len(messages) == 1
+    assert "all 2 of its window" in messages[0]
+
+
+def test_a_requirement_keeps_what_it_is_owed(pool: junctura.Pool) -> None:
+    with pool.require("name=a/b") as requirement:
+        assert requirement.selector == "name=a/b"
+        offer(pool, *"abc")
+        assert pool.withdraw(name="c") == 1
+        with pytest.raises(junctura.Timeout):
+            pool.withdraw(name="a", timeout=0.0)
+        with requirement.follow(until_live=True) as follow:
+            assert [bytes(obj) for obj in follow] == [b"a", b"b"]
+        assert pool.withdraw(name="a", timeout=60.0) == 1
+        with requirement.demand(name="b", timeout=60.0) as obj:
+            assert bytes(obj) == b"b"
+    with pytest.raises(junctura.Closed):
+        requirement.follow()
+    requirement.retract()
+    with pytest.raises(junctura.InvalidSelector):
+        pool.require("name=")
+
+
+def test_a_retracted_requirement_keeps_nothing(pool: junctura.Pool) -> None:
+    requirement = pool.require("name=a", newest_only=True)
+    offer(pool, "a")
+    requirement.retract()
+    assert pool.withdraw(name="a") == 1
+
+
+def test_a_withdrawal_waits_for_the_release(pool: junctura.Pool) -> None:
+    requirement = pool.require("name=a")
+    offer(pool, "a")
+    obj = requirement.demand(name="a")
+    gone: list[int] = []
+    withdrawal = threading.Thread(target=lambda: gone.append(pool.withdraw(name="a")))
+    withdrawal.start()
+    assert bytes(obj) == b"a"
+    obj.release()
+    withdrawal.join()
+    assert gone == [1]
+
+
+def test_withdrawing_by_force_leaves_a_gap(pool: junctura.Pool) -> None:
+    with pool.require("name=a") as requirement:
+        offer(pool, "a")
+        assert pool.withdraw(name="a", force=True) == 1
+        with requirement.follow(gaps="yield", until_live=True) as follow:
+            gaps = [item for item in iter(follow.next, None) if isinstance(item, junctura.Gap)]
+    assert [item["name"] for gap in gaps for item in gap.items] in (["a"], [])
+
+
+def test_retiring(pool: junctura.Pool) -> None:
+    offer(pool, *"abc")
+    assert pool.retire("name=a/b") == 2
+    assert pool.retire("name=a/b") == 0
+    assert [entry["name"] for entry in pool.list()] == ["c"]
+    with pytest.raises(junctura.InvalidSelector):
+        pool.retire("name=")
+
+
+def test_events(pool: junctura.Pool) -> None:
+    with pool.subscribe("name=a") as events:
+        offer(pool, "a", "b")
+        pool.withdraw(name="a")
+        with junctura.Pool(pool.url, name="a visitor"):
+            pass
+        heard = [next(events) for _ in range(4)]
+        with pytest.raises(junctura.Timeout):
+            events.next(timeout=0.0)
+    offered, withdrawn, joined, left = heard
+    assert [event.kind for event in heard] == ["offered", "withdrawn", "joined", "left"]
+    assert offered.object is not None
+    assert (offered.object["name"], offered.nbytes) == ("a", 1)
+    assert withdrawn.object is not None
+    assert withdrawn.object.version == offered.object.version
+    assert joined.client is not None
+    assert joined.client.name == "a visitor"
+    assert joined.client == left.client
+    assert joined.object is None
+    assert left.reason
+    assert "a visitor" in repr(left)
+    assert list(events) == []
+
+
+def test_events_of_some_kinds(pool: junctura.Pool) -> None:
+    with pool.subscribe(kinds=["withdrawn"]) as events:
+        offer(pool, "a")
+        pool.withdraw(name="a")
+        assert next(events).kind == "withdrawn"
+    with pytest.raises(junctura.InvalidArgument, match="none of offered"):
+        pool.subscribe(kinds=["invented"])  # type: ignore[list-item]
+    with pytest.raises(junctura.InvalidSelector):
+        pool.subscribe("name=")

@@ -1,0 +1,228 @@
+"""Objects and their views: what is held, what is released, and when."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import junctura
+
+SHARED = 1 << 18
+
+
+@pytest.fixture(params=[100, SHARED], ids=["inline", "shared"])
+def size(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def once(pool: junctura.Pool, size: int) -> junctura.Object:
+    """An object that goes with its first release."""
+    pool.offer(np.arange(size, dtype="u1"), name="a", retention=junctura.Released(1))
+    return pool.demand(name="a")
+
+
+def is_there(pool: junctura.Pool) -> bool:
+    return bool(pool.list())
+
+
+def test_what_it_says_of_itself(pool: junctura.Pool, size: int) -> None:
+    version = pool.offer(bytes(size), name="a", colour="red")
+    obj = pool.demand(name="a")
+    assert obj.version == version
+    assert obj.key == "{space=default}{}{name=a}"
+    assert obj.attributes == {"space": "default", "name": "a", "colour": "red"}
+    assert obj.attributes is not obj.attributes
+    assert obj.schema == pool.schema("free")
+    assert obj.transport == ("shared" if size == SHARED else "inline")
+    assert obj.producer == pool.client
+    assert obj.cursor is None
+    assert not obj.in_first_phase
+    assert obj["colour"] == obj.get("colour") == "red"
+    assert obj.get("weight") is None
+    assert obj.get("weight", 3) == 3
+    with pytest.raises(junctura.NotFound) as raised:
+        obj["weight"]
+    assert raised.value.subject == "weight"
+    assert "name=a" in repr(obj)
+    assert bool(obj)
+
+
+def test_forgetting_it_releases_it(pool: junctura.Pool, size: int) -> None:
+    obj = once(pool, size)
+    assert is_there(pool)
+    del obj
+    assert not is_there(pool)
+
+
+def test_its_block_releases_it(pool: junctura.Pool, size: int) -> None:
+    with once(pool, size) as obj:
+        assert is_there(pool)
+    assert obj.released
+    assert not is_there(pool)
+
+
+def test_releasing_it(pool: junctura.Pool, size: int) -> None:
+    obj = once(pool, size)
+    obj.release()
+    obj.release()
+    assert not is_there(pool)
+    assert obj.released
+    assert obj.version.sequence == 1
+    for look in (lambda: obj.key, lambda: obj.attributes, obj.array, lambda: len(obj), lambda: obj["name"]):
+        with pytest.raises(junctura.Closed):
+            look()
+    with pytest.raises(junctura.Closed):
+        memoryview(obj)
+    assert "released" in repr(obj)
+
+
+def test_views_hold_it(pool: junctura.Pool, size: int) -> None:
+    obj = once(pool, size)
+    part = obj.array()[3:5]
+    view = memoryview(obj)
+    del obj
+    gc.collect()
+    assert is_there(pool)
+    assert part.tolist() == [3, 4]
+    del part
+    assert is_there(pool)
+    view.release()
+    assert not is_there(pool)
+
+
+def test_it_is_not_released_under_views(pool: junctura.Pool, size: int) -> None:
+    obj = once(pool, size)
+    array = obj.array()
+    view = memoryview(obj)
+    with pytest.raises(junctura.InvalidArgument, match="2 views"):
+        obj.release()
+    view.release()
+    with pytest.raises(junctura.InvalidArgument, match="1 views"):
+        obj.release()
+    with obj:
+        pass
+    assert not obj.released
+    assert array[3] == 3
+    del array
+    obj.release()
+    assert not is_there(pool)
+
+
+def test_views_are_read_only(pool: junctura.Pool, size: int) -> None:
+    obj = once(pool, size)
+    view = memoryview(obj)
+    assert view.readonly
+    assert view.format == "B"
+    with pytest.raises(TypeError):
+        view[0] = 1
+    array = obj.array()
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        array.flags.writeable = True
+
+
+def test_views_outlive_the_pool(size: int) -> None:
+    pool = junctura.Pool(schema="free")
+    pool.offer(np.arange(size, dtype="u1"), name="a")
+    array = pool.demand(name="a").array()
+    pool.close()
+    del pool
+    gc.collect()
+    assert array[5] == 5
+    assert array.sum() == np.arange(size, dtype="u1").sum()
+
+
+def test_views_outlive_a_withdrawal(pool: junctura.Pool, size: int) -> None:
+    pool.offer(np.arange(size, dtype="u1"), name="a")
+    array = pool.demand(name="a").array()
+    assert pool.withdraw(name="a") == 1
+    pool.offer_many([(bytes(size), {"name": f"{at}"}) for at in range(20)])
+    assert array[5] == 5
+
+
+def test_an_empty_payload(pool: junctura.Pool) -> None:
+    pool.offer(b"", name="a")
+    obj = pool.demand(name="a")
+    assert bytes(obj) == b""
+    assert bool(obj)
+    array = obj.array()
+    assert array.shape == (0,)
+    assert not array.flags.writeable
+    obj.release()
+
+
+def test_weak_references(pool: junctura.Pool) -> None:
+    obj = once(pool, 10)
+    reference = weakref.ref(obj)
+    assert reference() is obj
+    del obj
+    assert reference() is None
+
+
+def test_dlpack(pool: junctura.Pool) -> None:
+    pool.offer(np.arange(3.0), name="a")
+    array = pool.demand(name="a").array()
+    assert np.from_dlpack(array).tolist() == [0, 1, 2]
+
+
+def test_demands(pool: junctura.Pool) -> None:
+    pool.offer(b"1", name="a")
+    pool.offer(b"2", name="b")
+    assert bytes(pool.demand("name=a")) == b"1"
+    assert bytes(pool.demand("")) == b"2"
+    assert bytes(pool.demand({"name": "a"})) == b"1"
+    assert bytes(pool.demand({"space": "default"}, name="b")) == b"2"
+    assert bytes(pool.demand("{space=default}{}{name=a}")) == b"1"
+    with pytest.raises(junctura.NotFound):
+        pool.demand(name="c", timeout=0)
+    with pytest.raises(junctura.Timeout):
+        pool.demand(name="c", timeout=0.001)
+    with pytest.raises(junctura.InvalidSelector) as raised:
+        pool.demand("name==a")
+    assert raised.value.picture is not None
+    for wrong in ((), ("name=a", {"name": "a"})):
+        with pytest.raises((junctura.InvalidArgument, TypeError)):
+            pool.demand(*wrong)
+    with pytest.raises(junctura.InvalidArgument):
+        pool.demand("name=a", name="a")
+    with pytest.raises(junctura.SchemaMismatch):
+        pool.demand(colour="red")
+
+
+def test_gone(pool: junctura.Pool) -> None:
+    pool.offer(b"", name="a")
+    assert pool.withdraw(name="a") == 1
+    with pytest.raises(junctura.Gone) as raised:
+        pool.demand(name="a")
+    assert "withdrawn" in raised.value.cause
+    with pytest.raises(junctura.Error):
+        pool.withdraw(name="a")
+
+
+def test_lists(pool: junctura.Pool) -> None:
+    for at, name in enumerate("cab"):
+        pool.offer(bytes(at), name=name, rank=f"{3 - at}")
+    assert [entry["name"] for entry in pool.list()] == ["a", "b", "c"]
+    assert [entry["name"] for entry in pool.list(order_by="name")] == ["a", "b", "c"]
+    assert [(entry.nbytes, len(entry)) for entry in pool.list("name=c/b")] == [(2, 2), (0, 0)]
+    entry = pool.list("name=a")[0]
+    assert entry.key == "{space=default}{}{name=a}"
+    assert entry.attributes["rank"] == "2"
+    assert entry.get("weight", 0) == 0
+    assert entry.schema.name == "free"
+    assert isinstance(entry, junctura.Described)
+    with pytest.raises(junctura.NotFound):
+        entry["weight"]
+    with pytest.raises(junctura.InvalidSelector):
+        pool.list("name=")
+
+
+def test_a_list_of_many(pool: junctura.Pool) -> None:
+    pool.offer_many([(b"", {"name": f"{at:05}"}) for at in range(20_000)])
+    entries = pool.list()
+    assert len(entries) == 20_000
+    assert [entry["name"] for entry in entries[:2]] == ["00000", "00001"]
