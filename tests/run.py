@@ -51,7 +51,12 @@ SUITES = [
     Suite("simulation", [*CARGO_TEST, "--release", "-p", "junctura-sim"], there=["crates/junctura-sim/Cargo.toml"]),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"]),
-    Suite("python", [*PYTEST, "tests/python"], there=["tests/python"], needs=["build"]),
+    Suite(
+        "python",
+        [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"],
+        there=["python/junctura"],
+        needs=["build"],
+    ),
     Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
