@@ -41,7 +41,7 @@ impl Default for Config {
             inline_bytes_max: 4096,
             checked: false,
             tombstones_per_dataset: 10_000,
-            tombstones: 32_768,
+            tombstones: 16_384,
             tombstone_age: Duration::from_mins(10),
             limits: Limits::default(),
         }

@@ -274,7 +274,9 @@ impl Connection {
     /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
     /// every payload: the lease stands until it is answered, while slots come and go.
     fn lease<'a>(&'a self, mut state: Guard<'a>, bytes: u64, timeout: Option<Duration>) -> (Guard<'a>, Result<Found>) {
-        let taken_over = state.standing_lease.take_if(|lease| lease.slot_bytes == slot_bytes(bytes));
+        let taken_over = state
+            .standing_lease
+            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes));
         let lease = match taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout), Ok) {
             Ok(lease) => lease,
             Err(error) => return (state, Err(error)),
@@ -293,7 +295,9 @@ impl Connection {
             answered = true;
             match letter {
                 // Another payload's time was up, not this one's.
-                Letter::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => Some(Ok(Found::Nothing)),
+                Letter::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => {
+                    Some(Ok(Found::Nothing))
+                }
                 Letter::Failed(error) => Some(Err(error)),
                 _ => Some(Ok(Found::Nothing)),
             }

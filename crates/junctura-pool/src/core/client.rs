@@ -153,15 +153,20 @@ impl Core {
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        self.dismiss(now, client, reason, fx);
+        self.follow_up(now, fx);
+    }
+
+    pub(super) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
         if !self.clients.contains_key(&client) {
             return;
         }
         self.tell_about_client(client, events::LEFT, reason, fx);
-        let requests: Vec<u64> = self
-            .clients
-            .get(&client)
-            .map(|c| c.pending.keys().copied().collect())
-            .unwrap_or_default();
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let mut requests: Vec<u64> = state.pending.keys().copied().collect();
+        requests.sort_unstable();
         for request in requests {
             self.abandon(now, client, request, fx);
         }
@@ -169,7 +174,7 @@ impl Core {
             return;
         };
         self.waiting_leases.retain(|lease| lease.client != client);
-        self.stalled.remove(&client);
+        self.stalled.retain(|&stalled| stalled != client);
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
         }
@@ -179,7 +184,7 @@ impl Core {
         for segment in self.ledger.client_left(client) {
             self.drop_segment(segment, fx);
         }
-        self.serve_waiting(now, fx);
+        self.memory_freed = true;
     }
 
     fn abandon(&mut self, now: Nanoseconds, client: u32, request: u64, fx: &mut impl Effects) {

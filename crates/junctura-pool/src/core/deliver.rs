@@ -124,7 +124,7 @@ impl Core {
             }
         }
         if let Some(requirement) = held.via.and_then(|via| via.requirement) {
-            self.fulfil(now, requirement, held.object, fx);
+            self.fulfil(requirement, held.object);
         }
         self.settle(now, held.object, fx);
         if let Some(follow) = held.via.and_then(|via| via.follow) {

@@ -75,14 +75,13 @@ impl Core {
 
     pub(super) fn give_back(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         segment: u32,
         fx: &mut impl Effects,
     ) -> Result<()> {
         self.ledger.give_back(client, segment)?;
         self.drop_segment(segment, fx);
-        self.serve_waiting(now, fx);
+        self.memory_freed = true;
         Ok(())
     }
 
@@ -122,11 +121,7 @@ impl Core {
             self.waiting_leases.pop_front();
             self.settle_pending(client, request);
         }
-        if self.stalled.is_empty() {
-            return;
-        }
-        let stalled: Vec<u32> = self.stalled.iter().copied().collect();
-        for client in stalled {
+        for client in self.stalled.clone() {
             self.serve_waiting_offers(now, client, fx);
         }
     }
@@ -142,6 +137,7 @@ impl Core {
             return;
         };
         let error = self.pool_full(lease.payload_bytes);
+        self.memory_freed = true;
         self.settle_pending(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }

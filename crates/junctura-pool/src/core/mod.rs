@@ -30,7 +30,9 @@ mod timer;
 mod tombstone;
 mod withdraw;
 
-use hashbrown::{HashMap, HashSet};
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
 use junctura_model::index::{Interests, Objects};
 use junctura_model::{Code, Error, Result};
@@ -69,17 +71,21 @@ pub struct Core {
     matching: Vec<Interests<u32>>,
     /// Per schema: which visible objects a selector could match.
     listing: Vec<Objects>,
-    unindexed: std::collections::VecDeque<(u32, u64)>,
+    unindexed: VecDeque<(u32, u64)>,
     /// Requirements among the interests.
     requirements: Vec<u32>,
     /// Subscriptions that want to hear of clients.
     client_watchers: Vec<u32>,
-    /// Clients whose offers wait for memory.
-    stalled: HashSet<u32>,
+    /// Clients whose offers wait for memory, in the order in which they began to wait.
+    stalled: VecDeque<u32>,
+    /// Memory may have come free in this event.
+    memory_freed: bool,
+    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
+    unblocked: Vec<u32>,
     /// Subscriptions that want to hear of objects that go.
     removal_subscriptions: u32,
     ledger: Ledger,
-    waiting_leases: std::collections::VecDeque<WaitingLease>,
+    waiting_leases: VecDeque<WaitingLease>,
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
     count: stat::Counters,
@@ -120,16 +126,18 @@ impl Core {
             interests: Slab::new(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
             listing: (0..schemas).map(|_| Objects::default()).collect(),
-            unindexed: std::collections::VecDeque::new(),
+            unindexed: VecDeque::new(),
             requirements: Vec::new(),
             client_watchers: Vec::new(),
-            stalled: HashSet::new(),
+            stalled: VecDeque::new(),
+            memory_freed: false,
+            unblocked: Vec::new(),
             removal_subscriptions: 0,
             ledger: Ledger::new(ledger::Limits {
                 segments_per_client: config.limits.segments_per_client as u32,
                 ..ledger::Limits::new(config.budget_bytes)
             }),
-            waiting_leases: std::collections::VecDeque::new(),
+            waiting_leases: VecDeque::new(),
             withdrawals: Slab::new(),
             timers: Timers::default(),
             count: stat::Counters::default(),
@@ -141,6 +149,25 @@ impl Core {
 
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        self.answer(now, client, number, request, fx);
+        self.follow_up(now, fx);
+    }
+
+    /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
+    /// change: withdraws whose wait is over, and those who wait for memory.
+    fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        loop {
+            if !self.unblocked.is_empty() {
+                self.finish_withdrawals(now, fx);
+            } else if std::mem::take(&mut self.memory_freed) {
+                self.serve_waiting(now, fx);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         let Some(state) = self.clients.get(&client) else { return };
         let known = state.is_known();
         let outcome = match (request, known) {
@@ -153,7 +180,7 @@ impl Core {
             }
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
-            (Request::Return(segment), _) => self.give_back(now, client, segment, fx),
+            (Request::Return(segment), _) => self.give_back(client, segment, fx),
             (Request::Demand(demand), _) => self.demand(now, client, number, &demand, fx),
             (Request::Cancel(which), _) => {
                 self.cancel(client, which, fx);
@@ -178,7 +205,7 @@ impl Core {
                 Ok(())
             }
             (Request::Goodbye, _) => {
-                self.leave(now, client, "said goodbye", fx);
+                self.dismiss(now, client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
                 return;
             }
@@ -195,6 +222,7 @@ impl Core {
         if error.code() == Code::Protocol {
             self.give_up(now, client, error, fx);
         }
+        self.follow_up(now, fx);
     }
 
     /// Time has passed.
@@ -204,8 +232,9 @@ impl Core {
                 timer::Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
                 timer::Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
                 timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
-                timer::Timer::Offer { client, number } => self.offer_timed_out(now, client, number, fx),
+                timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
             }
+            self.follow_up(now, fx);
         }
         self.forget_old_tombstones(now);
     }
@@ -254,7 +283,7 @@ impl Core {
     }
 
     fn give_up(&mut self, now: Nanoseconds, client: u32, error: &Error, fx: &mut impl Effects) {
-        self.leave(now, client, &format!("given up: {error}"), fx);
+        self.dismiss(now, client, &format!("given up: {error}"), fx);
         fx.disconnect(client, error);
     }
 
@@ -268,6 +297,7 @@ impl Core {
             Some(Pending::Lease) => {
                 self.waiting_leases
                     .retain(|lease| (lease.client, lease.request) != (client, which));
+                self.memory_freed = true;
                 true
             }
             Some(Pending::Withdrawal(id)) => {

@@ -47,6 +47,8 @@ pub(super) enum Place {
 
 pub(super) struct Object {
     pub(super) key: u128,
+    /// A hash of the key's first level, for counting tombstones.
+    pub(super) dataset: u64,
     pub(super) sequence: u64,
     pub(super) length: u64,
     pub(super) record: Vec<u8>,
@@ -133,7 +135,7 @@ impl Core {
             return;
         }
         if object.holders == 0 && object.owed == 0 {
-            self.free_payload(now, id, fx);
+            self.free_payload(id, fx);
             self.forget_if_unneeded(id);
         }
     }
@@ -143,7 +145,7 @@ impl Core {
         self.hide(id, State::Gone(why));
         self.tell_about_removal(id, fx);
         if self.objects[id as usize].owed > 0 {
-            self.gap_requirements(now, id, why.name(), fx);
+            self.gap_requirements(id, why.name(), fx);
         }
         self.bury(now, id);
         match why {
@@ -169,7 +171,7 @@ impl Core {
         }
     }
 
-    fn free_payload(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    fn free_payload(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id as usize];
         let place = std::mem::replace(&mut object.place, Place::Freed);
         match place {
@@ -178,7 +180,7 @@ impl Core {
                 let inline = std::mem::take(&mut object.inline);
                 self.ledger.inline_free(inline.len() as u64);
                 self.spare.keep(inline);
-                self.serve_waiting(now, fx);
+                self.memory_freed = true;
             }
             Place::Slot { segment, slot } => {
                 let vacated = self.ledger.vacate(segment, slot);
@@ -193,7 +195,7 @@ impl Core {
                     }
                 } else if vacated.dropped {
                     self.drop_segment(segment, fx);
-                    self.serve_waiting(now, fx);
+                    self.memory_freed = true;
                 }
             }
         }

@@ -88,6 +88,7 @@ impl Core {
             return Err(too_large(length, self.config.limits.payload_bytes).into());
         }
         let key = identity(schema_number, checked.key_bytes(schema.key_len()));
+        let dataset = dataset(schema_number, checked.key_bytes(schema.level_ends()[0]));
         let earlier = self.keys.get(&key).copied();
         if earlier.is_some() && schema.on_same_key() == SameKey::Reject {
             return Err(self.already_exists(schema_number, record).into());
@@ -113,6 +114,7 @@ impl Core {
         let sequence = self.sequence;
         let id = self.objects.insert(Object {
             key,
+            dataset,
             sequence,
             length,
             record: self.spare.filled(record),
@@ -229,12 +231,14 @@ impl Core {
             self.timers
                 .set(now + timeout, client, number, Timer::Offer { client, number });
         }
-        self.stalled.insert(client);
+        if !self.stalled.contains(&client) {
+            self.stalled.push_back(client);
+        }
         self.count.offers_waiting += 1;
         Ok(())
     }
 
-    pub(super) fn offer_timed_out(&mut self, now: Nanoseconds, client: u32, number: u64, fx: &mut impl Effects) {
+    pub(super) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
@@ -248,7 +252,7 @@ impl Core {
         };
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
-        self.serve_waiting_offers(now, client, fx);
+        self.memory_freed = true;
     }
 
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
@@ -270,7 +274,7 @@ impl Core {
             }
             self.timers.cancel(client, offer.number);
         }
-        self.stalled.remove(&client);
+        self.stalled.retain(|&stalled| stalled != client);
     }
 
     pub(super) fn key_text(&self, schema: u16, record: &[u8]) -> String {
@@ -296,6 +300,10 @@ impl From<Error> for Refusal {
 /// The identity of an object within a server: its schema and the bytes of its key attributes.
 pub(super) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
     xxhash_rust::xxh3::xxh3_128_with_seed(key_bytes, u64::from(schema))
+}
+
+fn dataset(schema: u16, level_bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(level_bytes, u64::from(schema))
 }
 
 fn too_large(length: u64, limit: u64) -> Error {

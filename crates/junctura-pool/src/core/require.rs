@@ -12,6 +12,7 @@ use junctura_wire::body::Require;
 
 use super::client::Pending;
 use super::interest::Interest;
+use super::object::State;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -160,20 +161,22 @@ impl Core {
     }
 
     /// An object was received through a requirement and released.
-    pub(super) fn fulfil(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+    pub(super) fn fulfil(&mut self, id: u32, object: u32) {
         self.no_longer_owed(id, object);
-        self.unblock_withdrawals(now, id, object, fx);
     }
 
-    fn no_longer_owed(&mut self, id: u32, object: u32) -> bool {
+    fn no_longer_owed(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object as usize].sequence;
         let was_owed = self
             .requirement_mut(id)
             .is_some_and(|requirement| requirement.owed.remove(&sequence).is_some());
         if was_owed {
-            self.objects[object as usize].owed -= 1;
+            let entry = &mut self.objects[object as usize];
+            entry.owed -= 1;
+            if entry.watchers > 0 && !self.withdrawals.is_empty() {
+                self.unblocked.push(object);
+            }
         }
-        was_owed
     }
 
     /// Ends a requirement: it is owed nothing any more. Its client's request is the caller's to settle.
@@ -195,7 +198,6 @@ impl Core {
         });
         for object in owed {
             self.no_longer_owed(id, object);
-            self.unblock_withdrawals(now, id, object, fx);
             self.settle(now, object, fx);
         }
         self.requirements.retain(|&other| other != id);
@@ -203,13 +205,12 @@ impl Core {
     }
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
-    pub(super) fn gap_requirements(&mut self, now: Nanoseconds, object: u32, reason: &str, fx: &mut impl Effects) {
+    pub(super) fn gap_requirements(&mut self, object: u32, reason: &str, fx: &mut impl Effects) {
         for id in self.requirements.clone() {
             if !self.waits_for(id, object) {
                 continue;
             }
             self.no_longer_owed(id, object);
-            self.unblock_withdrawals(now, id, object, fx);
             let Some(requirement) = self.requirement_ref(id) else {
                 continue;
             };
@@ -277,7 +278,10 @@ impl Core {
             .iter()
             .filter_map(|&id| self.requirement_ref(id))
             .flat_map(|requirement| requirement.owed.values().map(|owed| owed.object))
-            .filter(|&id| self.objects[id as usize].key == key && !self.objects[id as usize].is_visible())
+            .filter(|&id| {
+                let object = &self.objects[id as usize];
+                object.key == key && object.state == State::Superseded
+            })
             .collect();
         kept.sort_unstable();
         kept.dedup();

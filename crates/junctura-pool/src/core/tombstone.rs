@@ -82,8 +82,7 @@ impl Core {
         }
         let object = &mut self.objects[id as usize];
         object.is_tombstone = true;
-        let sequence = object.sequence;
-        let dataset = self.dataset_of(id);
+        let (sequence, dataset) = (object.sequence, object.dataset);
         self.tombstones.ages.push_back(Tombstone {
             object: id,
             sequence,
@@ -111,7 +110,7 @@ impl Core {
         if !is_tombstone(&self.objects, id, sequence) {
             return;
         }
-        let dataset = self.dataset_of(id);
+        let dataset = self.objects[id as usize].dataset;
         let object = &mut self.objects[id as usize];
         object.is_tombstone = false;
         if self.keys.get(&object.key) == Some(&id) {
@@ -162,12 +161,5 @@ impl Core {
         if let Some(&Tombstone { object, sequence, .. }) = self.tombstones.ages.front() {
             self.dig_up(object, sequence);
         }
-    }
-
-    fn dataset_of(&self, id: u32) -> u64 {
-        let object = &self.objects[id as usize];
-        let end = self.config.schemas[usize::from(object.schema)].level_ends()[0];
-        let bytes = object.record().key_bytes(end);
-        xxhash_rust::xxh3::xxh3_64_with_seed(bytes, u64::from(object.schema))
     }
 }

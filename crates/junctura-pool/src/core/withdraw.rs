@@ -65,7 +65,8 @@ impl Core {
             ));
         };
         let selectors = self.selectors(text)?;
-        let objects = self.visible_matches(&selectors);
+        let mut objects = self.visible_matches(&selectors);
+        objects.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
         self.take_out(now, client, request, objects, retire, fx)
     }
 
@@ -121,46 +122,50 @@ impl Core {
         if self.objects[object as usize].is_visible() {
             self.remove(now, object, Why::Withdrawn, fx);
         } else {
-            self.gap_requirements(now, object, Why::Withdrawn.name(), fx);
+            self.gap_requirements(object, Why::Withdrawn.name(), fx);
             self.settle(now, object, fx);
         }
     }
 
-    /// A requirement is not owed an object any more: withdraws that waited for it may go on.
-    pub(super) fn unblock_withdrawals(
-        &mut self,
-        now: Nanoseconds,
-        requirement: u32,
-        object: u32,
-        fx: &mut impl Effects,
-    ) {
-        if self.withdrawals.is_empty() {
+    /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
+    pub(super) fn finish_withdrawals(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        for object in std::mem::take(&mut self.unblocked) {
+            let waiting: Vec<usize> = self
+                .withdrawals
+                .iter()
+                .filter(|(_, withdrawal)| withdrawal.waits.contains_key(&object))
+                .map(|(id, _)| id)
+                .collect();
+            for id in waiting {
+                self.take_up_withdrawal(now, id, object, fx);
+            }
+        }
+    }
+
+    fn take_up_withdrawal(&mut self, now: Nanoseconds, id: usize, object: u32, fx: &mut impl Effects) {
+        let waits = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object));
+        let Some(mut blockers) = waits.map(std::mem::take) else {
+            return;
+        };
+        // Numbers of requirements that have ended are given to others: they must not stay here.
+        blockers.retain(|&blocker| self.is_owed(blocker, object));
+        if !blockers.is_empty() {
+            if let Some(waits) = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object)) {
+                *waits = blockers;
+            }
             return;
         }
-        let ids: Vec<usize> = self.withdrawals.iter().map(|(id, _)| id).collect();
-        for id in ids {
-            let Some(withdrawal) = self.withdrawals.get_mut(id) else {
-                continue;
-            };
-            let Some(blockers) = withdrawal.waits.get_mut(&object) else {
-                continue;
-            };
-            blockers.retain(|&blocker| blocker != requirement);
-            if !blockers.is_empty() {
-                continue;
-            }
-            withdrawal.waits.remove(&object);
-            withdrawal.done += 1;
-            let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
-            let is_over = withdrawal.waits.is_empty();
-            self.take_one_out(now, object, fx);
-            self.unwatch(object);
-            if is_over {
-                self.withdrawals.try_remove(id);
-                self.settle_pending(client, request);
-                fx.reply(client, request, &Reply::Done(done));
-            }
+        self.take_one_out(now, object, fx);
+        let Some(withdrawal) = self.withdrawals.get_mut(id) else { return };
+        withdrawal.waits.remove(&object);
+        withdrawal.done += 1;
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() {
+            self.withdrawals.try_remove(id);
+            self.settle_pending(client, request);
+            fx.reply(client, request, &Reply::Done(done));
         }
+        self.unwatch(object);
     }
 
     pub(super) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
