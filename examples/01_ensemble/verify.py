@@ -25,7 +25,7 @@ def main() -> None:
         for found in pool.follow(SELECTOR):
             with found:
                 expected = encoder.message(found["param"], found["number"], int(found["step"]))
-                if not np.array_equal(np.frombuffer(found, np.uint8), np.frombuffer(expected, np.uint8)):
+                if not np.array_equal(np.frombuffer(memoryview(found), np.uint8), np.frombuffer(expected, np.uint8)):
                     wrong.append(found.key)
                 if found.key in seen:
                     wrong.append(f"twice: {found.key}")
