@@ -69,6 +69,7 @@ SUITES = [
     ),
     Suite("install", [PYTHON, "tests/install/run.py"], there=["tests/install", "crates/junctura-python/Cargo.toml"]),
     Suite("readme", [PYTHON, "tests/readme/run.py"], there=["tests/readme/run.py"]),
+    Suite("cli-page", [PYTHON, "tests/readme/run.py", "docs/cli.md"], there=["docs/cli.md"], needs=["build"]),
 ]
 
 

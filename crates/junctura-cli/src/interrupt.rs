@@ -28,6 +28,12 @@ impl Interrupt {
         Ok(Interrupt(pressed))
     }
 
+    /// One that nobody presses.
+    #[cfg(test)]
+    pub(crate) fn never() -> Interrupt {
+        Interrupt(Arc::default())
+    }
+
     /// `Interrupted` after Ctrl-C.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {

@@ -203,7 +203,7 @@ mod tests {
     fn input(bytes: &[u8]) -> Input {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        Input::open(file.path(), &Interrupt::install().unwrap()).unwrap()
+        Input::open(file.path(), &Interrupt::never()).unwrap()
     }
 
     fn never() -> Result<()> {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_and_a_folder_are_named() {
-        let interrupt = Interrupt::install().unwrap();
+        let interrupt = Interrupt::never();
         let missing = Input::open(Path::new("no/such.grib"), &interrupt).err().unwrap();
         assert!(missing.to_string().contains("no/such.grib"), "{missing}");
         let folder = Input::open(Path::new("/"), &interrupt).err().unwrap();

@@ -1,0 +1,43 @@
+"""A shell for each test, with or without a pool that is served."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from e2e_grib import Field, ensemble
+from e2e_shell import Shell
+
+
+@pytest.fixture
+def bare() -> Iterator[Shell]:
+    """A shell; nobody serves its pool yet."""
+    shell = Shell()
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def shell(bare: Shell) -> Shell:
+    """A shell whose pool is served."""
+    bare.serve()
+    return bare
+
+
+@pytest.fixture
+def fields() -> dict[Field, bytes]:
+    """A small ensemble, as messages."""
+    return ensemble()
+
+
+@pytest.fixture
+def file(tmp_path: Path, fields: dict[Field, bytes]) -> Path:
+    """The ensemble in a file, with something between the messages."""
+    path = tmp_path / "ensemble.grib2"
+    path.write_bytes(b"\0\0padding\r\n".join(fields.values()))
+    return path

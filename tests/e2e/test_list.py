@@ -1,0 +1,126 @@
+"""What is there, as a table, a tree, JSON lines and numbers; and what schemas mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from e2e_grib import Field
+from e2e_shell import Shell
+
+
+@pytest.fixture
+def full(shell: Shell, file: Path) -> Shell:
+    """A pool with the ensemble."""
+    shell.run("put", file)
+    return shell
+
+
+def test_a_table_has_a_line_for_each_object(full: Shell, fields: dict[Field, bytes]) -> None:
+    heading, *lines = full.text("ls").splitlines()
+    assert heading.split() == [
+        *("class", "expver", "stream", "date", "time", "domain"),
+        *("type", "levtype"),
+        *("step", "number", "levelist", "param"),
+        "size",
+    ]
+    assert len(lines) == len(fields)
+    assert lines == sorted(lines)
+    assert "\x1b" not in heading
+    assert full.text("ls", "param=t", "step=6", "levelist=500", "number=2").splitlines()[1].split()[-5:-2] == [
+        "2",
+        "500",
+        "t",
+    ]
+    assert "units" in full.text("ls", "--long").splitlines()[0]
+
+
+def test_counts_and_trees(full: Shell, fields: dict[Field, bytes]) -> None:
+    assert full.text("ls", "--count", "param=t") == f"{len(fields) // 2}\n"
+    size = sum(len(data) for data in fields.values())
+    assert full.documents("ls", "--count", "--json") == [{"objects": len(fields), "bytes": size}]
+    tree = full.text("ls", "--tree")
+    assert f"{len(fields)} objects" in tree.splitlines()[0]
+    assert "step=0/6" in tree
+    assert "levelist=500/850" in tree
+    branch = full.documents("ls", "--tree", "--json")[0]
+    assert branch["objects"] == len(fields)
+    assert branch["axes"]["param"] == ["t", "u"]
+
+
+def test_json_lines_are_in_the_order_that_is_asked_for(full: Shell, fields: dict[Field, bytes]) -> None:
+    by_number = [entry["attributes"]["number"] for entry in full.documents("ls", "--json", "--sort", "number")]
+    assert by_number == sorted(field.number for field in fields)
+    keys = [entry["key"] for entry in full.documents("ls", "--json")]
+    assert len(set(keys)) == len(fields)
+
+
+def test_an_empty_pool_is_nothing_and_no_failure(shell: Shell) -> None:
+    assert shell.text("ls") == ""
+    assert shell.text("ls", "--tree") == ""
+    assert shell.text("ls", "--json") == ""
+    assert shell.text("ls", "--count") == "0\n"
+
+
+def test_stat_counts_everything(full: Shell, fields: dict[Field, bytes]) -> None:
+    full.run("get", "--all", "-o", "/dev/null")
+    stat = full.stat()
+    assert stat["objects"]["visible"] == stat["totals"]["offered"] == stat["totals"]["delivered"] == len(fields)
+    assert stat["clients"][0]["name"] == "junctura stat"
+    text = full.text("stat")
+    assert f"{len(fields)} visible" in text
+    assert "mars, record, rowcol, free" in text
+
+
+def test_withdraw_and_retire(full: Shell, fields: dict[Field, bytes]) -> None:
+    key = full.documents("ls", "--json", "param=t", "step=0", "levelist=500", "number=1")[0]["key"]
+    assert full.text("withdraw", key) == "1 version withdrawn\n"
+    assert "Gone" in full.error(3, "withdraw", key)
+    attributes = ["class=od", "stream=enfo", "date=20260101", "time=0", "domain=g", "type=pf", "levtype=pl", "step=6"]
+    assert (
+        full.text("withdraw", "--force", *attributes, "number=1", "levelist=500.0", "param=t")
+        == "1 version withdrawn\n"
+    )
+    assert "NAME=VALUE" in full.error(2, "withdraw", "param")
+    assert full.documents("retire", "--json", "param=t") == [{"objects": len(fields) // 2 - 2}]
+    assert full.text("retire", "*") == f"{len(fields) // 2} objects withdrawn\n"
+    assert full.text("ls", "--count") == "0\n"
+    assert "required" in full.error(2, "retire")
+
+
+def test_schemas_are_shown_checked_and_listed(bare: Shell, tmp_path: Path) -> None:
+    assert [line.split()[0] for line in bare.text("schema", "list").splitlines()] == [
+        "mars",
+        "record",
+        "rowcol",
+        "free",
+    ]
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(bare.text("schema", "show", "mars"))
+    built_in, copy = (bare.documents("schema", "check", "--json", name)[0] for name in ("mars", mine))
+    assert built_in == copy
+    mine.write_text(mine.read_text().replace("type: date", "type: data", 1))
+    assert "data" in bare.error(2, "schema", "check", mine)
+
+
+def test_keys_are_canonical(bare: Shell) -> None:
+    key, key_hash = bare.text("schema", "check", "free", "--key", "name=a b", "space=x").splitlines()
+    assert key == '{space=x}{}{name="a b"}'
+    assert len(key_hash) == 32
+    assert "levelist" in bare.error(2, "schema", "check", "mars", "--key", "levelist=high")
+
+
+def test_selectors_are_explained(bare: Shell) -> None:
+    printed = bare.text("schema", "check", "mars", "--explain", "--selector", "step=0/to/12/by/6, param = t")
+    assert printed.splitlines() == ["step=0/to/12/by/6,param=t", "step=0/6/12,param=t"]
+    request = bare.text("schema", "check", "mars", "--selector", "retrieve,class=OD,date=-1")
+    assert request.startswith("class=od,date=20")
+    said = bare.error(2, "schema", "check", "mars", "--selector", "class=")
+    assert said.splitlines()[-1] == "        ^"
+
+
+def test_help_has_examples_and_exit_statuses(bare: Shell) -> None:
+    assert "130 interrupted" in bare.text("--help")
+    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "retire", "schema"):
+        assert "Examples:" in bare.text(command, "--help")
+    assert "\x1b" not in bare.run("put", "--help", NO_COLOR="1", CLICOLOR_FORCE="").stdout.decode()

@@ -1,0 +1,169 @@
+"""Files become objects: GRIB by its headers, anything else as it is described."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from e2e_grib import Field, message
+from e2e_shell import Shell, key_of
+
+
+def test_each_message_is_an_object_with_the_attributes_of_its_header(
+    shell: Shell, file: Path, fields: dict[Field, bytes]
+) -> None:
+    summary = shell.text("put", file)
+    assert summary.startswith(f"{len(fields)} objects, ")
+    for field, data in fields.items():
+        assert shell.run("get", field.selector()).stdout == data
+    attributes = shell.documents("ls", "--json", Field().selector())[0]["attributes"]
+    expected = {
+        "class": "od", "stream": "enfo", "expver": "0001", "date": "20260101", "time": "0000", "type": "pf",
+        "levtype": "pl", "step": "0", "number": 1, "levelist": 500, "param": "t", "units": "K",
+        "centre": "ecmf", "edition": 2,
+    }  # fmt: skip
+    assert expected.items() <= attributes.items()
+
+
+def test_from_a_pipe_objects_are_there_while_it_is_open(shell: Shell, fields: dict[Field, bytes]) -> None:
+    put = shell.start("put", "-", "--json", stdin=subprocess.PIPE)
+    for data in fields.values():
+        put.write(data)
+        told = put.document()
+        assert told["bytes"] == len(data)
+        assert shell.run("get", told["key"]).stdout == data
+    status, out, _ = put.end()
+    assert status == 0
+    assert f'"objects":{len(fields)}' in out
+
+
+def test_what_is_set_stands_before_the_header(shell: Shell, file: Path) -> None:
+    shell.run("put", file, "--set", "class=rd", "--set", "experimentVersion=abcd", "--set", "name=air temperature")
+    for document in shell.documents("ls", "--json"):
+        attributes = document["attributes"]
+        assert (attributes["class"], attributes["expver"], attributes["name"]) == ("rd", "abcd", "air temperature")
+
+
+def test_any_file_is_one_object(shell: Shell, tmp_path: Path) -> None:
+    contents = {"a.bin": b"\0\1\2" * 100_000, "b.txt": b"", "c c.txt": b"text"}
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    shell.run("put", "--schema", "free", "--set", "kind=test", *sorted(tmp_path.iterdir()))
+    for name, data in contents.items():
+        assert shell.run("get", "--schema", "free", "--key", f"name={name}").stdout == data
+    assert {entry["attributes"]["kind"] for entry in shell.documents("ls", "--json", "space=default")} == {"test"}
+
+
+def test_standard_input_is_one_object_when_it_is_no_grib(shell: Shell) -> None:
+    data = bytes(range(256)) * 20_000
+    shell.run("put", "-", "--schema", "free", "--set", "name=piped", stdin=data)
+    assert shell.run("get", "name=piped").stdout == data
+    shell.run("put", "-", "--schema", "free", "--set", "name=nothing")
+    assert shell.run("get", "name=nothing").stdout == b""
+
+
+def test_grib_can_be_put_as_plain_bytes(shell: Shell, file: Path) -> None:
+    shell.run("put", "--format", "bytes", "--schema", "free", file)
+    assert shell.run("get", "name=ensemble.grib2").stdout == file.read_bytes()
+
+
+@pytest.mark.parametrize("points", [300_000, 3_000_000])
+def test_a_large_message_comes_whole_from_a_file_and_from_a_pipe(shell: Shell, tmp_path: Path, points: int) -> None:
+    messages = [message(Field(number=number, points=points), number) for number in (1, 2, 3)]
+    path = tmp_path / "large.grib2"
+    path.write_bytes(messages[0] + b"between" + messages[1])
+    shell.run("put", path)
+    shell.run("put", "-", stdin=b"before" + messages[2] + b"after")
+    for number, data in enumerate(messages, start=1):
+        assert shell.run("get", f"number={number}").stdout == data
+
+
+def damaged() -> bytes:
+    data = bytearray(message(Field(number=2)))
+    data[-1] = ord("8")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"), [(damaged(), "no 7777"), (message(Field(number=2))[:100], "100 are there"), (b"GRIB", "GRIB")]
+)
+def test_a_damaged_message_is_named_and_what_was_good_before_it_is_there(
+    shell: Shell, tmp_path: Path, bad: bytes, what: str
+) -> None:
+    good = message(Field(number=1))
+    path = tmp_path / "damaged.grib2"
+    path.write_bytes(good + bad)
+    done = shell.run("put", path, status=1)
+    said = done.stderr.decode()
+    assert "Corrupt" in said
+    assert str(path) in said
+    assert f"message 2 at byte {len(good)}" in said
+    assert what in said
+    assert done.stdout.startswith(b"1 object, ")
+    assert shell.run("get", "param=t").stdout == good
+
+
+def test_keep_going_puts_what_is_good_after_it_too(shell: Shell, tmp_path: Path) -> None:
+    good = [message(Field(number=number)) for number in (1, 3)]
+    path = tmp_path / "damaged.grib2"
+    path.write_bytes(good[0] + damaged() + good[1])
+    said = shell.error(1, "put", "--keep-going", path)
+    assert "message 2" in said
+    assert [shell.run("get", f"number={number}").stdout for number in (1, 3)] == good
+    assert shell.text("ls", "--count") == "2\n"
+
+
+def test_a_key_that_is_taken_is_refused_and_named(shell: Shell, file: Path, fields: dict[Field, bytes]) -> None:
+    shell.run("put", file)
+    said = shell.error(1, "put", file)
+    assert "AlreadyExists" in said
+    assert "message 1" in said
+    assert "param=t" in said
+    assert shell.text("ls", "--count") == f"{len(fields)}\n"
+
+
+def test_an_object_can_stay_until_it_was_released(shell: Shell, file: Path, fields: dict[Field, bytes]) -> None:
+    field, data = next(iter(fields.items()))
+    shell.run("put", "--retention", "released:1", file)
+    key = key_of(shell.documents("ls", "--json", field.selector())[0])
+    assert shell.run("get", key).stdout == data
+    assert "Gone" in shell.error(3, "get", key)
+    assert shell.text("ls", "--count") == f"{len(fields) - 1}\n"
+
+
+def test_bad_input_is_named(shell: Shell, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("plain")
+    assert "class" in shell.error(2, "put", tmp_path / "plain.txt")
+    assert "--schema free" in shell.error(2, "put", tmp_path / "plain.txt")
+    assert "no/such/file" in shell.error(1, "put", "no/such/file")
+    assert "directory" in shell.error(2, "put", tmp_path)
+    assert "levelist" in shell.error(2, "put", file, "--set", "levelist=high")
+    assert "colour" in shell.error(2, "put", file, "--set", "colour=red")
+    assert "NotFound: schema other" in shell.error(3, "put", file, "--schema", "other")
+    assert "NAME=VALUE" in shell.error(2, "put", file, "--set", "class")
+    assert "released:N" in shell.error(2, "put", file, "--retention", "2 days")
+    assert shell.text("ls", "--count") == "0\n"
+
+
+def test_a_full_pool_says_what_fills_it(bare: Shell, tmp_path: Path) -> None:
+    bare.serve("--budget", "8MiB")
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(bytes(3 << 20))
+    said = bare.error(6, "put", "--schema", "free", "--timeout", "0s", *(tmp_path / name for name in "abc"))
+    assert "PoolFull" in said
+    (tmp_path / "huge").write_bytes(bytes(9 << 20))
+    assert "TooLarge" in bare.error(2, "put", "--schema", "free", tmp_path / "huge")
+
+
+def test_a_full_pool_is_waited_for(bare: Shell, tmp_path: Path) -> None:
+    bare.serve("--budget", "8MiB")
+    for name in "abcdefgh":
+        (tmp_path / name).write_bytes(name.encode() * (2 << 20))
+    put = bare.start(
+        "put", "-v", "--schema", "free", "--retention", "released:1", *(tmp_path / name for name in "abcdefgh")
+    )
+    for name in "abcdefgh":
+        assert bare.run("get", "--wait", f"name={name}").stdout == name.encode() * (2 << 20)
+    assert put.end()[0] == 0
+    assert bare.stat()["objects"]["visible"] == 0
