@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
 import junctura
+
+set_hypothesis_home_dir(Path(__file__).resolve().parents[2] / ".tools/hypothesis")
 
 
 @pytest.fixture
