@@ -201,7 +201,7 @@ def test_a_client_that_stops_reading_stops_nobody(shell: Shell, tmp_path: Path) 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_is_refused(bare: Shell) -> None:
     bare.folder.chmod(0o755)
-    for pool in (f"unix:{bare.folder}/open.sock", "unix:@junctura-e2e"):
+    for pool in (f"unix:{bare.folder}/open.sock", f"unix:@junctura-e2e-{os.getpid()}"):
         bare.pool = pool
         bare.serve()
         other = subprocess.run(
