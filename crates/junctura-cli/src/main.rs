@@ -22,6 +22,8 @@ mod url;
 mod watch;
 mod withdraw;
 
+use std::io::IsTerminal;
+
 use clap::{Parser, Subcommand};
 
 /// Hand scientific data over by meaning.

@@ -280,30 +280,23 @@ impl Connection {
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { carrier, inbox } = &mut *reader;
-        let came = wait(carrier.as_fd(), interest, self.round(deadline)).and_then(|ready| {
-            if ready.is_none() {
-                self.ask_hook().map(|()| Received::Nothing)
-            } else if ready.readable {
-                carrier.receive(inbox)
-            } else {
-                Ok(Received::Nothing)
+        let came = match wait(carrier.as_fd(), interest, self.round(deadline)) {
+            Ok(ready) if ready.readable => carrier.receive(inbox),
+            Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
+            Err(error) if error.code() != Code::Interrupted => Err(error),
+            // The time of the round is over, or a signal came: the hook is asked, once, without the lock.
+            Ok(_) | Err(_) => {
+                let asked = self.ask_hook();
+                let mut state = self.relock();
+                state.led = false;
+                return (state, asked);
             }
-        });
+        };
         self.sort_out(came, inbox)
     }
 
     /// Sorts what has come, and ends to be the reader.
     fn sort_out(&self, came: Result<Received>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
-        let came = match came {
-            Err(error) if error.code() == Code::Interrupted => {
-                // The hook is the user's: it runs without the lock.
-                let done = self.interrupted(error);
-                let mut state = self.relock();
-                state.led = false;
-                return (state, done);
-            }
-            came => came,
-        };
         let mut state = self.relock();
         state.led = false;
         let sorted = came.and_then(|came| {

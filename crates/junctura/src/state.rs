@@ -120,9 +120,10 @@ impl State {
         self.outbox.len()
     }
 
-    /// Appends a request; it goes with the next [`State::send`].
+    /// Appends a request, behind what was released before it; it goes with the next [`State::send`].
     pub(crate) fn append(&mut self, number: u64, request: &Request<'_>) -> Result<()> {
         self.alive()?;
+        self.append_releases()?;
         self.outbox.push(|out| request.encode(number, out))
     }
 
@@ -175,12 +176,7 @@ impl State {
             return Ok(true);
         }
         self.stay_in_process()?;
-        if !self.releases.is_empty() {
-            let number = self.mail.next(0);
-            let releases = &self.releases;
-            self.outbox.push(|out| Request::Release(releases).encode(number, out))?;
-            self.releases.clear();
-        }
+        self.append_releases()?;
         self.sent_at = Instant::now();
         self.gathered = 0;
         match self.carrier.send(&mut self.outbox) {
@@ -188,6 +184,17 @@ impl State {
             // What the server said before it went can still be read, and says more.
             Err(_) => Ok(true),
         }
+    }
+
+    fn append_releases(&mut self) -> Result<()> {
+        if self.releases.is_empty() {
+            return Ok(());
+        }
+        let number = self.mail.next(0);
+        let releases = &self.releases;
+        self.outbox.push(|out| Request::Release(releases).encode(number, out))?;
+        self.releases.clear();
+        Ok(())
     }
 
     /// A slot is the client's again.

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use junctura::{Code, Follow, FollowOptions, Item, Object, Pool, RequireOptions, Target, WithdrawOptions};
+use junctura::{
+    Code, Follow, FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Retention, Target, WithdrawOptions,
+};
 
 fn pool() -> Pool {
     Pool::builder().schema("free").schema("mars").open().unwrap()
@@ -265,5 +267,31 @@ fn a_dropped_follow_gives_back_everything() {
         drop(follow);
         let stat = pool.stat().unwrap();
         assert!(stat.contains("\"held\":0") || stat.contains("\"held\": 0"), "{stat}");
+    }
+}
+
+/// What was released is released for everything that is asked afterwards.
+#[test]
+fn a_list_after_a_release_shows_it() {
+    let pool = Pool::builder().schema("free").open().unwrap();
+    let options = OfferOptions {
+        retention: Some(Retention::Released(1)),
+        ..OfferOptions::default()
+    };
+    for turn in 0..20 {
+        for name in 0..5 {
+            let name = format!("{turn} {name}");
+            pool.offer_with(options, [("space", "s"), ("name", name.as_str())], b"x")
+                .unwrap();
+        }
+        let options = FollowOptions {
+            until_live: true,
+            ..FollowOptions::default()
+        };
+        let follow = pool.follow_with(&options, "space=s").unwrap();
+        for item in follow {
+            drop(item.unwrap());
+        }
+        assert!(pool.list("space=s").unwrap().is_empty());
     }
 }

@@ -1,0 +1,55 @@
+"""The load: its figures, and its records before an independent judge of histories (where that is at hand)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e_shell import ROOT, Shell
+
+JUDGE = ROOT.parent / "shared/check/history.py"
+SMALL = ["--members", "4", "--steps", "3", "--levels", "3", "--params", "3", "--warmup", "0s", "--json"]
+
+
+def hammer(shell: Shell, *arguments: str) -> dict[str, object]:
+    """Runs a short load, which must lose nothing; gives its figures."""
+    figures: dict[str, object] = json.loads(shell.run("hammer", *SMALL, *arguments).stdout)
+    assert figures["lost"] == figures["duplicates"] == figures["damaged"] == figures["gaps"] == 0
+    assert figures["objects"]
+    return figures
+
+
+@pytest.mark.parametrize("mode", ["metadata", "transfer", "touch", "verify"])
+@pytest.mark.parametrize("size", ["1KiB", "100KiB"])
+def test_every_mode_hands_all_over(bare: Shell, mode: str, size: str) -> None:
+    figures = hammer(bare, "--mode", mode, "--size", size, "--duration", "300ms", "--window", "16")
+    for name in ("objects_per_s", "gib_per_s", "server_cpu_us_per_object", "peak_rss_mib"):
+        assert isinstance(figures[name], float)
+    for name in ("offer_us", "delivery_us"):
+        assert set(figures[name]) == {"p50", "p99", "p999"}  # type: ignore[call-overload]
+
+
+def test_subscriptions_of_others_change_nothing(bare: Shell) -> None:
+    figures = hammer(bare, "--size", "1KiB", "--duration", "300ms", "--subscriptions", "2000")
+    assert figures["run"]["subscriptions"] == 2000  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("producers", "consumers", "size"), [(1, 1, "100KiB"), (3, 2, "1KiB"), (2, 3, "10KiB")])
+def test_the_judge_finds_nothing(bare: Shell, tmp_path: Path, producers: int, consumers: int, size: str) -> None:
+    counts = ["--producers", str(producers), "--consumers", str(consumers), "--size", size]
+    hammer(bare, *counts, "--mode", "verify", "--duration", "500ms", "--rate", "1000", "--history", str(tmp_path))
+    records = sorted(path.name for path in tmp_path.iterdir())
+    names = [f"c{i}.jsonl" for i in range(consumers)] + [f"p{i}.jsonl" for i in range(producers)]
+    assert records == names
+    if not JUDGE.exists():
+        pytest.skip("the judge of histories is not at hand")
+    judged = subprocess.run([sys.executable, str(JUDGE), str(tmp_path)], capture_output=True, text=True, check=False)
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+def test_wrong_arguments_are_refused(bare: Shell) -> None:
+    for wrong in (["--producers", "0"], ["--rate", "-1"], ["--size", "three"], ["--levels", "101"]):
+        bare.error(2, "hammer", *wrong)
