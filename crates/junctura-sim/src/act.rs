@@ -271,7 +271,7 @@ impl World {
             0 => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),
             1 => self.ask(place, Ask::Garbage { fatal: false }, Doing::Loose),
             2 => self.ask(place, Ask::Stop(77_777), Doing::Loose),
-            _ => self.ask(place, Ask::Hello { wrong_version: false, offer_timeout_ms: None }, Doing::Loose),
+            _ => self.ask(place, Ask::Hello { wrong_version: false, offer_timeout_ms: None }, Doing::Hello),
         };
     }
 }

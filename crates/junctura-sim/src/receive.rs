@@ -193,7 +193,8 @@ impl World {
 
     /// What a client holds has not changed under its hands.
     pub(crate) fn check_held(&self, place: usize) -> Checked {
-        let Some(client) = &self.clients[place] else { return Ok(()) };
+        // Who said goodbye, or was given up, holds nothing any more.
+        let Some(client) = self.clients[place].as_ref().filter(|client| !client.leaving) else { return Ok(()) };
         for held in &client.held {
             if let Some((segment, slot, payload)) = held.slot {
                 let there = self.recorder.segments.get(&segment).and_then(|memory| memory.get(&slot));

@@ -85,6 +85,12 @@ pub enum Said {
 }
 
 impl Said {
+    /// The number of the object that is delivered.
+    #[must_use]
+    pub fn delivers(&self) -> Option<u64> {
+        if let Self::Delivered(delivered) = self { Some(delivered.sequence()) } else { None }
+    }
+
     /// Reads a reply back from its bytes, as a client would.
     ///
     /// # Errors

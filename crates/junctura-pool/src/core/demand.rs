@@ -122,6 +122,20 @@ impl Core {
         self.deliver(client, request, object, 0, via, fx);
     }
 
+    /// A requirement has ended, and its number will be another's: demands that wait through it go on without it.
+    pub(super) fn demand_without(&mut self, client: u32, requirement: u32) {
+        let Some(state) = self.clients.get(&client) else {
+            return;
+        };
+        for pending in state.pending.values() {
+            if let Pending::Demand(id) = pending
+                && let Some(Interest::Demand(waiting)) = self.interests.get_mut(*id as usize)
+            {
+                waiting.requirement = waiting.requirement.filter(|&other| other != requirement);
+            }
+        }
+    }
+
     pub(super) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         let Some(Pending::Demand(id)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
             return;

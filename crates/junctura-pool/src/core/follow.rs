@@ -224,7 +224,6 @@ impl Core {
     /// Delivers as much as the window allows.
     fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
-        let mut gone_why = None;
         while let Some(next) = self.next_of_follow(id) {
             let Some(following) = self.following(id) else { return };
             let via_requirement = following.requirement;
@@ -232,7 +231,7 @@ impl Core {
                 Next::First(object) => (object, true),
                 Next::Later(object) => (object, false),
                 Next::Live => {
-                    self.flush_gap(id, &mut gone, gone_why, fx);
+                    self.flush_gap(id, &mut gone, fx);
                     if self.go_live(id, fx) {
                         continue;
                     }
@@ -245,20 +244,14 @@ impl Core {
                 None => entry.is_visible(),
             };
             if !deliverable {
-                if let State::Gone(why) = entry.state
-                    && via_requirement.is_none()
-                {
-                    if gone_why.is_some_and(|earlier| earlier != why) {
-                        self.flush_gap(id, &mut gone, gone_why, fx);
-                    }
-                    gone_why = Some(why);
+                if via_requirement.is_none() && !self.is_followed_by_newer(id, object) {
                     gone.push(object);
-                    continue;
+                } else {
+                    self.unwatch(object);
                 }
-                self.unwatch(object);
                 continue;
             }
-            self.flush_gap(id, &mut gone, gone_why, fx);
+            self.flush_gap(id, &mut gone, fx);
             let Some(following) = self.following(id) else { return };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
@@ -270,7 +263,7 @@ impl Core {
             self.deliver(client, request, object, flags, Some(via), fx);
             self.objects[object as usize].watchers -= 1;
         }
-        self.flush_gap(id, &mut gone, gone_why, fx);
+        self.flush_gap(id, &mut gone, fx);
     }
 
     /// What comes next in a follow, as far as its window is open.
@@ -320,13 +313,27 @@ impl Core {
         !is_over
     }
 
-    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, why: Option<super::object::Why>, fx: &mut impl Effects) {
+    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
+    /// told of if that is gone. Where the newest does not match, nothing more would come.
+    fn is_followed_by_newer(&self, id: u32, object: u32) -> bool {
+        let object = &self.objects[object as usize];
+        let (Some(Interest::Follow(following)), Some(&newest)) =
+            (self.interests.get(id as usize), self.keys.get(&object.key))
+        else {
+            return false;
+        };
+        let selector = following.selectors.of(usize::from(object.schema));
+        object.state == State::Superseded
+            && selector.is_some_and(|selector| selector.matches(self.objects[newest as usize].record()))
+    }
+
+    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
         if gone.is_empty() {
             return;
         }
         if let Some(following) = self.following(id) {
             let (client, request) = (following.client, following.request);
-            self.send_gap(client, request, gone, why.map_or("gone", super::object::Why::name), fx);
+            self.tell_gap(client, request, gone, fx);
         }
         for object in gone.drain(..) {
             self.unwatch(object);

@@ -5,6 +5,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
+use super::interest::Interest;
 use super::object::{Object, Place, State};
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
@@ -177,6 +178,10 @@ impl Core {
         let object = &self.objects[id as usize];
         let schema = usize::from(object.schema);
         self.matching[schema].matches(object.record(), &mut matched);
+        // A requirement is owed the object before anything is delivered through it.
+        if !self.requirements.is_empty() {
+            matched.sort_by_key(|&id| !matches!(self.interests.get(id as usize), Some(Interest::Requirement(_))));
+        }
         for &interest in &matched {
             self.satisfy(now, interest, id, events::OFFERED, fx);
         }

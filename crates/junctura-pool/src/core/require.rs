@@ -196,6 +196,7 @@ impl Core {
         self.detach(client, |via| {
             via.requirement = via.requirement.filter(|&requirement| requirement != id);
         });
+        self.demand_without(client, id);
         for object in owed {
             self.no_longer_owed(id, object);
             self.settle(now, object, fx);

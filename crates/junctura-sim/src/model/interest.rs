@@ -28,6 +28,7 @@ impl Model {
             let object = self.object_mut(sequence);
             object.owed -= 1;
             object.touched_in = event;
+            self.disowned.push(sequence);
         }
     }
 

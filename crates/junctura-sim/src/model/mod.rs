@@ -234,6 +234,10 @@ pub struct Model {
     inline_bytes: u64,
     leases: VecDeque<Number>,
     wants: Vec<(u32, u64, Want)>,
+    /// Versions that requirements are not owed any more since this event, in that order.
+    disowned: Vec<u64>,
+    /// Deliveries that were said in this event and not looked at yet: their objects are held.
+    arriving: Vec<(Number, u64)>,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
     /// Versions that are gone, in the order in which they went: for the histories.
@@ -274,6 +278,8 @@ impl Model {
             inline_bytes: 0,
             leases: VecDeque::new(),
             wants: Vec::new(),
+            disowned: Vec::new(),
+            arriving: Vec::new(),
             leaving: BTreeSet::new(),
             gone: Vec::new(),
             totals: Totals::default(),
@@ -297,6 +303,11 @@ impl Model {
         self.now = now;
         self.wants.clear();
         self.leaving.clear();
+        self.disowned.clear();
+        let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
+            said.delivers().map(|sequence| ((*client, *request), sequence))
+        };
+        self.arriving = recorder.said.iter().filter_map(delivery).collect();
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
@@ -305,11 +316,15 @@ impl Model {
         self.settle();
         self.publish_waiting(recorder)?;
         for (client, request, said) in &recorder.said {
-            if !self.leaving.contains(client) {
+            if self.leaving.contains(client) {
+                self.totals.delivered += u64::from(said.delivers().is_some());
+            } else {
                 self.observe(*client, *request, said, recorder)
                     .map_err(|why| format!("client {client}, request {request}: {said:?}: {why}"))?;
             }
         }
+        self.arriving.clear();
+        self.settle();
         if matches!(cause, Cause::Tick) {
             self.forget_old_tombstones();
         }
@@ -350,17 +365,28 @@ impl Model {
         found
     }
 
+    /// Whether a selector matches the newest version of a version's key.
+    fn newest_matches(&self, query: &Query, sequence: u64) -> bool {
+        let key = self.object(sequence).offer.key;
+        let newest = self.objects.iter().rev().find(|object| object.offer.key == key);
+        newest.is_some_and(|newest| self.matches(query, newest.sequence))
+    }
+
     /// Versions that match, are gone, and are remembered by no tombstone with a number above `since`: a reader that comes
-    /// back from there cannot be told of them.
+    /// back from there cannot be told of them. Likewise those whose newest version does not match.
     #[must_use]
     pub fn forgotten(&self, query: &Query, since: u64) -> Vec<u64> {
         let is_remembered =
             |sequence: u64| sequence > since && self.tombstones.iter().any(|stone| stone.sequence == sequence);
         self.objects
             .iter()
-            .filter(|object| matches!(object.fate, Fate::Withdrawn | Fate::Expired))
+            .filter(|object| match object.fate {
+                Fate::Visible => false,
+                Fate::Superseded => !self.newest_matches(query, object.sequence),
+                Fate::Withdrawn | Fate::Expired => !is_remembered(object.sequence),
+            })
             .map(|object| object.sequence)
-            .filter(|&sequence| self.matches(query, sequence) && !is_remembered(sequence))
+            .filter(|&sequence| self.matches(query, sequence))
             .collect()
     }
 

@@ -98,7 +98,9 @@ impl Model {
             .going
             .iter()
             .filter_map(|(&number, going)| match going {
-                Going::Require(one) if one.owed.get(&sequence) == Some(&false) => Some((number, one.reader)),
+                Going::Require(one) if one.owed.get(&sequence) == Some(&false) => {
+                    (!self.arrives_through(number, one.reader, sequence)).then_some((number, one.reader))
+                }
                 _ => None,
             })
             .collect();
@@ -106,6 +108,16 @@ impl Model {
             self.disown(number, sequence);
             self.want(number.0, reader.unwrap_or(number.1), Want::Gap(sequence, why));
         }
+    }
+
+    /// Whether a version is delivered through a requirement in this very event.
+    fn arrives_through(&self, requirement: Number, reader: Option<u64>, sequence: u64) -> bool {
+        let (client, via) = requirement;
+        let through_demand = Want::Delivered { sequence, requirement: Some(via) };
+        self.arriving.iter().any(|&((reached, request), arriving)| {
+            (reached, arriving) == (client, sequence)
+                && (Some(request) == reader || self.wants.contains(&(client, request, through_demand.clone())))
+        })
     }
 
     fn limit_tombstones(&mut self, key: usize) {
@@ -200,7 +212,7 @@ impl Model {
     /// What follows of itself, until nothing does any more.
     pub(super) fn settle(&mut self) {
         loop {
-            let changed = self.finish_withdraws() | self.end_retentions() | self.give_back_payloads();
+            let changed = self.end_retentions() | self.finish_withdraws() | self.give_back_payloads();
             if !changed {
                 return;
             }
@@ -208,38 +220,37 @@ impl Model {
     }
 
     fn finish_withdraws(&mut self) -> bool {
-        let mut changed = false;
-        let who: Vec<Number> = self
-            .going
-            .iter()
-            .filter(|(_, going)| matches!(going, Going::Withdraw { .. }))
-            .map(|(&number, _)| number)
-            .collect();
-        for number in who {
-            let Some(Going::Withdraw { waits, .. }) = self.going.get(&number) else { continue };
-            let free: Vec<u64> = waits
-                .iter()
-                .filter(|(sequence, blockers)| !blockers.iter().any(|&blocker| self.owes(blocker, **sequence)))
-                .map(|(&sequence, _)| sequence)
-                .collect();
-            for sequence in free {
-                changed = true;
-                self.take_out(sequence);
-                let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else { continue };
-                waits.remove(&sequence);
-                *done += 1;
-                let (is_over, done) = (waits.is_empty(), *done);
-                if is_over {
-                    self.going.remove(&number);
-                    self.want(number.0, number.1, Want::Done(done));
+        let mut free: Vec<(usize, u64, Number)> = Vec::new();
+        for (&number, going) in &self.going {
+            let Going::Withdraw { waits, .. } = going else { continue };
+            for (&sequence, blockers) in waits {
+                if !blockers.iter().any(|&blocker| self.owes(blocker, sequence)) {
+                    free.push((self.turn_of(sequence), sequence, number));
                 }
             }
         }
-        changed
+        free.sort_unstable();
+        for &(_, sequence, number) in &free {
+            self.take_out(sequence);
+            let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else { continue };
+            waits.remove(&sequence);
+            *done += 1;
+            let (is_over, done) = (waits.is_empty(), *done);
+            if is_over {
+                self.going.remove(&number);
+                self.want(number.0, number.1, Want::Done(done));
+            }
+        }
+        !free.is_empty()
+    }
+
+    /// Where several versions go in one event, they go in the order in which requirements gave them up.
+    fn turn_of(&self, sequence: u64) -> usize {
+        self.disowned.iter().rposition(|&one| one == sequence).unwrap_or(0)
     }
 
     fn end_retentions(&mut self) -> bool {
-        let ended: Vec<u64> = self
+        let mut ended: Vec<u64> = self
             .visible
             .values()
             .copied()
@@ -248,6 +259,7 @@ impl Model {
                 object.releases_left == Some(0) && object.owed == 0
             })
             .collect();
+        ended.sort_unstable_by_key(|&sequence| (self.turn_of(sequence), sequence));
         for &sequence in &ended {
             self.remove(sequence, Fate::Expired);
         }
@@ -261,7 +273,10 @@ impl Model {
             .copied()
             .filter(|&sequence| {
                 let object = self.object(sequence);
-                object.fate != Fate::Visible && object.holders == 0 && object.owed == 0
+                object.fate != Fate::Visible
+                    && object.holders == 0
+                    && object.owed == 0
+                    && !self.arriving.iter().any(|&(_, arriving)| arriving == sequence)
             })
             .collect();
         for &sequence in &free {

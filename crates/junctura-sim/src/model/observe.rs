@@ -161,11 +161,7 @@ impl Model {
             if Some(next) == until {
                 return Ok(());
             }
-            let is_silent = match follow.via {
-                Some(via) => !self.owes((number.0, via), next),
-                None => self.object(next).fate == Fate::Superseded,
-            };
-            if !is_silent {
+            if !self.is_silent(number, follow, next) {
                 return match until {
                     Some(_) => Err(format!("{next} was passed over: {:?}", self.object(next).fate)),
                     None => Ok(()),
@@ -176,6 +172,20 @@ impl Model {
                 queue.pop_front();
             }
         }
+    }
+
+    fn is_silent(&self, number: Number, follow: &super::Following, sequence: u64) -> bool {
+        match follow.via {
+            Some(via) => !self.owes((number.0, via), sequence),
+            None => self.object(sequence).fate == Fate::Superseded && self.newer_comes(follow, sequence),
+        }
+    }
+
+    /// Whether a newer version of the key is to come in the same follow, or has come.
+    fn newer_comes(&self, follow: &super::Following, sequence: u64) -> bool {
+        let key = self.object(sequence).offer.key;
+        let is_newer = |&other: &u64| other > sequence && self.object(other).offer.key == key;
+        follow.live.iter().any(is_newer) || follow.first.iter().any(is_newer) || follow.given.iter().any(is_newer)
     }
 
     fn gap(&mut self, number: Number, items: &[Named], reason: &str) -> Checked {
@@ -190,7 +200,14 @@ impl Model {
                 continue;
             }
             expect(self.object(sequence).fate.name() == reason, "for another reason")?;
-            expect(matches!(self.object(sequence).fate, Fate::Withdrawn | Fate::Expired), "it is not gone")?;
+            expect(self.object(sequence).fate != Fate::Visible, "it is not gone")?;
+            if self.object(sequence).fate == Fate::Superseded
+                && let Some(Going::Follow(follow)) = self.going.get(&number)
+            {
+                let is_there = self.visible.contains_key(&self.object(sequence).offer.key);
+                let comes = is_there && self.newest_matches(&follow.query, sequence);
+                expect(!comes, "the newer version comes in its place")?;
+            }
             if let Some(Going::Follow(follow)) = self.going.get_mut(&number)
                 && follow.missed.front() == Some(&sequence)
             {
@@ -206,16 +223,14 @@ impl Model {
     }
 
     fn live(&mut self, number: Number) -> Checked {
-        loop {
-            let Some(Going::Follow(follow)) = self.going.get(&number) else { return Err("nothing follows".to_owned()) };
-            let Some(&next) = follow.first.front() else { break };
-            let before = follow.first.len();
-            self.pass_over(number, None)?;
-            let Some(Going::Follow(follow)) = self.going.get(&number) else { break };
-            expect(follow.first.len() < before, &format!("{next} of the first phase is missing"))?;
+        let Some(Going::Follow(follow)) = self.going.get(&number) else { return Err("nothing follows".to_owned()) };
+        let missing = follow.first.iter().find(|&&next| !self.is_silent(number, follow, next));
+        if let Some(missing) = missing {
+            return Err(format!("{missing} of the first phase is missing"));
         }
         let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Ok(()) };
         expect(!follow.said_live, "said before")?;
+        follow.first.clear();
         follow.said_live = true;
         if follow.until_live {
             self.end(number);
