@@ -14,7 +14,9 @@ const REQUESTS_MAX: usize = 24;
 
 impl World {
     pub(crate) fn act(&mut self, place: usize, rng: &mut Rng) -> Checked {
-        let Some(client) = &self.clients[place] else { return Ok(()) };
+        let Some(client) = &self.clients[place] else {
+            return Ok(());
+        };
         if client.dead || client.leaving || client.up.len() >= REQUESTS_MAX {
             return Ok(());
         }
@@ -43,7 +45,10 @@ impl World {
             }
             Deed::List => {
                 let (query, order) = (self.query(rng), order(rng));
-                let doing = Doing::List { began: false, items: Vec::new() };
+                let doing = Doing::List {
+                    began: false,
+                    items: Vec::new(),
+                };
                 self.ask(place, Ask::List { query, order }, doing);
             }
             Deed::Follow => self.follow(place, rng),
@@ -56,7 +61,15 @@ impl World {
             Deed::Retire => {
                 let (query, force) = (self.query(rng), rng.percent(30));
                 let timeout_ms = timeout(rng);
-                self.ask(place, Ask::Retire { query, timeout_ms, force }, Doing::Withdraw);
+                self.ask(
+                    place,
+                    Ask::Retire {
+                        query,
+                        timeout_ms,
+                        force,
+                    },
+                    Doing::Withdraw,
+                );
             }
             Deed::Subscribe => {
                 let query = self.query(rng);
@@ -79,7 +92,11 @@ impl World {
     }
 
     fn payload_bytes(&self, rng: &mut Rng) -> u64 {
-        if rng.percent(3) { self.plan.rules.budget_bytes + rng.between(0, 1) } else { rng.between(0, self.plan.payload_bytes_max) }
+        if rng.percent(3) {
+            self.plan.rules.budget_bytes + rng.between(0, 1)
+        } else {
+            rng.between(0, self.plan.payload_bytes_max)
+        }
     }
 
     fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
@@ -90,10 +107,14 @@ impl World {
         let universe = std::rc::Rc::clone(&self.universe);
         let key = rng.below(universe.keys.len());
         let size = rng.percent(60).then(|| rng.below(4) as i64);
-        let record = universe.record(&universe.keys[key], size).map_err(|error| own_fault(&error))?;
+        let record = universe
+            .record(&universe.keys[key], size)
+            .map_err(|error| own_fault(&error))?;
         self.payloads += 1;
         let payload = self.payloads;
-        let Some(client) = &mut self.clients[place] else { return Ok(()) };
+        let Some(client) = &mut self.clients[place] else {
+            return Ok(());
+        };
         let too_long = u64::from(rng.percent(5));
         let mut length = rng.between(0, self.plan.rules.inline_bytes_max + too_long);
         let mut at = Place::Inline;
@@ -119,19 +140,36 @@ impl World {
         let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":null}}"#);
         client.rows.push_str(&row);
         client.rows.push('\n');
-        let offer = Offer { key, size, record, payload, length, place: at, releases, malformed };
+        let checksum = rng.percent(20).then(|| rng.next() as u32);
+        let offer = Offer {
+            key,
+            size,
+            record,
+            payload,
+            length,
+            place: at,
+            releases,
+            malformed,
+            checksum,
+        };
         self.ask(place, Ask::Offer(offer), Doing::Offer(at));
         Ok(())
     }
 
     fn demand(&mut self, place: usize, rng: &mut Rng) {
-        let aim = if rng.percent(60) { Aim::Key(rng.below(self.universe.keys.len())) } else { Aim::Query(self.query(rng)) };
+        let aim = if rng.percent(60) {
+            Aim::Key(rng.below(self.universe.keys.len()))
+        } else {
+            Aim::Query(self.query(rng))
+        };
         let (mut requirement, mut wish) = (None, None);
         if rng.percent(20)
             && let Some(number) = self.one_of(place, rng, |doing| matches!(doing, Doing::Require(_)))
         {
             requirement = Some(number);
-            if let Some(Some(Doing::Require(one))) = self.clients[place].as_ref().map(|client| client.doing.get(&number)) {
+            if let Some(Some(Doing::Require(one))) =
+                self.clients[place].as_ref().map(|client| client.doing.get(&number))
+            {
                 wish = Some(*one);
             }
         }
@@ -139,7 +177,15 @@ impl World {
             requirement = Some(99_999);
         }
         let timeout_ms = timeout(rng);
-        self.ask(place, Ask::Demand { aim, timeout_ms, requirement }, Doing::Demand(wish));
+        self.ask(
+            place,
+            Ask::Demand {
+                aim,
+                timeout_ms,
+                requirement,
+            },
+            Doing::Demand(wish),
+        );
     }
 
     fn follow(&mut self, place: usize, rng: &mut Rng) {
@@ -149,23 +195,38 @@ impl World {
         {
             return self.follow_through(place, number, window);
         }
-        let resumable = self.chains.iter().position(|chain| chain.session.is_none() && !chain.over && chain.cursor.is_some());
+        let resumable = self
+            .chains
+            .iter()
+            .position(|chain| chain.session.is_none() && !chain.over && chain.cursor.is_some());
         if let Some(chain) = resumable.filter(|_| rng.percent(70)) {
             return self.resume(place, chain, window);
         }
         let (query, order) = (self.query(rng), order(rng));
         let (only_new, until_live) = (rng.percent(10), rng.percent(10));
         let foreign = rng.percent(2).then(|| Resume {
-            text: junctura_model::Cursor { incarnation: INCARNATION + 1, phase: junctura_model::Phase::Live { last: 0 } }
-                .to_string(),
+            text: junctura_model::Cursor {
+                incarnation: INCARNATION + 1,
+                phase: junctura_model::Phase::Live { last: 0 },
+            }
+            .to_string(),
             foreign: true,
             since: 0,
             first: None,
         });
-        self.chains.push(Chain::new(query.clone(), order, only_new, until_live, None));
+        self.chains
+            .push(Chain::new(query.clone(), order, only_new, until_live, None));
         let chain = self.chains.len() - 1;
         let window = if rng.percent(1) { 0 } else { window };
-        let ask = Ask::Follow { query, order, window, cursor: foreign, only_new, until_live, requirement: None };
+        let ask = Ask::Follow {
+            query,
+            order,
+            window,
+            cursor: foreign,
+            only_new,
+            until_live,
+            requirement: None,
+        };
         self.ask_to_follow(place, chain, ask);
     }
 
@@ -191,12 +252,16 @@ impl World {
     }
 
     pub(crate) fn follow_through(&mut self, place: usize, requirement: u64, window: u32) {
-        let Some(Some(&Doing::Require(wish))) = self.clients[place].as_ref().map(|client| client.doing.get(&requirement)) else {
+        let Some(Some(&Doing::Require(wish))) = self.clients[place]
+            .as_ref()
+            .map(|client| client.doing.get(&requirement))
+        else {
             return;
         };
         self.wishes[wish].read = true;
         let query = self.wishes[wish].query.clone();
-        self.chains.push(Chain::new(query.clone(), Order::Key, false, false, Some(wish)));
+        self.chains
+            .push(Chain::new(query.clone(), Order::Key, false, false, Some(wish)));
         let ask = Ask::Follow {
             query,
             order: Order::Key,
@@ -212,7 +277,15 @@ impl World {
     fn require(&mut self, place: usize, rng: &mut Rng) {
         let (query, newest_only, named) = (self.query(rng), rng.percent(30), rng.percent(2));
         let wish = self.wishes.len();
-        let request = self.ask(place, Ask::Require { query: query.clone(), newest_only, named }, Doing::Require(wish));
+        let request = self.ask(
+            place,
+            Ask::Require {
+                query: query.clone(),
+                newest_only,
+                named,
+            },
+            Doing::Require(wish),
+        );
         let client = self.clients[place].as_ref().map_or(0, |client| client.id);
         self.wishes.push(Wish {
             query,
@@ -228,15 +301,29 @@ impl World {
 
     fn stop(&mut self, place: usize, rng: &mut Rng) {
         let goes_on = |doing: &Doing| {
-            matches!(doing, Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::List { .. })
+            matches!(
+                doing,
+                Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::List { .. }
+            )
         };
         let Some(client) = &self.clients[place] else { return };
         let stopping: Vec<u64> = client
             .doing
             .values()
-            .filter_map(|doing| if let Doing::Stop(which) = doing { Some(*which) } else { None })
+            .filter_map(|doing| {
+                if let Doing::Stop(which) = doing {
+                    Some(*which)
+                } else {
+                    None
+                }
+            })
             .collect();
-        let Some(which) = self.one_of(place, rng, goes_on).filter(|which| !stopping.contains(which)) else { return };
+        let Some(which) = self
+            .one_of(place, rng, goes_on)
+            .filter(|which| !stopping.contains(which))
+        else {
+            return;
+        };
         self.ask(place, Ask::Stop(which), Doing::Stop(which));
     }
 
@@ -258,8 +345,14 @@ impl World {
 
     fn give_back_segment(&mut self, place: usize, rng: &mut Rng) {
         let Some(client) = &mut self.clients[place] else { return };
-        let idle: Vec<u32> = client.leased.iter().filter(|(_, one)| one.busy.is_empty()).map(|(&number, _)| number).collect();
-        let any = rng.percent(3).then(|| rng.between(1, 10) as u32).filter(|number| !client.leased.contains_key(number));
+        let idle: Vec<u32> = client
+            .leased
+            .iter()
+            .filter(|(_, one)| one.busy.is_empty())
+            .map(|(&number, _)| number)
+            .collect();
+        let others = self.model.segments_of_others(client.id);
+        let any = rng.percent(3).then(|| rng.pick(&others).unwrap_or(1_000_000));
         if let Some(segment) = any.or_else(|| rng.pick(&idle)) {
             client.leased.remove(&segment);
             self.ask(place, Ask::Return(segment), Doing::Loose);
@@ -271,7 +364,14 @@ impl World {
             0 => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),
             1 => self.ask(place, Ask::Garbage { fatal: false }, Doing::Loose),
             2 => self.ask(place, Ask::Stop(77_777), Doing::Loose),
-            _ => self.ask(place, Ask::Hello { wrong_version: false, offer_timeout_ms: None }, Doing::Hello),
+            _ => self.ask(
+                place,
+                Ask::Hello {
+                    wrong_version: false,
+                    offer_timeout_ms: None,
+                },
+                Doing::Hello,
+            ),
         };
     }
 }

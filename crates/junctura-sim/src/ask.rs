@@ -32,6 +32,8 @@ pub struct Offer {
     pub length: u64,
     /// Where it lies.
     pub place: Place,
+    /// A checksum of its payload, which the pool hands on.
+    pub checksum: Option<u32>,
     /// `None`: as its schema says; 0: until withdrawn; else until so many have released it.
     pub releases: Option<u32>,
     /// The record is none, or there is no such schema: it has to fail.
@@ -60,11 +62,15 @@ pub struct Resume {
     pub first: Option<(usize, Option<i64>)>,
 }
 
-/// What a client asks.
+/// What a client asks. The fields are those of the messages in `junctura_wire`.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are those of the messages in junctura-wire")]
 pub enum Ask {
     /// First of all; the version may be wrong.
-    Hello { wrong_version: bool, offer_timeout_ms: Option<u64> },
+    Hello {
+        wrong_version: bool,
+        offer_timeout_ms: Option<u64>,
+    },
     /// See [`Offer`].
     Offer(Offer),
     /// Memory for a payload.
@@ -72,7 +78,11 @@ pub enum Ask {
     /// A segment back.
     Return(u32),
     /// One object.
-    Demand { aim: Aim, timeout_ms: Option<u64>, requirement: Option<u64> },
+    Demand {
+        aim: Aim,
+        timeout_ms: Option<u64>,
+        requirement: Option<u64>,
+    },
     /// Give up a request.
     Cancel(u64),
     /// What is there.
@@ -92,11 +102,23 @@ pub enum Ask {
     /// Holdings and their sequence numbers.
     Release(Vec<(u32, u64)>),
     /// What will be wanted.
-    Require { query: Query, newest_only: bool, named: bool },
+    Require {
+        query: Query,
+        newest_only: bool,
+        named: bool,
+    },
     /// Take a key out.
-    Withdraw { key: usize, timeout_ms: Option<u64>, force: bool },
+    Withdraw {
+        key: usize,
+        timeout_ms: Option<u64>,
+        force: bool,
+    },
     /// Take all that match out.
-    Retire { query: Query, timeout_ms: Option<u64>, force: bool },
+    Retire {
+        query: Query,
+        timeout_ms: Option<u64>,
+        force: bool,
+    },
     /// Events.
     Subscribe { query: Query, events: u32 },
     /// End a follow, list, subscription or requirement.
@@ -112,11 +134,15 @@ pub enum Ask {
 impl Ask {
     /// As it travels.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "one arm for each request")]
     pub fn encode(&self, number: u64, universe: &Universe) -> Vec<u8> {
         let mut out = Vec::new();
         let text;
         let request = match self {
-            Self::Hello { wrong_version, offer_timeout_ms } => Request::Hello(Hello {
+            Self::Hello {
+                wrong_version,
+                offer_timeout_ms,
+            } => Request::Hello(Hello {
                 version: VERSION + u16::from(*wrong_version),
                 name: "simulated".into(),
                 host: "nowhere".into(),
@@ -128,31 +154,43 @@ impl Ask {
                 encode_offer(offer, number, universe, &mut out);
                 return out;
             }
-            Self::Lease { bytes, timeout_ms } => {
-                Request::Lease(Lease { payload_bytes: *bytes, timeout_ms: *timeout_ms })
-            }
+            Self::Lease { bytes, timeout_ms } => Request::Lease(Lease {
+                payload_bytes: *bytes,
+                timeout_ms: *timeout_ms,
+            }),
             Self::Return(segment) => Request::Return(*segment),
-            Self::Demand { aim, timeout_ms, requirement } => Request::Demand(Demand {
+            Self::Demand {
+                aim,
+                timeout_ms,
+                requirement,
+            } => Request::Demand(Demand {
                 target: target(aim, universe),
                 timeout_ms: *timeout_ms,
                 requirement: *requirement,
             }),
             Self::Cancel(which) => Request::Cancel(*which),
-            Self::List { query, order } => {
-                Request::List(List { selector: query.text().into(), order: wire_order(*order) })
-            }
+            Self::List { query, order } => Request::List(List {
+                selector: query.text().into(),
+                order: wire_order(*order),
+            }),
             Self::More(which) => Request::More(*which),
-            Self::Follow { query, order, window, cursor, only_new, until_live, requirement } => {
-                Request::Follow(Follow {
-                    selector: query.text().into(),
-                    order: wire_order(*order),
-                    window: *window,
-                    cursor: cursor.as_ref().map(|cursor| cursor.text.as_str().into()),
-                    only_new: *only_new,
-                    requirement: *requirement,
-                    until_live: *until_live,
-                })
-            }
+            Self::Follow {
+                query,
+                order,
+                window,
+                cursor,
+                only_new,
+                until_live,
+                requirement,
+            } => Request::Follow(Follow {
+                selector: query.text().into(),
+                order: wire_order(*order),
+                window: *window,
+                cursor: cursor.as_ref().map(|cursor| cursor.text.as_str().into()),
+                only_new: *only_new,
+                requirement: *requirement,
+                until_live: *until_live,
+            }),
             Self::Release(holdings) => {
                 let list: Vec<Holding> = holdings
                     .iter()
@@ -165,23 +203,40 @@ impl Ask {
                 Request::Release(&list).encode(number, &mut out);
                 return out;
             }
-            Self::Require { query, newest_only, named } => Request::Require(Require {
+            Self::Require {
+                query,
+                newest_only,
+                named,
+            } => Request::Require(Require {
                 selector: query.text().into(),
                 newest_only: *newest_only,
                 name: named.then(|| "its name".into()),
             }),
             Self::Withdraw { key, timeout_ms, force } => {
                 let target = target(&Aim::Key(*key), universe);
-                Request::Withdraw(Withdraw { target, timeout_ms: *timeout_ms, force: *force })
+                Request::Withdraw(Withdraw {
+                    target,
+                    timeout_ms: *timeout_ms,
+                    force: *force,
+                })
             }
-            Self::Retire { query, timeout_ms, force } => {
+            Self::Retire {
+                query,
+                timeout_ms,
+                force,
+            } => {
                 text = query.text();
                 let target = Target::selector(&text);
-                Request::Retire(Withdraw { target, timeout_ms: *timeout_ms, force: *force })
+                Request::Retire(Withdraw {
+                    target,
+                    timeout_ms: *timeout_ms,
+                    force: *force,
+                })
             }
-            Self::Subscribe { query, events } => {
-                Request::Subscribe(Subscribe { selector: query.text().into(), events: *events })
-            }
+            Self::Subscribe { query, events } => Request::Subscribe(Subscribe {
+                selector: query.text().into(),
+                events: *events,
+            }),
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,
             Self::Goodbye => Request::Goodbye,
@@ -208,13 +263,20 @@ fn target<'a>(aim: &Aim, universe: &'a Universe) -> Target<'a> {
 }
 
 fn wire_order(order: Order) -> body::Order<'static> {
-    order.attribute().map_or(body::Order::Key, |name| body::Order::Attribute(name.into()))
+    order
+        .attribute()
+        .map_or(body::Order::Key, |name| body::Order::Attribute(name.into()))
 }
 
 /// The bytes of an inline payload: its number, repeated.
 #[must_use]
 pub fn payload_bytes(payload: u64, length: u64) -> Vec<u8> {
-    payload.to_le_bytes().into_iter().cycle().take(length as usize).collect()
+    payload
+        .to_le_bytes()
+        .into_iter()
+        .cycle()
+        .take(length as usize)
+        .collect()
 }
 
 fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u8>) {
@@ -226,19 +288,31 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     if offer.place == Place::Inline {
         flags |= fixed::INLINE;
     }
+    if offer.checksum.is_some() {
+        flags |= fixed::CHECKSUM;
+    }
     if offer.releases.is_none() {
         flags |= fixed::DEFAULT_RETENTION;
     }
-    let record: &[u8] = if offer.malformed { &offer.record[1..] } else { &offer.record };
+    let record: &[u8] = if offer.malformed {
+        &offer.record[1..]
+    } else {
+        &offer.record
+    };
     let head = OfferHead {
         schema: universe.keys[offer.key].schema.into(),
         flags: flags.into(),
         releases: offer.releases.unwrap_or(0).into(),
         record_length: (record.len() as u32).into(),
-        checksum: 0.into(),
+        checksum: offer.checksum.unwrap_or(0).into(),
         segment: segment.into(),
         slot: slot.into(),
         length: offer.length.into(),
     };
-    Request::Offer { head, record, inline: &inline }.encode(number, out);
+    Request::Offer {
+        head,
+        record,
+        inline: &inline,
+    }
+    .encode(number, out);
 }

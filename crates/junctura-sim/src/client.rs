@@ -16,6 +16,7 @@ pub enum Doing {
     /// A demand, and the wish through which it receives.
     Demand(Option<usize>),
     /// A list; what its pages held.
+    #[expect(missing_docs, reason = "as the line above says")]
     List { began: bool, items: Vec<u64> },
     /// The place of its chain.
     Follow(usize),
@@ -62,7 +63,11 @@ impl Leased {
     /// All slots free.
     #[must_use]
     pub fn new(bytes: u64, slot_bytes: u64) -> Self {
-        Self { slot_bytes, slots: (bytes / slot_bytes) as u32, ..Self::default() }
+        Self {
+            slot_bytes,
+            slots: (bytes / slot_bytes) as u32,
+            ..Self::default()
+        }
     }
 
     /// A free slot, if there is one.
@@ -119,6 +124,10 @@ pub struct Client {
 impl Client {
     /// The requests that are of a kind.
     pub fn requests(&self, is_it: impl Fn(&Doing) -> bool) -> Vec<u64> {
-        self.doing.iter().filter(|(_, doing)| is_it(doing)).map(|(&number, _)| number).collect()
+        self.doing
+            .iter()
+            .filter(|(_, doing)| is_it(doing))
+            .map(|(&number, _)| number)
+            .collect()
     }
 }

@@ -22,7 +22,9 @@ impl World {
         self.read_requirements();
         self.come_to_rest(rng)?;
         self.note_what_is_read();
-        self.chains.iter_mut().try_for_each(|chain: &mut Chain| chain.check(&self.model))?;
+        self.chains
+            .iter_mut()
+            .try_for_each(|chain: &mut Chain| chain.check(&self.model))?;
         self.wishes.iter().try_for_each(|wish| wish.check(&self.model))?;
         self.model.compare(&self.core.stat())?;
         if rng.percent(50) {
@@ -36,12 +38,15 @@ impl World {
     }
 
     /// Everyone reads, releases and answers until nothing is on its way.
-    fn come_to_rest(&mut self, rng: &mut Rng) -> Checked {
+    pub(crate) fn come_to_rest(&mut self, rng: &mut Rng) -> Checked {
         for _ in 0..ROUNDS_MAX {
             let mut is_quiet = true;
             for place in 0..self.clients.len() {
                 self.release_all(place);
-                while self.clients[place].as_ref().is_some_and(|client| client.dead || !client.up.is_empty()) {
+                while self.clients[place]
+                    .as_ref()
+                    .is_some_and(|client| client.dead || !client.up.is_empty())
+                {
                     is_quiet = false;
                     self.serve(place, rng)?;
                 }
@@ -57,8 +62,17 @@ impl World {
     }
 
     fn release_all(&mut self, place: usize) {
-        let Some(client) = self.clients[place].as_mut().filter(|client| !client.leaving && !client.dead) else { return };
-        let batch: Vec<_> = client.held.drain(..).map(|held| (held.holding, held.sequence)).collect();
+        let Some(client) = self.clients[place]
+            .as_mut()
+            .filter(|client| !client.leaving && !client.dead)
+        else {
+            return;
+        };
+        let batch: Vec<_> = client
+            .held
+            .drain(..)
+            .map(|held| (held.holding, held.sequence))
+            .collect();
         if !batch.is_empty() {
             self.ask(place, Ask::Release(batch), Doing::Loose);
         }
@@ -75,7 +89,8 @@ impl World {
                 .filter(|chain| chain.session.as_ref().is_some_and(|session| session.client == id))
                 .filter_map(|chain| chain.wish)
                 .collect();
-            let unread: Vec<u64> = client.requests(|doing| matches!(doing, Doing::Require(wish) if !read.contains(wish)));
+            let unread: Vec<u64> =
+                client.requests(|doing| matches!(doing, Doing::Require(wish) if !read.contains(wish)));
             if client_is_leaving(self, place) {
                 continue;
             }
@@ -129,7 +144,11 @@ impl World {
                 self.come_to_rest(rng)?;
             }
         }
-        let retire = Ask::Retire { query: Query::All, timeout_ms: None, force: true };
+        let retire = Ask::Retire {
+            query: Query::All,
+            timeout_ms: None,
+            force: true,
+        };
         self.ask(place, retire, Doing::Withdraw);
         self.come_to_rest(rng)?;
         self.ask(place, Ask::Goodbye, Doing::Loose);
@@ -168,12 +187,17 @@ impl World {
         self.event(&Cause::Tick, rng, junctura_pool::core::Core::tick)?;
         let (stat, deadline) = (self.core.stat(), self.core.deadline());
         if stat.objects.tombstones > 0 || deadline.is_some() {
-            return Err(format!("{} tombstones are left, and a deadline: {deadline:?}", stat.objects.tombstones));
+            return Err(format!(
+                "{} tombstones are left, and a deadline: {deadline:?}",
+                stat.objects.tombstones
+            ));
         }
         Ok(())
     }
 }
 
 fn client_is_leaving(world: &World, place: usize) -> bool {
-    world.clients[place].as_ref().is_none_or(|client| client.leaving || client.dead)
+    world.clients[place]
+        .as_ref()
+        .is_none_or(|client| client.leaving || client.dead)
 }

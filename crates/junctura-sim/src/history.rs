@@ -3,6 +3,7 @@
 //! They are made for judges that know nothing of this project's code. Producers say `offering`, `offered` and `refused`;
 //! readers say `following`, `got`, `gap` and `live`; an observer names what is gone. A client that died has no last line.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -17,25 +18,35 @@ use crate::world::World;
 /// The directory cannot be written.
 pub fn write(world: &World, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    let file = |name: &str, role: &str, rows: &str, ended: bool| {
-        let mut text = format!("{{\"op\":\"start\",\"role\":\"{role}\",\"name\":\"{name}\",\"pid\":1,\"group\":null}}\n{rows}");
-        if ended {
-            text.push_str("{\"op\":\"end\",\"through\":null}\n");
+    let file = |name: &str, role: &str, rows: &str, through: Option<u64>| {
+        let mut text =
+            format!("{{\"op\":\"start\",\"role\":\"{role}\",\"name\":\"{name}\",\"pid\":1,\"group\":null}}\n{rows}");
+        if let Some(through) = through {
+            let _ = writeln!(text, "{{\"op\":\"end\",\"through\":\"{INCARNATION}.{through}\"}}");
         }
         fs::write(directory.join(format!("{name}.jsonl")), text)
     };
     for (name, rows) in &world.histories {
-        file(name, "producer", rows, false)?;
+        file(name, "producer", rows, None)?;
     }
     for (number, chain) in world.chains.iter().enumerate() {
         if chain.wish.is_none() && !chain.only_new && !chain.until_live && chain.query.is_about_keys() {
-            file(&format!("reader{number}"), "consumer", &chain.rows, chain.complete)?;
+            file(&format!("reader{number}"), "consumer", &chain.rows, chain.through)?;
         }
     }
     let gone = world.model.gone.iter().map(|&sequence| {
         let id = &world.model.key_of(sequence).text;
-        let why = if world.model.fate(sequence) == Fate::Expired { "expired" } else { "withdrawn" };
+        let why = if world.model.fate(sequence) == Fate::Expired {
+            "expired"
+        } else {
+            "withdrawn"
+        };
         format!("{{\"op\":\"gone\",\"id\":{id:?},\"version\":\"{INCARNATION}.{sequence}\",\"why\":\"{why}\"}}\n")
     });
-    file("observer", "observer", &gone.collect::<String>(), true)
+    file(
+        "observer",
+        "observer",
+        &gone.collect::<String>(),
+        Some(world.model.sequence),
+    )
 }

@@ -26,6 +26,9 @@ struct Options {
     /// Print this many of the last events of a failing run.
     #[arg(long, default_value_t = 60)]
     events: usize,
+    /// Print the events of runs that do not fail, too.
+    #[arg(long)]
+    show: bool,
     /// Go on after a failing run.
     #[arg(long)]
     keep_going: bool,
@@ -42,8 +45,12 @@ fn main() -> ExitCode {
     let mut failed = 0;
     let mut events = 0;
     for seed in options.seed..options.seed.saturating_add(options.runs) {
-        let steps = if options.only.is_empty() { Steps::First(options.steps) } else { Steps::Only(options.only.clone()) };
-        match one(seed, &steps, options.history.as_deref()) {
+        let steps = if options.only.is_empty() {
+            Steps::First(options.steps)
+        } else {
+            Steps::Only(options.only.clone())
+        };
+        match one(seed, &steps, &options) {
             Ok(count) => events += count,
             Err(why) => {
                 failed += 1;
@@ -55,13 +62,25 @@ fn main() -> ExitCode {
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{} runs, {failed} failed, {events} events, {seconds:.1} s", options.runs);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "{} runs, {failed} failed, {events} events, {seconds:.1} s",
+        options.runs
+    );
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
-fn one(seed: u64, steps: &Steps, history: Option<&std::path::Path>) -> Result<u64, String> {
+fn one(seed: u64, steps: &Steps, options: &Options) -> Result<u64, String> {
+    let history = options.history.as_deref();
     let mut world = World::new(seed, history.is_some()).map_err(|error| error.to_string())?;
+    world.trace = options.show.then(Vec::new);
     run(&mut world, seed, steps).map_err(|(_, why)| why)?;
+    for line in world.trace.iter().flatten() {
+        println!("{line}");
+    }
     if let Some(directory) = history {
         write_history(&world, &directory.join(seed.to_string())).map_err(|error| error.to_string())?;
     }

@@ -90,6 +90,8 @@ pub struct Plan {
     pub refuses_one_in: usize,
     /// Of a hundred deliveries, those that are released at once.
     pub released_at_once: usize,
+    /// So many objects are there before the run begins: enough for a list of several pages.
+    pub crowd: usize,
     deeds: Vec<(Deed, usize)>,
     turns: Vec<(Turn, usize)>,
 }
@@ -107,7 +109,11 @@ impl Plan {
         deeds[0].1 += 5;
         deeds[12].1 += 5;
         let tight = |rng: &mut Rng, chance: usize, low: u64, high: u64, wide: u64| {
-            if rng.percent(chance) { rng.between(low, high) } else { wide }
+            if rng.percent(chance) {
+                rng.between(low, high)
+            } else {
+                wide
+            }
         };
         let rules = Rules {
             budget_bytes: [4 << 10, 64 << 10, 300 << 10, 1 << 20, 64 << 20][rng.below(5)],
@@ -116,12 +122,28 @@ impl Plan {
             held_per_client: tight(rng, 15, 1, 6, 1 << 20) as usize,
             requests_per_client: tight(rng, 10, 2, 8, 1 << 20) as usize,
             waiting_offers_per_client: tight(rng, 20, 1, 3, 4096) as usize,
-            queued_per_follow: if recorded { 4_000_000 } else { tight(rng, 10, 2, 6, 4_000_000) as usize },
+            queued_per_follow: if recorded {
+                4_000_000
+            } else {
+                tight(rng, 10, 2, 6, 4_000_000) as usize
+            },
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
-            tombstones: if recorded { 32_768 } else { tight(rng, 20, 0, 6, 32_768) as usize },
-            tombstones_per_dataset: if recorded { 10_000 } else { tight(rng, 20, 0, 4, 10_000) as usize },
-            tombstone_age_ns: if recorded { 600_000_000_000 } else { tight(rng, 40, 1, 200, 600_000) * 1_000_000 },
+            tombstones: if recorded {
+                32_768
+            } else {
+                tight(rng, 20, 0, 6, 32_768) as usize
+            },
+            tombstones_per_dataset: if recorded {
+                10_000
+            } else {
+                tight(rng, 20, 0, 4, 10_000) as usize
+            },
+            tombstone_age_ns: if recorded {
+                600_000_000_000
+            } else {
+                tight(rng, 40, 1, 200, 600_000) * 1_000_000
+            },
         };
         let crash = [0, 1, 2, 6][rng.below(4)];
         let turns = vec![
@@ -132,14 +154,46 @@ impl Plan {
             (Turn::Crash, crash),
             (Turn::Idle, 1),
         ];
+        let (clients, times, numbers) = (
+            rng.between(2, 8) as usize,
+            rng.between(1, 3) as i64,
+            rng.between(1, 4) as i64,
+        );
+        if !recorded && rng.below(400) == 0 {
+            return Self::crowded(clients, deeds, turns, &rules);
+        }
         Self {
-            clients: rng.between(2, 8) as usize,
-            times: rng.between(1, 3) as i64,
-            numbers: rng.between(1, 4) as i64,
+            clients,
+            times,
+            numbers,
+            crowd: 0,
             offer_timeout_ms: [None, Some(5), Some(50)][rng.below(3)],
             payload_bytes_max: [100, 3000, 100_000][rng.below(3)],
             refuses_one_in: [0, 0, 3][rng.below(3)],
             released_at_once: [0, 30, 90][rng.below(3)],
+            rules,
+            deeds,
+            turns,
+        }
+    }
+
+    fn crowded(clients: usize, deeds: Vec<(Deed, usize)>, turns: Vec<(Turn, usize)>, rules: &Rules) -> Self {
+        let rules = Rules {
+            budget_bytes: 64 << 20,
+            tombstones: 32_768,
+            tombstones_per_dataset: 10_000,
+            errors_per_client: 1000,
+            ..rules.clone()
+        };
+        Self {
+            clients,
+            times: 3,
+            numbers: 220,
+            crowd: 1200,
+            offer_timeout_ms: None,
+            payload_bytes_max: 100,
+            refuses_one_in: 0,
+            released_at_once: 90,
             rules,
             deeds,
             turns,

@@ -34,6 +34,7 @@ pub struct Session {
 
 /// See the module's page.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a follow")]
 pub struct Chain {
     /// What it follows.
     pub query: Query,
@@ -59,8 +60,8 @@ pub struct Chain {
     gaps: BTreeSet<u64>,
     /// Its history, for the judge.
     pub rows: String,
-    /// At the end of the run it had been given everything.
-    pub complete: bool,
+    /// At the end of the run it had been given everything up to this number.
+    pub through: Option<u64>,
 }
 
 impl Chain {
@@ -81,7 +82,7 @@ impl Chain {
             got: BTreeSet::new(),
             gaps: BTreeSet::new(),
             rows: String::new(),
-            complete: false,
+            through: None,
         }
     }
 
@@ -96,7 +97,11 @@ impl Chain {
         if let Some(session) = &mut self.session {
             session.since = Some(sequence);
         }
-        let wants = universe.keys.iter().filter(|key| self.query.matches(key, None)).map(|key| format!("{:?}", key.text));
+        let wants = universe
+            .keys
+            .iter()
+            .filter(|key| self.query.matches(key, None))
+            .map(|key| format!("{:?}", key.text));
         let wants = wants.collect::<Vec<_>>().join(",");
         let _ = writeln!(
             self.rows,
@@ -106,7 +111,11 @@ impl Chain {
 
     /// A client is about to ask for it.
     pub fn asked_by(&mut self, client: u32, request: u64) {
-        self.session = Some(Session { client, request, ..Session::default() });
+        self.session = Some(Session {
+            client,
+            request,
+            ..Session::default()
+        });
     }
 
     /// An object came.
@@ -114,9 +123,13 @@ impl Chain {
     /// # Errors
     /// The promise that it breaks.
     pub fn receives(&mut self, delivered: &Delivered, model: &Model, universe: &Universe, now: u64) -> Checked {
-        let Some(session) = &mut self.session else { return Err("nobody follows".to_owned()) };
+        let Some(session) = &mut self.session else {
+            return Err("nobody follows".to_owned());
+        };
         let sequence = delivered.sequence();
-        let Some(since) = session.since else { return Err("before the follow began".to_owned()) };
+        let Some(since) = session.since else {
+            return Err("before the follow began".to_owned());
+        };
         if !session.given.insert(sequence) {
             return Err("twice in one session".to_owned());
         }
@@ -132,9 +145,10 @@ impl Chain {
             }
             let is_sorted = match session.last {
                 Some(_) if self.wish.is_some() => sequence > session.newest,
-                Some((last, last_value)) => {
-                    self.order.compare((&universe.keys[last], last_value), (&universe.keys[key], value)).is_lt()
-                }
+                Some((last, last_value)) => self
+                    .order
+                    .compare((&universe.keys[last], last_value), (&universe.keys[key], value))
+                    .is_lt(),
                 None => true,
             };
             if !is_sorted {
@@ -160,7 +174,9 @@ impl Chain {
     /// # Errors
     /// Something that was there has not come.
     pub fn goes_live(&mut self, model: &Model) -> Checked {
-        let Some(session) = &mut self.session else { return Err("nobody follows".to_owned()) };
+        let Some(session) = &mut self.session else {
+            return Err("nobody follows".to_owned());
+        };
         session.live = true;
         self.rows.push_str("{\"op\":\"live\"}\n");
         if self.until_live
@@ -178,7 +194,9 @@ impl Chain {
     /// Some will not come.
     pub fn misses(&mut self, sequences: &[u64], reason: &str, model: &Model) {
         self.gaps.extend(sequences);
-        let items = sequences.iter().map(|&one| format!(r#"[{:?},"{INCARNATION}.{one}"]"#, model.key_of(one).text));
+        let items = sequences
+            .iter()
+            .map(|&one| format!(r#"[{:?},"{INCARNATION}.{one}"]"#, model.key_of(one).text));
         let items = items.collect::<Vec<_>>().join(",");
         let _ = writeln!(self.rows, r#"{{"op":"gap","items":[{items}],"reason":"{reason}"}}"#);
     }
@@ -188,7 +206,9 @@ impl Chain {
     /// # Errors
     /// What is missing.
     pub fn check(&mut self, model: &Model) -> Checked {
-        let Some((first, there)) = &self.began else { return Ok(()) };
+        let Some((first, there)) = &self.began else {
+            return Ok(());
+        };
         if self.wish.is_some() || self.over || !self.session.as_ref().is_some_and(|session| session.live) {
             return Ok(());
         }
@@ -200,9 +220,14 @@ impl Chain {
         for object in &model.objects {
             let sequence = object.sequence;
             let is_owed = sequence > *first || !self.only_new && there.contains(&sequence);
-            let has_come = self.got.contains(&sequence) || self.gaps.contains(&sequence) || self.excused.contains(&sequence);
+            let has_come =
+                self.got.contains(&sequence) || self.gaps.contains(&sequence) || self.excused.contains(&sequence);
             let came_newer = came.get(&object.offer.key).is_some_and(|&newest| newest > sequence);
-            if is_owed && !has_come && model.matches(&self.query, sequence) && !(object.fate == Fate::Superseded && came_newer) {
+            if is_owed
+                && !has_come
+                && model.matches(&self.query, sequence)
+                && !(object.fate == Fate::Superseded && came_newer)
+            {
                 return Err(format!(
                     "{} was promised version {sequence} ({:?}) and never got it: it got {:?}, gaps {:?}",
                     self.query.text(),
@@ -212,7 +237,7 @@ impl Chain {
                 ));
             }
         }
-        self.complete = self.excused.is_empty();
+        self.through = self.excused.is_empty().then_some(model.sequence);
         Ok(())
     }
 }
@@ -220,12 +245,29 @@ impl Chain {
 fn resume(delivered: &Delivered, since: u64, key: usize, value: Option<i64>, text: &str) -> Resume {
     let (phase, since, first) = if delivered.is_first_phase() {
         let last_sort_value = value.map(|value| value.to_string());
-        (Phase::First { snapshot: since, last_sort_value, last_key: text.to_owned() }, since, Some((key, value)))
+        (
+            Phase::First {
+                snapshot: since,
+                last_sort_value,
+                last_key: text.to_owned(),
+            },
+            since,
+            Some((key, value)),
+        )
     } else {
         let last = delivered.sequence();
         (Phase::Live { last }, last, None)
     };
-    Resume { text: Cursor { incarnation: INCARNATION, phase }.to_string(), foreign: false, since, first }
+    Resume {
+        text: Cursor {
+            incarnation: INCARNATION,
+            phase,
+        }
+        .to_string(),
+        foreign: false,
+        since,
+        first,
+    }
 }
 
 /// See the module's page.
@@ -255,7 +297,9 @@ impl Wish {
     /// # Errors
     /// What is missing.
     pub fn check(&self, model: &Model) -> Checked {
-        let Some((first, there)) = &self.began else { return Ok(()) };
+        let Some((first, there)) = &self.began else {
+            return Ok(());
+        };
         if self.over || !self.read {
             return Ok(());
         }

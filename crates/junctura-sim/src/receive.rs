@@ -19,9 +19,13 @@ impl World {
     /// # Errors
     /// The promise that was broken.
     pub(crate) fn receive(&mut self, place: usize, rng: &mut Rng, keeps: bool) -> Result<bool, String> {
-        let Some(client) = &self.clients[place] else { return Ok(false) };
+        let Some(client) = &self.clients[place] else {
+            return Ok(false);
+        };
         let id = client.id;
-        let Some(line) = self.recorder.lines.get_mut(&id) else { return Ok(false) };
+        let Some(line) = self.recorder.lines.get_mut(&id) else {
+            return Ok(false);
+        };
         let Some((request, said, bytes)) = line.messages.pop_front() else {
             if line.closed {
                 note!(self, "client {id} sees the end of its connection");
@@ -58,7 +62,11 @@ impl World {
             Said::Dropped(segment) => return self.dropped(place, *segment),
             Said::Segment(head) if head.writable.get() == 0 => {
                 let is_new = self.client(place)?.mapped.insert(head.segment.get());
-                return if is_new { Ok(()) } else { Err("it has it already".to_owned()) };
+                return if is_new {
+                    Ok(())
+                } else {
+                    Err("it has it already".to_owned())
+                };
             }
             _ => {}
         }
@@ -82,12 +90,11 @@ impl World {
             }
             (Doing::List { began, items }, said) => self.listed(place, request, began, items, said),
             (Doing::Follow(chain), said) => self.followed(place, request, chain, said, rng, keeps),
-            (Doing::Require(_) | Doing::Subscribe, Said::Began(_)) => Ok(()),
             (Doing::Require(wish), Said::Gap { items, .. }) => {
                 self.wishes[wish].came.extend(items.iter().map(|item| item.sequence));
                 Ok(())
             }
-            (Doing::Subscribe, Said::Event { .. }) => Ok(()),
+            (Doing::Require(_) | Doing::Subscribe, Said::Began(_)) | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
             (Doing::Withdraw, Said::Done(_)) | (Doing::Stat, Said::Stats) | (Doing::Subscribe, Said::Ended(_)) => {
                 client.doing.remove(&request);
                 Ok(())
@@ -105,7 +112,10 @@ impl World {
         }
         client.acknowledged = (request, sequence);
         client.doing.remove(&request);
-        let _ = writeln!(client.rows, r#"{{"op":"offered","n":{request},"version":"{INCARNATION}.{sequence}"}}"#);
+        let _ = writeln!(
+            client.rows,
+            r#"{{"op":"offered","n":{request},"version":"{INCARNATION}.{sequence}"}}"#
+        );
         Ok(())
     }
 
@@ -125,11 +135,18 @@ impl World {
         match client.doing.remove(&request) {
             Some(Doing::Offer(at)) => {
                 if let Place::Slot(segment, slot) = at
-                    && !client.leased.get_mut(&segment).is_some_and(|leased| leased.give_back(slot))
+                    && !client
+                        .leased
+                        .get_mut(&segment)
+                        .is_some_and(|leased| leased.give_back(slot))
                 {
                     return Err("its slot was free".to_owned());
                 }
-                let _ = writeln!(client.rows, r#"{{"op":"refused","n":{request},"error":"{}"}}"#, code.name());
+                let _ = writeln!(
+                    client.rows,
+                    r#"{{"op":"refused","n":{request},"error":"{}"}}"#,
+                    code.name()
+                );
             }
             Some(Doing::Follow(chain)) => {
                 let chain = &mut self.chains[chain];
@@ -158,14 +175,25 @@ impl World {
         if !client.mapped.remove(&segment) {
             return Err("it never had it".to_owned());
         }
-        match client.held.iter().find(|held| held.slot.is_some_and(|(lies_in, ..)| lies_in == segment)) {
+        match client
+            .held
+            .iter()
+            .find(|held| held.slot.is_some_and(|(lies_in, ..)| lies_in == segment))
+        {
             Some(held) => Err(format!("it holds {} of it", held.sequence)),
             None => Ok(()),
         }
     }
 
     /// An object arrives: its bytes must be those that were offered, now and as long as it is held.
-    fn holds(&mut self, place: usize, delivered: &Delivered, chain: Option<usize>, rng: &mut Rng, keeps: bool) -> Checked {
+    fn holds(
+        &mut self,
+        place: usize,
+        delivered: &Delivered,
+        chain: Option<usize>,
+        rng: &mut Rng,
+        keeps: bool,
+    ) -> Checked {
         let payload = self.model.objects[delivered.sequence() as usize - 1].offer.payload;
         let (segment, slot) = (delivered.head.segment.get(), delivered.head.slot.get());
         let in_slot = delivered.inline.is_none();
@@ -185,7 +213,11 @@ impl World {
         self.check_held(place)?;
         if at_once && may_ask {
             let client = self.client(place)?;
-            let batch = client.held.drain(..).map(|held| (held.holding, held.sequence)).collect();
+            let batch = client
+                .held
+                .drain(..)
+                .map(|held| (held.holding, held.sequence))
+                .collect();
             self.ask(place, Ask::Release(batch), Doing::Loose);
         }
         Ok(())
@@ -194,12 +226,21 @@ impl World {
     /// What a client holds has not changed under its hands.
     pub(crate) fn check_held(&self, place: usize) -> Checked {
         // Who said goodbye, or was given up, holds nothing any more.
-        let Some(client) = self.clients[place].as_ref().filter(|client| !client.leaving) else { return Ok(()) };
+        let Some(client) = self.clients[place].as_ref().filter(|client| !client.leaving) else {
+            return Ok(());
+        };
         for held in &client.held {
             if let Some((segment, slot, payload)) = held.slot {
-                let there = self.recorder.segments.get(&segment).and_then(|memory| memory.get(&slot));
+                let there = self
+                    .recorder
+                    .segments
+                    .get(&segment)
+                    .and_then(|memory| memory.get(&slot));
                 if there != Some(&payload) {
-                    return Err(format!("object {} has changed: {there:?} and not {payload}", held.sequence));
+                    return Err(format!(
+                        "object {} has changed: {there:?} and not {payload}",
+                        held.sequence
+                    ));
                 }
             }
         }

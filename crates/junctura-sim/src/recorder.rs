@@ -82,7 +82,9 @@ impl Effects for Recorder {
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
         if self.segment_bytes.get(&head.segment.get()) != Some(&head.bytes.get()) {
-            self.blame(format!("client {client} is sent segment {head:?}, of which there is none"));
+            self.blame(format!(
+                "client {client} is sent segment {head:?}, of which there is none"
+            ));
         }
         self.send(client, request, &Reply::Segment(head));
     }

@@ -66,16 +66,30 @@ impl Delivered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `Reply`")]
 pub enum Said {
-    Welcome { client: u32 },
+    Welcome {
+        client: u32,
+    },
     Failed(Option<Code>),
     Offered(u64),
     Segment(SegmentHead),
     Freed(Vec<(u32, u32)>),
     Delivered(Delivered),
     Live,
-    Gap { items: Vec<Named>, reason: String },
-    Listed { last: bool, items: Vec<Named> },
-    Event { event: u32, sequence: Option<u64>, record: Vec<u8>, length: u64, client: Option<u32> },
+    Gap {
+        items: Vec<Named>,
+        reason: String,
+    },
+    Listed {
+        last: bool,
+        items: Vec<Named>,
+    },
+    Event {
+        event: u32,
+        sequence: Option<u64>,
+        record: Vec<u8>,
+        length: u64,
+        client: Option<u32>,
+    },
     Done(u64),
     Stats,
     Recall(u32),
@@ -88,7 +102,11 @@ impl Said {
     /// The number of the object that is delivered.
     #[must_use]
     pub fn delivers(&self) -> Option<u64> {
-        if let Self::Delivered(delivered) = self { Some(delivered.sequence()) } else { None }
+        if let Self::Delivered(delivered) = self {
+            Some(delivered.sequence())
+        } else {
+            None
+        }
     }
 
     /// Reads a reply back from its bytes, as a client would.
@@ -124,7 +142,10 @@ impl Said {
                     record: item.record.into_owned(),
                     length: 0,
                 };
-                Self::Gap { items: gap.items.into_iter().map(named).collect(), reason: gap.reason.into_owned() }
+                Self::Gap {
+                    items: gap.items.into_iter().map(named).collect(),
+                    reason: gap.reason.into_owned(),
+                }
             }
             Reply::Listed(page) => {
                 let named = |entry: Result<(fixed::ListedHead, &[u8])>| {
@@ -135,12 +156,18 @@ impl Said {
                         length: head.length.get(),
                     })
                 };
-                Self::Listed { last: page.last, items: page.iter().map(named).collect::<Result<_>>()? }
+                Self::Listed {
+                    last: page.last,
+                    items: page.iter().map(named).collect::<Result<_>>()?,
+                }
             }
             Reply::Event(event) => Self::Event {
                 event: event.event,
                 sequence: event.object.as_ref().map(|object| object.sequence),
-                record: event.object.map(|object| object.record.into_owned()).unwrap_or_default(),
+                record: event
+                    .object
+                    .map(|object| object.record.into_owned())
+                    .unwrap_or_default(),
                 length: event.length,
                 client: event.client.map(|client| client.client),
             },

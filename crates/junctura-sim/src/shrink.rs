@@ -30,10 +30,17 @@ const LAST_STEP: u64 = u64::MAX;
 /// What was broken, and after how many steps; all of them, when it was found at the end.
 pub fn run(world: &mut World, seed: u64, steps: &Steps) -> Result<(), (usize, String)> {
     let list = steps.list();
+    world
+        .populate(&mut Rng::of_step(seed, LAST_STEP - 1))
+        .map_err(|why| (0, why))?;
     for (taken, &step) in list.iter().enumerate() {
-        world.step(&mut Rng::of_step(seed, step)).map_err(|why| (taken + 1, why))?;
+        world
+            .step(&mut Rng::of_step(seed, step))
+            .map_err(|why| (taken + 1, why))?;
     }
-    world.end(&mut Rng::of_step(seed, LAST_STEP)).map_err(|why| (list.len(), why))
+    world
+        .end(&mut Rng::of_step(seed, LAST_STEP))
+        .map_err(|why| (list.len(), why))
 }
 
 /// A failing run, shrunk.
@@ -76,7 +83,12 @@ pub fn failure(seed: u64, steps: &Steps) -> Option<Failure> {
     if let Some((_, reason)) = try_steps(seed, &needed, Some(&mut trace)) {
         why = reason;
     }
-    Some(Failure { seed, why, steps: needed, trace })
+    Some(Failure {
+        seed,
+        why,
+        steps: needed,
+        trace,
+    })
 }
 
 /// A failure without its numbers: two that differ only there are taken for the same.

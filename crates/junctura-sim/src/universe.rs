@@ -82,12 +82,24 @@ impl Universe {
     pub fn new(times: i64, numbers: i64) -> Result<Self> {
         let schemas = [ONCE_YAML, AGAIN_YAML].map(|text| Schema::parse_yaml(text).map(Arc::new));
         let schemas = schemas.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut universe = Self { schemas, keys: Vec::new(), times, numbers };
+        let mut universe = Self {
+            schemas,
+            keys: Vec::new(),
+            times,
+            numbers,
+        };
         for schema in [ONCE, AGAIN] {
             for (dataset, time, number) in
                 (0..2).flat_map(|d| (0..times).flat_map(move |t| (0..numbers).map(move |n| (d, t, n))))
             {
-                let mut key = Key { schema, dataset, time, number, record: Rc::from([]), text: String::new() };
+                let mut key = Key {
+                    schema,
+                    dataset,
+                    time,
+                    number,
+                    record: Rc::from([]),
+                    text: String::new(),
+                };
                 key.record = universe.record(&key, None)?;
                 universe.schemas[usize::from(schema)].key_of(RecordRef::trusted(&key.record), &mut key.text);
                 universe.keys.push(key);

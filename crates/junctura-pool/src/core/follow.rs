@@ -303,7 +303,9 @@ impl Core {
 
     /// The first phase is over; false when the follow is, too.
     fn go_live(&mut self, id: u32, fx: &mut impl Effects) -> bool {
-        let Some(following) = self.following(id) else { return false };
+        let Some(following) = self.following(id) else {
+            return false;
+        };
         let (client, request, is_over) = (following.client, following.request, following.until_live);
         fx.reply(client, request, &Reply::Live);
         if is_over {

@@ -73,12 +73,7 @@ impl Core {
         Ok(true)
     }
 
-    pub(super) fn give_back(
-        &mut self,
-        client: u32,
-        segment: u32,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
+    pub(super) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
         self.ledger.give_back(client, segment)?;
         self.drop_segment(segment, fx);
         self.memory_freed = true;

@@ -156,7 +156,9 @@ impl Core {
             return;
         }
         self.take_one_out(now, object, fx);
-        let Some(withdrawal) = self.withdrawals.get_mut(id) else { return };
+        let Some(withdrawal) = self.withdrawals.get_mut(id) else {
+            return;
+        };
         withdrawal.waits.remove(&object);
         withdrawal.done += 1;
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);

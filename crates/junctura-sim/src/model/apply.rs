@@ -14,9 +14,14 @@ use crate::universe::{Order, Query};
 
 impl Model {
     pub(super) fn apply(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         match ask {
-            Ask::Hello { wrong_version, offer_timeout_ms } if !state.known => {
+            Ask::Hello {
+                wrong_version,
+                offer_timeout_ms,
+            } if !state.known => {
                 if *wrong_version {
                     return self.fail(client, number, Some(Code::Unsupported));
                 }
@@ -43,7 +48,11 @@ impl Model {
             Ask::Offer(offer) => self.offer(client, number, offer),
             Ask::Lease { bytes, timeout_ms } => self.lease(client, number, *bytes, *timeout_ms, recorder),
             Ask::Return(segment) => self.give_back(client, number, *segment),
-            Ask::Demand { aim, timeout_ms, requirement } => {
+            Ask::Demand {
+                aim,
+                timeout_ms,
+                requirement,
+            } => {
                 self.demand(client, number, aim, *timeout_ms, *requirement);
             }
             Ask::Cancel(which) => self.cancel(client, *which),
@@ -55,9 +64,17 @@ impl Model {
             }
             Ask::Follow { .. } => self.follow(client, number, ask),
             Ask::Release(holdings) => self.release(client, number, holdings),
-            Ask::Require { query, newest_only, named } => self.require(client, number, query, *newest_only, *named),
+            Ask::Require {
+                query,
+                newest_only,
+                named,
+            } => self.require(client, number, query, *newest_only, *named),
             Ask::Withdraw { key, timeout_ms, force } => self.withdraw(client, number, *key, *timeout_ms, *force),
-            Ask::Retire { query, timeout_ms, force } => {
+            Ask::Retire {
+                query,
+                timeout_ms,
+                force,
+            } => {
                 let mut targets = self.visible_matches(query, Order::Key);
                 targets.sort_unstable();
                 self.take_all_out(client, number, &targets, *timeout_ms, *force);
@@ -72,7 +89,11 @@ impl Model {
     fn offer(&mut self, client: u32, number: u64, offer: &Offer) {
         let limit = self.rules.waiting_offers_per_client;
         let waiting = self.clients.get(&client).map_or(0, |state| state.waiting.len());
-        let verdict = if waiting > 0 { Verdict::Waits } else { self.verdict(client, offer) };
+        let verdict = if waiting > 0 {
+            Verdict::Waits
+        } else {
+            self.verdict(client, offer)
+        };
         match verdict {
             Verdict::Visible => {
                 let sequence = self.publish(client, offer);
@@ -82,9 +103,15 @@ impl Model {
             Verdict::Waits if waiting >= limit => self.fail(client, number, Some(Code::PoolFull)),
             Verdict::Waits => {
                 let now = self.now;
-                let Some(state) = self.clients.get_mut(&client) else { return };
+                let Some(state) = self.clients.get_mut(&client) else {
+                    return;
+                };
                 let deadline = state.offer_timeout.map(|timeout| now + timeout);
-                state.waiting.push_back(WaitingOffer { number, offer: offer.clone(), deadline });
+                state.waiting.push_back(WaitingOffer {
+                    number,
+                    offer: offer.clone(),
+                    deadline,
+                });
             }
         }
     }
@@ -112,7 +139,15 @@ impl Model {
             return self.fail(client, number, Some(Code::NotFound));
         }
         let deadline = self.deadline_in(timeout_ms);
-        self.go_on(client, number, Going::Demand { aim: aim.clone(), requirement, deadline });
+        self.go_on(
+            client,
+            number,
+            Going::Demand {
+                aim: aim.clone(),
+                requirement,
+                deadline,
+            },
+        );
     }
 
     /// Notes a request that goes on; false, and it fails, when the client has too many.
@@ -130,7 +165,9 @@ impl Model {
     }
 
     fn cancel(&mut self, client: u32, which: u64) {
-        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. }) = self.going.get(&(client, which)) {
+        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. }) =
+            self.going.get(&(client, which))
+        {
             self.end((client, which));
             self.want(client, which, Want::Failed(Some(Code::Interrupted)));
         }
@@ -145,7 +182,18 @@ impl Model {
     }
 
     fn follow(&mut self, client: u32, number: u64, ask: &Ask) {
-        let Ask::Follow { query, order, window, cursor, only_new, until_live, requirement } = ask else { return };
+        let Ask::Follow {
+            query,
+            order,
+            window,
+            cursor,
+            only_new,
+            until_live,
+            requirement,
+        } = ask
+        else {
+            return;
+        };
         if *window == 0 {
             return self.fail(client, number, Some(Code::InvalidArgument));
         }
@@ -196,14 +244,17 @@ impl Model {
     /// since and is remembered as gone.
     fn resume(&self, follow: &mut Following, cursor: &Resume, order: Order) {
         let visible = self.visible_matches(&follow.query, order);
-        let (there, mut live): (Vec<u64>, Vec<u64>) = visible.into_iter().partition(|&sequence| sequence <= cursor.since);
+        let (there, mut live): (Vec<u64>, Vec<u64>) =
+            visible.into_iter().partition(|&sequence| sequence <= cursor.since);
         live.sort_unstable();
         follow.live = live.into();
         if let Some((key, value)) = cursor.first {
             let last = (&self.universe.keys[key], value);
             let after = |&sequence: &u64| {
                 let key = self.key_of(sequence);
-                order.compare((key, order.value(key, self.object(sequence).offer.size)), last).is_gt()
+                order
+                    .compare((key, order.value(key, self.object(sequence).offer.size)), last)
+                    .is_gt()
             };
             follow.first = there.into_iter().filter(after).collect();
         }
@@ -220,7 +271,7 @@ impl Model {
                 Some(held) if held.sequence == sequence => {
                     if let Some(held) = self.held.remove(&(client, holding)) {
                         self.take_back(client, &held, true);
-                        self.settle();
+                        self.end_retentions();
                     }
                 }
                 _ => is_wrong = true,
@@ -235,10 +286,18 @@ impl Model {
         if named {
             return self.fail(client, number, Some(Code::Unsupported));
         }
-        let owed: BTreeMap<u64, bool> =
-            self.visible_matches(query, Order::Key).into_iter().map(|sequence| (sequence, false)).collect();
+        let owed: BTreeMap<u64, bool> = self
+            .visible_matches(query, Order::Key)
+            .into_iter()
+            .map(|sequence| (sequence, false))
+            .collect();
         let there: Vec<u64> = owed.keys().copied().collect();
-        let requirement = Requirement { query: query.clone(), newest_only, owed, reader: None };
+        let requirement = Requirement {
+            query: query.clone(),
+            newest_only,
+            owed,
+            reader: None,
+        };
         if self.go_on(client, number, Going::Require(Box::new(requirement))) {
             for sequence in there {
                 self.object_mut(sequence).owed += 1;
@@ -286,7 +345,14 @@ impl Model {
         if wanted == 0 || wanted & !events::ALL != 0 {
             return self.fail(client, number, Some(Code::InvalidArgument));
         }
-        if self.go_on(client, number, Going::Subscribe { query: query.clone(), events: wanted }) {
+        if self.go_on(
+            client,
+            number,
+            Going::Subscribe {
+                query: query.clone(),
+                events: wanted,
+            },
+        ) {
             self.want(client, number, Want::Began(self.sequence));
         }
     }
@@ -314,7 +380,11 @@ impl Model {
         let now = self.now;
         for (number, code) in said {
             let due = match self.going.get(&number) {
-                Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. }) if code == Some(Code::Timeout) => *deadline,
+                Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. })
+                    if code == Some(Code::Timeout) =>
+                {
+                    *deadline
+                }
                 Some(Going::Lease { deadline, .. }) if code == Some(Code::PoolFull) => *deadline,
                 _ => None,
             };
@@ -322,7 +392,9 @@ impl Model {
                 self.end(number);
                 self.want(number.0, number.1, Want::Failed(code));
             }
-            let Some(state) = self.clients.get_mut(&number.0) else { continue };
+            let Some(state) = self.clients.get_mut(&number.0) else {
+                continue;
+            };
             let is_due = |offer: &WaitingOffer| {
                 offer.number == number.1 && offer.deadline.is_some_and(|deadline| deadline <= now)
             };

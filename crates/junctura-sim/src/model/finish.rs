@@ -8,8 +8,11 @@ use crate::recorder::Recorder;
 
 impl Model {
     pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
-        if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want)) {
-            return Err(format!("client {client}, request {request}: {want:?} is due and was not said"));
+        if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want))
+        {
+            return Err(format!(
+                "client {client}, request {request}: {want:?} is due and was not said"
+            ));
         }
         for client in &self.leaving {
             self.clients.remove(client);
@@ -46,14 +49,19 @@ impl Model {
         if let Some(((client, request), bytes)) = waiting
             && self.fits(bytes)
         {
-            return Err(format!("lease {request} of client {client} waits, and there is memory for {bytes} bytes"));
+            return Err(format!(
+                "lease {request} of client {client} waits, and there is memory for {bytes} bytes"
+            ));
         }
         for (&client, state) in &self.clients {
             if let Some(first) = state.waiting.front() {
                 let verdict = self.verdict(client, &first.offer);
                 // One that can only fail is told when its turn comes.
                 if verdict == Verdict::Visible {
-                    return Err(format!("offer {} of client {client} waits; it should be: {verdict:?}", first.number));
+                    return Err(format!(
+                        "offer {} of client {client} waits; it should be: {verdict:?}",
+                        first.number
+                    ));
                 }
             }
         }
@@ -67,13 +75,20 @@ impl Model {
         if matches!(self.going.get(&number), Some(Going::Follow(follow)) if is_open(follow)) {
             self.pass_over(number, None)?;
         }
-        let Some(Going::Follow(follow)) = self.going.get(&number) else { return Ok(()) };
+        let Some(Going::Follow(follow)) = self.going.get(&number) else {
+            return Ok(());
+        };
         let (client, request) = number;
         if !follow.missed.is_empty() {
-            return Err(format!("follow {request} of client {client} is not told that {:?} are gone", follow.missed));
+            return Err(format!(
+                "follow {request} of client {client} is not told that {:?} are gone",
+                follow.missed
+            ));
         }
         if follow.first.is_empty() && !follow.said_live {
-            return Err(format!("follow {request} of client {client} is not told that it is live"));
+            return Err(format!(
+                "follow {request} of client {client} is not told that it is live"
+            ));
         }
         if is_open(follow) && !(follow.first.is_empty() && follow.live.is_empty()) {
             return Err(format!(
@@ -88,11 +103,19 @@ impl Model {
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         let requests = self.going.values().filter_map(|going| match going {
-            Going::Demand { deadline, .. } | Going::Lease { deadline, .. } | Going::Withdraw { deadline, .. } => *deadline,
+            Going::Demand { deadline, .. } | Going::Lease { deadline, .. } | Going::Withdraw { deadline, .. } => {
+                *deadline
+            }
             _ => None,
         });
-        let offers = self.clients.values().flat_map(|state| state.waiting.iter().filter_map(|offer| offer.deadline));
-        let tombstones = self.tombstones.iter().map(|stone| stone.buried + self.rules.tombstone_age_ns);
+        let offers = self
+            .clients
+            .values()
+            .flat_map(|state| state.waiting.iter().filter_map(|offer| offer.deadline));
+        let tombstones = self
+            .tombstones
+            .iter()
+            .map(|stone| stone.buried + self.rules.tombstone_age_ns);
         requests.chain(offers).chain(tombstones).min()
     }
 
@@ -101,18 +124,30 @@ impl Model {
     /// # Errors
     /// The first that differs.
     pub fn compare(&self, stat: &Stat) -> Checked {
-        let visible_bytes: u64 = self.visible.values().map(|&sequence| self.object(sequence).offer.length).sum();
+        let visible_bytes: u64 = self
+            .visible
+            .values()
+            .map(|&sequence| self.object(sequence).offer.length)
+            .sum();
         let standing = self
             .going
             .values()
             .filter(|going| !matches!(going, Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. }));
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
-        let slots: u64 = self.segments.values().map(|segment| segment.occupied.len() as u64).sum();
+        let slots: u64 = self
+            .segments
+            .values()
+            .map(|segment| segment.occupied.len() as u64)
+            .sum();
         let pairs = [
             ("sequence", stat.sequence, self.sequence),
             ("objects.visible", stat.objects.visible, self.visible.len() as u64),
             ("objects.visible_bytes", stat.objects.visible_bytes, visible_bytes),
-            ("objects.tombstones", stat.objects.tombstones, self.tombstones.len() as u64),
+            (
+                "objects.tombstones",
+                stat.objects.tombstones,
+                self.tombstones.len() as u64,
+            ),
             ("objects.held", stat.objects.held, self.held.len() as u64),
             ("totals.offered", stat.totals.offered, self.objects.len() as u64),
             ("totals.superseded", stat.totals.superseded, self.totals.superseded),
@@ -124,10 +159,22 @@ impl Model {
             ("memory.inline_bytes", stat.memory.inline_bytes, self.inline_bytes),
             ("memory.segments", stat.memory.segments, self.segments.len() as u64),
             ("memory.slots_occupied", stat.memory.slots_occupied, slots),
-            ("memory.leases_waiting", stat.memory.leases_waiting, count(|going| matches!(going, Going::Lease { .. }))),
+            (
+                "memory.leases_waiting",
+                stat.memory.leases_waiting,
+                count(|going| matches!(going, Going::Lease { .. })),
+            ),
             ("interests.standing", stat.interests.standing, standing.count() as u64),
-            ("interests.requirements", stat.interests.requirements, count(|going| matches!(going, Going::Require(_)))),
-            ("interests.withdrawals", stat.interests.withdrawals, count(|going| matches!(going, Going::Withdraw { .. }))),
+            (
+                "interests.requirements",
+                stat.interests.requirements,
+                count(|going| matches!(going, Going::Require(_))),
+            ),
+            (
+                "interests.withdrawals",
+                stat.interests.withdrawals,
+                count(|going| matches!(going, Going::Withdraw { .. })),
+            ),
             ("clients_connected", stat.clients_connected, self.clients.len() as u64),
         ];
         match pairs.iter().find(|(_, said, due)| said != due) {

@@ -105,18 +105,31 @@ impl Model {
         if self.clients.get(&client).is_some_and(|state| state.known) {
             self.tell_of_client(events::LEFT, client);
         }
-        let requests: Vec<Number> = self.going.range((client, 0)..=(client, u64::MAX)).map(|(&number, _)| number).collect();
+        let requests: Vec<Number> = self
+            .going
+            .range((client, 0)..=(client, u64::MAX))
+            .map(|(&number, _)| number)
+            .collect();
         for number in requests {
             self.end(number);
         }
-        let held: Vec<(u32, u32)> = self.held.range((client, 0)..=(client, u32::MAX)).map(|(&at, _)| at).collect();
+        let held: Vec<(u32, u32)> = self
+            .held
+            .range((client, 0)..=(client, u32::MAX))
+            .map(|(&at, _)| at)
+            .collect();
         for at in held {
             if let Some(held) = self.held.remove(&at) {
                 self.take_back(client, &held, false);
             }
         }
-        self.segments.retain(|_, segment| segment.owner != Some(client) || !segment.occupied.is_empty());
-        for segment in self.segments.values_mut().filter(|segment| segment.owner == Some(client)) {
+        self.segments
+            .retain(|_, segment| segment.owner != Some(client) || !segment.occupied.is_empty());
+        for segment in self
+            .segments
+            .values_mut()
+            .filter(|segment| segment.owner == Some(client))
+        {
             segment.owner = None;
         }
     }

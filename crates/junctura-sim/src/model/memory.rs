@@ -18,6 +18,16 @@ pub(super) enum Verdict {
 }
 
 impl Model {
+    /// Segments that a client does not lease.
+    #[must_use]
+    pub fn segments_of_others(&self, client: u32) -> Vec<u32> {
+        self.segments
+            .iter()
+            .filter(|(_, one)| one.owner != Some(client))
+            .map(|(&number, _)| number)
+            .collect()
+    }
+
     pub(super) fn used_bytes(&self) -> u64 {
         self.inline_bytes + self.segments.values().map(|segment| segment.bytes).sum::<u64>()
     }
@@ -26,8 +36,8 @@ impl Model {
         if offer.malformed {
             return Verdict::Fails(None);
         }
-        let is_known = self.visible.contains_key(&offer.key)
-            || self.tombstones.iter().any(|stone| stone.key == offer.key);
+        let is_known =
+            self.visible.contains_key(&offer.key) || self.tombstones.iter().any(|stone| stone.key == offer.key);
         if is_known && self.universe.keys[offer.key].schema == ONCE {
             return Verdict::Fails(Some(Code::AlreadyExists));
         }
@@ -64,21 +74,34 @@ impl Model {
             while self.first_waiting(client) != Some(number) {
                 self.fail_first_waiting(client, recorder)?;
             }
-            let Some(waiting) = self.clients.get_mut(&client).and_then(|state| state.waiting.pop_front()) else { continue };
+            let Some(waiting) = self
+                .clients
+                .get_mut(&client)
+                .and_then(|state| state.waiting.pop_front())
+            else {
+                continue;
+            };
             let verdict = self.verdict(client, &waiting.offer);
             if verdict != Verdict::Visible {
-                return Err(format!("offer {number} of client {client} became visible; it should be: {verdict:?}"));
+                return Err(format!(
+                    "offer {number} of client {client} became visible; it should be: {verdict:?}"
+                ));
             }
             let expected = self.publish(client, &waiting.offer);
             self.want(client, number, Want::Offered(expected));
             if sequence != expected {
-                return Err(format!("offer {number} of client {client} got number {sequence}, due was {expected}"));
+                return Err(format!(
+                    "offer {number} of client {client} got number {sequence}, due was {expected}"
+                ));
             }
             self.settle();
         }
         let clients: Vec<u32> = self.clients.keys().copied().collect();
         for client in clients {
-            while self.first_waiting(client).is_some_and(|number| failed(recorder, client, number)) {
+            while self
+                .first_waiting(client)
+                .is_some_and(|number| failed(recorder, client, number))
+            {
                 self.fail_first_waiting(client, recorder)?;
             }
         }
@@ -89,7 +112,9 @@ impl Model {
     }
 
     fn is_waiting(&self, client: u32, number: u64) -> bool {
-        self.clients.get(&client).is_some_and(|state| state.waiting.iter().any(|offer| offer.number == number))
+        self.clients
+            .get(&client)
+            .is_some_and(|state| state.waiting.iter().any(|offer| offer.number == number))
     }
 
     fn first_waiting(&self, client: u32) -> Option<u64> {
@@ -97,19 +122,31 @@ impl Model {
     }
 
     fn fail_first_waiting(&mut self, client: u32, recorder: &Recorder) -> Checked {
-        let waiting = self.clients.get_mut(&client).and_then(|state| state.waiting.pop_front());
-        let Some(waiting) = waiting else { return Err(format!("client {client}: an offer was answered out of turn")) };
+        let waiting = self
+            .clients
+            .get_mut(&client)
+            .and_then(|state| state.waiting.pop_front());
+        let Some(waiting) = waiting else {
+            return Err(format!("client {client}: an offer was answered out of turn"));
+        };
         match self.verdict(client, &waiting.offer) {
             Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
                 self.fail(client, waiting.number, code);
                 Ok(())
             }
-            verdict => Err(format!("offer {} of client {client} is passed over; it should be: {verdict:?}", waiting.number)),
+            verdict => Err(format!(
+                "offer {} of client {client} is passed over; it should be: {verdict:?}",
+                waiting.number
+            )),
         }
     }
 
     pub(super) fn lease(&mut self, client: u32, number: u64, bytes: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
-        let held = self.segments.values().filter(|segment| segment.owner == Some(client)).count();
+        let held = self
+            .segments
+            .values()
+            .filter(|segment| segment.owner == Some(client))
+            .count();
         if bytes > self.rules.budget_bytes {
             return self.fail(client, number, Some(Code::TooLarge));
         }
@@ -159,7 +196,9 @@ impl Model {
     }
 
     pub(super) fn vacate(&mut self, segment: u32, slot: u32) {
-        let Some(known) = self.segments.get_mut(&segment) else { return };
+        let Some(known) = self.segments.get_mut(&segment) else {
+            return;
+        };
         known.occupied.remove(&slot);
         match known.owner {
             Some(owner) => self.want(owner, 0, Want::Freed(segment, slot)),
@@ -213,11 +252,20 @@ impl Model {
     }
 
     /// A lease that waited failed when its turn came.
-    pub(super) fn lease_failed(&mut self, client: u32, request: u64, code: Option<Code>, recorder: &Recorder) -> Checked {
-        let held = self.segments.values().filter(|segment| segment.owner == Some(client)).count();
-        let bytes = match self.going.get(&(client, request)) {
-            Some(&Going::Lease { bytes, .. }) => bytes,
-            _ => return Err("nothing of this fails now".to_owned()),
+    pub(super) fn lease_failed(
+        &mut self,
+        client: u32,
+        request: u64,
+        code: Option<Code>,
+        recorder: &Recorder,
+    ) -> Checked {
+        let held = self
+            .segments
+            .values()
+            .filter(|segment| segment.owner == Some(client))
+            .count();
+        let Some(&Going::Lease { bytes, .. }) = self.going.get(&(client, request)) else {
+            return Err("nothing of this fails now".to_owned());
         };
         let is_due = match code {
             Some(Code::Io) => recorder.refused > 0,
@@ -228,7 +276,11 @@ impl Model {
         };
         self.going.remove(&(client, request));
         self.leases.retain(|&lease| lease != (client, request));
-        if is_due { Ok(()) } else { Err("there is no reason for it".to_owned()) }
+        if is_due {
+            Ok(())
+        } else {
+            Err("there is no reason for it".to_owned())
+        }
     }
 }
 

@@ -173,13 +173,29 @@ struct Requirement {
 /// A request that goes on.
 #[derive(Clone, Debug)]
 enum Going {
-    Demand { aim: crate::ask::Aim, requirement: Option<u64>, deadline: Option<u64> },
-    Lease { bytes: u64, deadline: Option<u64> },
-    Withdraw { waits: BTreeMap<u64, BTreeSet<Number>>, done: u64, deadline: Option<u64> },
-    List { rest: VecDeque<u64> },
+    Demand {
+        aim: crate::ask::Aim,
+        requirement: Option<u64>,
+        deadline: Option<u64>,
+    },
+    Lease {
+        bytes: u64,
+        deadline: Option<u64>,
+    },
+    Withdraw {
+        waits: BTreeMap<u64, BTreeSet<Number>>,
+        done: u64,
+        deadline: Option<u64>,
+    },
+    List {
+        rest: VecDeque<u64>,
+    },
     Follow(Box<Following>),
     Require(Box<Requirement>),
-    Subscribe { query: Query, events: u32 },
+    Subscribe {
+        query: Query,
+        events: u32,
+    },
 }
 
 /// Something that has to be said in this event.
@@ -192,9 +208,16 @@ enum Want {
     Done(u64),
     Began(u64),
     Stats,
-    Delivered { sequence: u64, requirement: Option<u64> },
+    Delivered {
+        sequence: u64,
+        requirement: Option<u64>,
+    },
     Gap(u64, Fate),
-    Event { event: u32, sequence: Option<u64>, client: u32 },
+    Event {
+        event: u32,
+        sequence: Option<u64>,
+        client: u32,
+    },
     Ended(Code),
     Page,
     Segment(u64),
@@ -223,6 +246,8 @@ pub struct Model {
     pub sequence: u64,
     /// All that was ever offered: the version with number `n` is at `n - 1`.
     pub objects: Vec<Object>,
+    /// The newest number when the event began.
+    newest_before: u64,
     unfreed: BTreeSet<u64>,
     visible: BTreeMap<usize, u64>,
     tombstones: VecDeque<Tombstone>,
@@ -267,6 +292,7 @@ impl Model {
             event: 0,
             sequence: 0,
             objects: Vec::new(),
+            newest_before: 0,
             unfreed: BTreeSet::new(),
             visible: BTreeMap::new(),
             tombstones: VecDeque::new(),
@@ -301,6 +327,7 @@ impl Model {
         }
         self.event += 1;
         self.now = now;
+        self.newest_before = self.sequence;
         self.wants.clear();
         self.leaving.clear();
         self.disowned.clear();
@@ -354,7 +381,12 @@ impl Model {
     /// What is visible and matches, sorted.
     #[must_use]
     pub fn visible_matches(&self, query: &Query, order: Order) -> Vec<u64> {
-        let mut found: Vec<u64> = self.visible.values().copied().filter(|&seq| self.matches(query, seq)).collect();
+        let mut found: Vec<u64> = self
+            .visible
+            .values()
+            .copied()
+            .filter(|&seq| self.matches(query, seq))
+            .collect();
         found.sort_by(|&a, &b| {
             let sort = |sequence| {
                 let key = self.key_of(sequence);
@@ -395,7 +427,10 @@ impl Model {
     }
 
     fn take_want(&mut self, client: u32, request: u64, is_it: impl Fn(&Want) -> bool) -> Option<Want> {
-        let at = self.wants.iter().position(|(c, r, want)| (*c, *r) == (client, request) && is_it(want))?;
+        let at = self
+            .wants
+            .iter()
+            .position(|(c, r, want)| (*c, *r) == (client, request) && is_it(want))?;
         Some(self.wants.remove(at).2)
     }
 
@@ -403,7 +438,9 @@ impl Model {
     fn fail(&mut self, client: u32, number: u64, code: Option<Code>) {
         self.want(client, number, Want::Failed(code));
         let limit = self.rules.errors_per_client;
-        let Some(state) = self.clients.get_mut(&client) else { return };
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
         if matches!(code, Some(Code::Protocol | Code::Denied | Code::Expired)) {
             state.errors += 1;
         }

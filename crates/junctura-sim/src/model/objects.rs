@@ -49,7 +49,11 @@ impl Model {
         let who: Vec<Number> = self.going.keys().copied().collect();
         for number in who {
             let gives_up = match self.going.get(&number) {
-                Some(Going::Require(one)) => one.newest_only && one.owed.get(&earlier) == Some(&false),
+                Some(Going::Require(one)) => {
+                    one.newest_only
+                        && one.owed.get(&earlier) == Some(&false)
+                        && !self.arrives_through(number, one.reader, earlier)
+                }
                 _ => false,
             };
             if gives_up {
@@ -76,10 +80,21 @@ impl Model {
     pub(super) fn remove(&mut self, sequence: u64, why: Fate) {
         self.hide(sequence, why);
         self.gone.push(sequence);
-        self.tell(if why == Fate::Withdrawn { events::WITHDRAWN } else { events::EXPIRED }, sequence);
+        self.tell(
+            if why == Fate::Withdrawn {
+                events::WITHDRAWN
+            } else {
+                events::EXPIRED
+            },
+            sequence,
+        );
         self.disappoint(sequence, why);
         let key = self.object(sequence).offer.key;
-        self.tombstones.push_back(Tombstone { key, sequence, buried: self.now });
+        self.tombstones.push_back(Tombstone {
+            key,
+            sequence,
+            buried: self.now,
+        });
         self.limit_tombstones(key);
     }
 
@@ -113,7 +128,10 @@ impl Model {
     /// Whether a version is delivered through a requirement in this very event.
     fn arrives_through(&self, requirement: Number, reader: Option<u64>, sequence: u64) -> bool {
         let (client, via) = requirement;
-        let through_demand = Want::Delivered { sequence, requirement: Some(via) };
+        let through_demand = Want::Delivered {
+            sequence,
+            requirement: Some(via),
+        };
         self.arriving.iter().any(|&((reached, request), arriving)| {
             (reached, arriving) == (client, sequence)
                 && (Some(request) == reader || self.wants.contains(&(client, request, through_demand.clone())))
@@ -125,8 +143,9 @@ impl Model {
             let key = &self.universe.keys[key];
             (key.schema, key.dataset)
         };
-        let same: Vec<usize> =
-            (0..self.tombstones.len()).filter(|&at| dataset(self.tombstones[at].key) == dataset(key)).collect();
+        let same: Vec<usize> = (0..self.tombstones.len())
+            .filter(|&at| dataset(self.tombstones[at].key) == dataset(key))
+            .collect();
         if same.len() > self.rules.tombstones_per_dataset {
             self.tombstones.remove(same[0]);
         }
@@ -152,7 +171,15 @@ impl Model {
             .collect();
         let client = self.object(sequence).producer;
         for (reader, request) in subscribed {
-            self.want(reader, request, Want::Event { event, sequence: Some(sequence), client });
+            self.want(
+                reader,
+                request,
+                Want::Event {
+                    event,
+                    sequence: Some(sequence),
+                    client,
+                },
+            );
         }
     }
 
@@ -165,7 +192,15 @@ impl Model {
             .map(|(&number, _)| number)
             .collect();
         for (reader, request) in subscribed {
-            self.want(reader, request, Want::Event { event, sequence: None, client });
+            self.want(
+                reader,
+                request,
+                Want::Event {
+                    event,
+                    sequence: None,
+                    client,
+                },
+            );
         }
     }
 
@@ -176,9 +211,7 @@ impl Model {
             Going::Demand { aim, .. } => self.is_aimed_at(aim, sequence),
             Going::Follow(follow) => follow.via.is_none() && self.matches(&follow.query, sequence),
             Going::Require(one) => self.matches(&one.query, sequence),
-            Going::Subscribe { query, events } => {
-                events & events::OFFERED != 0 && self.matches(query, sequence)
-            }
+            Going::Subscribe { query, events } => events & events::OFFERED != 0 && self.matches(query, sequence),
             _ => false,
         };
         if !matches {
@@ -200,7 +233,15 @@ impl Model {
             }
             Some(Going::Subscribe { .. }) => {
                 let event = events::OFFERED;
-                self.want(number.0, number.1, Want::Event { event, sequence: Some(sequence), client });
+                self.want(
+                    number.0,
+                    number.1,
+                    Want::Event {
+                        event,
+                        sequence: Some(sequence),
+                        client,
+                    },
+                );
             }
             _ => {}
         }
@@ -220,19 +261,23 @@ impl Model {
     }
 
     fn finish_withdraws(&mut self) -> bool {
-        let mut free: Vec<(usize, u64, Number)> = Vec::new();
+        // Where several go in one event: in the order in which requirements gave them up.
+        let turn_of = |sequence: u64| self.disowned.iter().position(|&one| one == sequence);
+        let mut free: Vec<(Option<usize>, u64, Number)> = Vec::new();
         for (&number, going) in &self.going {
             let Going::Withdraw { waits, .. } = going else { continue };
             for (&sequence, blockers) in waits {
                 if !blockers.iter().any(|&blocker| self.owes(blocker, sequence)) {
-                    free.push((self.turn_of(sequence), sequence, number));
+                    free.push((turn_of(sequence), sequence, number));
                 }
             }
         }
         free.sort_unstable();
         for &(_, sequence, number) in &free {
             self.take_out(sequence);
-            let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else { continue };
+            let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else {
+                continue;
+            };
             waits.remove(&sequence);
             *done += 1;
             let (is_over, done) = (waits.is_empty(), *done);
@@ -244,12 +289,7 @@ impl Model {
         !free.is_empty()
     }
 
-    /// Where several versions go in one event, they go in the order in which requirements gave them up.
-    fn turn_of(&self, sequence: u64) -> usize {
-        self.disowned.iter().rposition(|&one| one == sequence).unwrap_or(0)
-    }
-
-    fn end_retentions(&mut self) -> bool {
+    pub(super) fn end_retentions(&mut self) -> bool {
         let mut ended: Vec<u64> = self
             .visible
             .values()
@@ -259,7 +299,9 @@ impl Model {
                 object.releases_left == Some(0) && object.owed == 0
             })
             .collect();
-        ended.sort_unstable_by_key(|&sequence| (self.turn_of(sequence), sequence));
+        // Each ends with the last requirement that gave it up.
+        let turn_of = |sequence: u64| self.disowned.iter().rposition(|&one| one == sequence);
+        ended.sort_unstable_by_key(|&sequence| (turn_of(sequence), sequence));
         for &sequence in &ended {
             self.remove(sequence, Fate::Expired);
         }

@@ -2,6 +2,7 @@
 
 use junctura_model::Code;
 use junctura_wire::body::events;
+use junctura_wire::fixed;
 
 use super::{Checked, Fate, Going, Held, Model, Number, Want};
 use crate::ask::{Place, payload_bytes};
@@ -36,22 +37,28 @@ impl Model {
                 request == 0 && recorder.segment_bytes.contains_key(&head.segment.get()),
                 "there is no such segment",
             ),
-            Said::Freed(slots) => {
-                slots.iter().try_for_each(|&(segment, slot)| self.wanted((client, 0), &Want::Freed(segment, slot)))
-            }
+            Said::Freed(slots) => slots
+                .iter()
+                .try_for_each(|&(segment, slot)| self.wanted((client, 0), &Want::Freed(segment, slot))),
             Said::Recall(segment) => expect(
-                self.segments.get(segment).is_some_and(|known| known.owner == Some(client)),
+                self.segments
+                    .get(segment)
+                    .is_some_and(|known| known.owner == Some(client)),
                 "the client does not lease it",
             ),
-            Said::Dropped(segment) => {
-                expect(!self.segments.contains_key(segment), "the segment is still there")
-            }
+            Said::Dropped(segment) => expect(!self.segments.contains_key(segment), "the segment is still there"),
             Said::Delivered(delivered) => self.delivered(number, delivered),
             Said::Gap { items, reason } => self.gap(number, items, reason),
             Said::Live => self.live(number),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
-            Said::Event { event, sequence, record, length, client: about } => {
+            Said::Event {
+                event,
+                sequence,
+                record,
+                length,
+                client: about,
+            } => {
                 if let Some(sequence) = *sequence {
                     let object = self.known_object(sequence)?;
                     expect(*record == *object.offer.record, "another record")?;
@@ -62,24 +69,27 @@ impl Model {
                     matches!(want, Want::Event { event: due, sequence: what, client } if due == event
                         && what == sequence && (about.is_none() && sequence.is_some() || *about == Some(*client)))
                 };
-                expect(self.take_want(client, request, is_it).is_some(), "nothing of this happened")
+                expect(
+                    self.take_want(client, request, is_it).is_some(),
+                    "nothing of this happened",
+                )
             }
         }
     }
 
     fn wanted(&mut self, number: Number, want: &Want) -> Checked {
-        match self.take_want(number.0, number.1, |due| due == want) {
-            Some(_) => Ok(()),
-            None => {
-                let due: Vec<_> = self.wants.iter().filter(|(c, r, _)| (*c, *r) == number).collect();
-                Err(format!("not due; due were {due:?}"))
-            }
+        if self.take_want(number.0, number.1, |due| due == want).is_some() {
+            return Ok(());
         }
+        let due: Vec<_> = self.wants.iter().filter(|(c, r, _)| (*c, *r) == number).collect();
+        Err(format!("not due; due were {due:?}"))
     }
 
     fn known_object(&self, sequence: u64) -> Result<&super::Object, String> {
         let at = (sequence as usize).wrapping_sub(1);
-        self.objects.get(at).ok_or_else(|| format!("no offer got number {sequence}"))
+        self.objects
+            .get(at)
+            .ok_or_else(|| format!("no offer got number {sequence}"))
     }
 
     fn delivered(&mut self, number: Number, delivered: &Delivered) -> Checked {
@@ -88,14 +98,24 @@ impl Model {
         let held = if let Some(Going::Follow(_)) = self.going.get(&number) {
             self.followed(number, sequence, delivered.is_first_phase())?
         } else {
-            let want = self.take_want(number.0, number.1, |want| {
-                matches!(want, Want::Delivered { sequence: due, .. } if *due == sequence)
-            });
-            let Some(Want::Delivered { requirement, .. }) = want else { return Err("not due".to_owned()) };
+            let want = self.take_want(
+                number.0,
+                number.1,
+                |want| matches!(want, Want::Delivered { sequence: due, .. } if *due == sequence),
+            );
+            let Some(Want::Delivered { requirement, .. }) = want else {
+                return Err("not due".to_owned());
+            };
             expect(!delivered.is_first_phase(), "a demand has no first phase")?;
-            Held { sequence, follow: None, requirement }
+            Held {
+                sequence,
+                follow: None,
+                requirement,
+            }
         };
-        if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&(number.0, which)))
+        if let Some(Going::Require(one)) = held
+            .requirement
+            .and_then(|which| self.going.get_mut(&(number.0, which)))
             && let Some(in_flight) = one.owed.get_mut(&sequence)
         {
             *in_flight = true;
@@ -112,8 +132,16 @@ impl Model {
         expect(*delivered.record == *offer.record, "another record")?;
         expect(head.length.get() == offer.length, "another length")?;
         expect(head.producer.get() == object.producer, "another producer")?;
-        expect(head.schema.get() == self.universe.keys[offer.key].schema, "another schema")?;
+        expect(
+            head.schema.get() == self.universe.keys[offer.key].schema,
+            "another schema",
+        )?;
         expect(!object.freed, "its payload was given back")?;
+        let flagged = head.flags.get() & fixed::CHECKSUM != 0;
+        expect(
+            flagged.then_some(head.checksum.get()) == offer.checksum,
+            "another checksum",
+        )?;
         match (offer.place, &delivered.inline) {
             (Place::Inline, Some(bytes)) => {
                 expect(*bytes == payload_bytes(offer.payload, offer.length), "another payload")
@@ -130,7 +158,9 @@ impl Model {
         let held = self.held_by(number.0);
         self.pass_over(number, Some(sequence))?;
         let limit = self.rules.held_per_client;
-        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Err("nothing follows".to_owned()) };
+        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else {
+            return Err("nothing follows".to_owned());
+        };
         expect(follow.in_flight < follow.window, "more than the window")?;
         expect(held < limit, "more than a client may hold")?;
         expect(follow.missed.is_empty(), "what was missed is to be told first")?;
@@ -147,14 +177,20 @@ impl Model {
                 None => object.fate == Fate::Visible,
             };
         expect(is_there, "it is not there any more")?;
-        Ok(Held { sequence, follow: Some(number.1), requirement: via })
+        Ok(Held {
+            sequence,
+            follow: Some(number.1),
+            requirement: via,
+        })
     }
 
     /// Drops from the front of a follow's queue what is passed over in silence: superseded versions, for a look; what is
     /// not owed any more, for a requirement.
     pub(super) fn pass_over(&mut self, number: Number, until: Option<u64>) -> Checked {
         loop {
-            let Some(Going::Follow(follow)) = self.going.get(&number) else { return Ok(()) };
+            let Some(Going::Follow(follow)) = self.going.get(&number) else {
+                return Ok(());
+            };
             let is_first = !follow.first.is_empty();
             let queue = if is_first { &follow.first } else { &follow.live };
             let Some(&next) = queue.front() else { return Ok(()) };
@@ -193,7 +229,10 @@ impl Model {
         for item in items {
             let object = self.known_object(item.sequence)?;
             expect(item.record == *object.offer.record, "another record")?;
-            expect(item.schema == self.universe.keys[object.offer.key].schema, "another schema")?;
+            expect(
+                item.schema == self.universe.keys[object.offer.key].schema,
+                "another schema",
+            )?;
             let sequence = item.sequence;
             let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && why.name() == reason);
             if self.take_want(number.0, number.1, is_it).is_some() {
@@ -204,7 +243,9 @@ impl Model {
             if self.object(sequence).fate == Fate::Superseded
                 && let Some(Going::Follow(follow)) = self.going.get(&number)
             {
-                let is_there = self.visible.contains_key(&self.object(sequence).offer.key);
+                // One that came in this very event may have come after this was said.
+                let newest = self.visible.get(&self.object(sequence).offer.key);
+                let is_there = newest.is_some_and(|&newest| newest <= self.newest_before);
                 let comes = is_there && self.newest_matches(&follow.query, sequence);
                 expect(!comes, "the newer version comes in its place")?;
             }
@@ -215,20 +256,33 @@ impl Model {
                 continue;
             }
             self.pass_over(number, Some(sequence))?;
-            let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Err("nothing follows".to_owned()) };
-            let queue = if follow.first.is_empty() { &mut follow.live } else { &mut follow.first };
-            expect(follow.via.is_none() && queue.pop_front() == Some(sequence), "not in its place")?;
+            let Some(Going::Follow(follow)) = self.going.get_mut(&number) else {
+                return Err("nothing follows".to_owned());
+            };
+            let queue = if follow.first.is_empty() {
+                &mut follow.live
+            } else {
+                &mut follow.first
+            };
+            expect(
+                follow.via.is_none() && queue.pop_front() == Some(sequence),
+                "not in its place",
+            )?;
         }
         Ok(())
     }
 
     fn live(&mut self, number: Number) -> Checked {
-        let Some(Going::Follow(follow)) = self.going.get(&number) else { return Err("nothing follows".to_owned()) };
+        let Some(Going::Follow(follow)) = self.going.get(&number) else {
+            return Err("nothing follows".to_owned());
+        };
         let missing = follow.first.iter().find(|&&next| !self.is_silent(number, follow, next));
         if let Some(missing) = missing {
             return Err(format!("{missing} of the first phase is missing"));
         }
-        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else { return Ok(()) };
+        let Some(Going::Follow(follow)) = self.going.get_mut(&number) else {
+            return Ok(());
+        };
         expect(!follow.said_live, "said before")?;
         follow.first.clear();
         follow.said_live = true;
@@ -240,7 +294,14 @@ impl Model {
     }
 
     fn ended(&mut self, number: Number, code: Option<Code>, recorder: &Recorder) -> Checked {
-        if self.take_want(number.0, number.1, |want| matches!(want, Want::Ended(due) if Some(*due) == code)).is_some() {
+        if self
+            .take_want(
+                number.0,
+                number.1,
+                |want| matches!(want, Want::Ended(due) if Some(*due) == code),
+            )
+            .is_some()
+        {
             return Ok(());
         }
         expect(code == Some(Code::LimitExceeded), "there is no reason for it")?;
@@ -248,7 +309,8 @@ impl Model {
             Some(Going::Follow(follow)) => follow.live.len() > self.rules.queued_per_follow,
             Some(Going::Subscribe { .. }) => {
                 let backlog = recorder.lines.get(&number.0).map_or(0, |line| line.bytes);
-                self.wants.retain(|(c, r, want)| (*c, *r) != number || !matches!(want, Want::Event { .. }));
+                self.wants
+                    .retain(|(c, r, want)| (*c, *r) != number || !matches!(want, Want::Event { .. }));
                 backlog > self.rules.event_backlog_bytes
             }
             _ => false,
@@ -259,12 +321,20 @@ impl Model {
 
     fn listed(&mut self, number: Number, last: bool, items: &[Named]) -> Checked {
         self.wanted(number, &Want::Page)?;
-        let Some(Going::List { rest }) = self.going.get_mut(&number) else { return Err("nothing is listed".to_owned()) };
+        let Some(Going::List { rest }) = self.going.get_mut(&number) else {
+            return Err("nothing is listed".to_owned());
+        };
         for item in items {
             let due = rest.pop_front();
-            expect(due == Some(item.sequence), &format!("due was {due:?}, listed is {}", item.sequence))?;
+            expect(
+                due == Some(item.sequence),
+                &format!("due was {due:?}, listed is {}", item.sequence),
+            )?;
         }
-        expect(last == rest.is_empty(), "the last page is the one that empties the list")?;
+        expect(
+            last == rest.is_empty(),
+            "the last page is the one that empties the list",
+        )?;
         expect(last || !items.is_empty(), "an empty page")?;
         for item in items {
             let offer = &self.known_object(item.sequence)?.offer;
@@ -279,6 +349,8 @@ impl Model {
 
     /// Whether a want may stay open: nobody is there to be told.
     pub(super) fn is_moot(&self, client: u32, want: &Want) -> bool {
-        self.leaving.contains(&client) || matches!(want, Want::Event { event, .. } if *event == events::LEFT) && !self.clients.contains_key(&client)
+        self.leaving.contains(&client)
+            || matches!(want, Want::Event { event, .. } if *event == events::LEFT)
+                && !self.clients.contains_key(&client)
     }
 }
