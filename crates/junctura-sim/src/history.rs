@@ -2,6 +2,7 @@
 //!
 //! They are made for judges that know nothing of this project's code. Producers say `offering`, `offered` and `refused`;
 //! readers say `following`, `got`, `gap` and `live`; an observer names what is gone. A client that died has no last line.
+//! A witness, whom no client could replace, has seen everything: also what a producer that died never heard of.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -34,6 +35,7 @@ pub fn write(world: &World, directory: &Path) -> io::Result<()> {
             file(&format!("reader{number}"), "consumer", &chain.rows, chain.through)?;
         }
     }
+    file("witness", "consumer", &witness(world), Some(world.model.sequence))?;
     let gone = world.model.gone.iter().map(|&sequence| {
         let id = &world.model.key_of(sequence).text;
         let why = if world.model.fate(sequence) == Fate::Expired {
@@ -49,4 +51,23 @@ pub fn write(world: &World, directory: &Path) -> io::Result<()> {
         &gone.collect::<String>(),
         Some(world.model.sequence),
     )
+}
+
+fn witness(world: &World) -> String {
+    let mut rows = format!(
+        "{{\"op\":\"following\",\"wants\":\"all\",\"versions\":\"all\",\"seq\":\"{INCARNATION}.0\",\"cursor\":null}}\n"
+    );
+    rows.push_str("{\"op\":\"live\"}\n");
+    for object in &world.model.objects {
+        let (id, sequence, payload) = (
+            &world.model.key_of(object.sequence).text,
+            object.sequence,
+            object.offer.payload,
+        );
+        let _ = writeln!(
+            rows,
+            r#"{{"op":"got","t":0,"id":{id:?},"version":"{INCARNATION}.{sequence}","sum":"{payload}","redelivered":false}}"#
+        );
+    }
+    rows
 }

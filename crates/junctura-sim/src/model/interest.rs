@@ -87,6 +87,7 @@ impl Model {
             }
             Some(Going::Follow(follow)) => {
                 let via = follow.via;
+                self.readers_ended.extend(via.map(|via| ((number.0, via), number.1)));
                 if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&(number.0, via))) {
                     one.reader = None;
                 }

@@ -259,6 +259,8 @@ pub struct Model {
     inline_bytes: u64,
     leases: VecDeque<Number>,
     wants: Vec<(u32, u64, Want)>,
+    /// Follows that ended in this event, each after the requirement through which it received.
+    readers_ended: Vec<(Number, u64)>,
     /// Versions that requirements are not owed any more since this event, in that order.
     disowned: Vec<u64>,
     /// Deliveries that were said in this event and not looked at yet: their objects are held.
@@ -304,6 +306,7 @@ impl Model {
             inline_bytes: 0,
             leases: VecDeque::new(),
             wants: Vec::new(),
+            readers_ended: Vec::new(),
             disowned: Vec::new(),
             arriving: Vec::new(),
             leaving: BTreeSet::new(),
@@ -330,6 +333,7 @@ impl Model {
         self.newest_before = self.sequence;
         self.wants.clear();
         self.leaving.clear();
+        self.readers_ended.clear();
         self.disowned.clear();
         let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
             said.delivers().map(|sequence| ((*client, *request), sequence))

@@ -217,6 +217,14 @@ impl Model {
         }
     }
 
+    /// The number of a follow that read a requirement and has ended in this event.
+    fn reader_ended(&self, requirement: Number) -> Option<u64> {
+        self.readers_ended
+            .iter()
+            .find(|(number, _)| *number == requirement)
+            .map(|&(_, reader)| reader)
+    }
+
     /// Whether a newer version of the key is to come in the same follow, or has come.
     fn newer_comes(&self, follow: &super::Following, sequence: u64) -> bool {
         let key = self.object(sequence).offer.key;
@@ -235,7 +243,15 @@ impl Model {
             )?;
             let sequence = item.sequence;
             let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && why.name() == reason);
-            if self.take_want(number.0, number.1, is_it).is_some() {
+            // A follow that ends in this very event may or may not be the one who is told, in place of its requirement.
+            let told = if matches!(self.going.get(&number), Some(Going::Require(_))) {
+                self.reader_ended(number)
+            } else {
+                None
+            };
+            if self.take_want(number.0, number.1, is_it).is_some()
+                || told.is_some_and(|reader| self.take_want(number.0, reader, is_it).is_some())
+            {
                 continue;
             }
             expect(self.object(sequence).fate.name() == reason, "for another reason")?;
