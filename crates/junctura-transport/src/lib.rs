@@ -2,7 +2,7 @@
 //!
 //! The wire format says what is said; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
 //! with what has come and empties an [`Outbox`] of what is to go, as far as that is possible at once. Nothing here ever
-//! waits, except [`wait`] and [`wait_any`], which do nothing else: the owner of many connections waits for all of them in
+//! waits, except [`wait`] and [`Alarm::wait`], which do nothing else: the owner of many connections waits for all of them in
 //! its own way. [`UnixCarrier`] is the first carrier, a unix stream socket; whatever comes later passes the same checks
 //! (module `conformance`, feature `conformance`).
 //!
@@ -11,9 +11,11 @@
 //! header claims; another user is refused on both sides. Refused: a stream out of step (`Protocol`), an address whose
 //! directory others could write to (`Denied`), a second server on one address (`AlreadyExists`).
 //!
-//! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`Outbox`], [`Inbox`], [`wait`].
+//! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`Outbox`], [`Inbox`], [`wait`],
+//! [`Alarm`].
 
 mod address;
+mod alarm;
 mod carrier;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -27,11 +29,12 @@ mod tide;
 mod unix;
 
 pub use address::{Address, Name};
+pub use alarm::Alarm;
 pub use carrier::{Carrier, PeerCredentials, Received, Sent};
 pub use inbox::Inbox;
 pub use listener::Listener;
 pub use outbox::Outbox;
-pub use poll::{Interest, Ready, Waiting, wait, wait_any};
+pub use poll::{Interest, Ready, wait};
 pub use unix::UnixCarrier;
 
 use junctura_model::{Code, Error};

@@ -1,10 +1,9 @@
 //! Waiting, for those who have nothing else to do meanwhile: clients. (A server waits for all its clients at once.)
 
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::refused;
@@ -36,7 +35,7 @@ impl Interest {
     };
 }
 
-/// What came of waiting; all `false`: the time is over.
+/// What came of waiting; all `false`: nothing, or an alarm went off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// Something has come. Also set with `ended`, since receiving is how the end is found.
@@ -48,57 +47,28 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Whether nothing came: the time is over.
+    /// Whether nothing came: an alarm went off.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
 }
 
-/// One of several descriptors that are waited on.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiting<'a> {
-    /// On what.
-    pub fd: BorrowedFd<'a>,
-    /// For what.
-    pub interest: Interest,
-    /// What came of it; [`wait_any`] sets it.
-    pub ready: Ready,
-}
-
-impl<'a> Waiting<'a> {
-    /// Waits on `fd` for `interest`.
-    #[must_use]
-    pub fn new(fd: BorrowedFd<'a>, interest: Interest) -> Self {
-        Self {
-            fd,
-            interest,
-            ready: Ready::default(),
-        }
-    }
-}
-
-/// Waits until `fd` is ready or `timeout` is over (`None`: for ever).
+/// Waits until `fd` is ready, for ever if need be. See [`Alarm::wait`](crate::Alarm::wait) for a deadline.
 ///
 /// # Errors
-/// `Interrupted` when a signal came: look at what it wants, then wait for the rest of the time. `Io` otherwise.
-pub fn wait(fd: BorrowedFd<'_>, interest: Interest, timeout: Option<Duration>) -> Result<Ready> {
+/// `Interrupted` when a signal came: look at what it wants, then wait again. `Io` otherwise.
+pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> Result<Ready> {
     let mut one = [question(fd, interest)];
-    block(&mut one, timeout)?;
+    block(&mut one)?;
     Ok(answer(&one[0]))
 }
 
-/// Waits until at least one of them is ready or `timeout` is over (`None`: for ever); says how many are.
-///
-/// # Errors
-/// As [`wait`].
-pub fn wait_any(them: &mut [Waiting<'_>], timeout: Option<Duration>) -> Result<usize> {
-    let mut all: Vec<_> = them.iter().map(|one| question(one.fd, one.interest)).collect();
-    let count = block(&mut all, timeout)?;
-    for (waiting, asked) in them.iter_mut().zip(&all) {
-        waiting.ready = answer(asked);
-    }
-    Ok(count)
+/// As [`wait`], or until `other` is readable; says whether it is.
+pub(crate) fn wait_beside(fd: BorrowedFd<'_>, interest: Interest, other: BorrowedFd<'_>) -> Result<(Ready, bool)> {
+    let mut both = [question(fd, interest), question(other, Interest::READ)];
+    block(&mut both)?;
+    Ok((answer(&both[0]), answer(&both[1]).readable))
 }
 
 fn question(fd: BorrowedFd<'_>, interest: Interest) -> PollFd<'_> {
@@ -118,13 +88,9 @@ fn answer(asked: &PollFd<'_>) -> Ready {
     }
 }
 
-fn block(all: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
-    let timeout = timeout.map(|timeout| Timespec {
-        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    match poll(all, timeout.as_ref()) {
-        Ok(count) => Ok(count),
+fn block(all: &mut [PollFd<'_>]) -> Result<()> {
+    match poll(all, None) {
+        Ok(_) => Ok(()),
         Err(Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal came")),
         Err(errno) => Err(refused(Code::Io, "", "cannot wait", errno)),
     }
@@ -139,45 +105,21 @@ mod tests {
     #[test]
     fn what_is_ready_is_told_and_the_end_to_everybody() {
         let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let now = Some(Duration::ZERO);
-        assert!(wait(far.as_fd(), Interest::READ, now).unwrap().is_none());
-        let ready = wait(far.as_fd(), Interest::BOTH, now).unwrap();
-        assert_eq!(
-            ready,
-            Ready {
-                readable: false,
-                writable: true,
-                ended: false
-            }
-        );
+        let told = |readable, writable| Ready {
+            readable,
+            writable,
+            ended: false,
+        };
+        assert_eq!(wait(far.as_fd(), Interest::BOTH).unwrap(), told(false, true));
         std::io::Write::write_all(&mut near, b"x").unwrap();
-        let ready = wait(far.as_fd(), Interest::READ, None).unwrap();
+        assert_eq!(wait(far.as_fd(), Interest::READ).unwrap(), told(true, false));
         assert_eq!(
-            ready,
-            Ready {
-                readable: true,
-                writable: false,
-                ended: false
-            }
+            wait_beside(near.as_fd(), Interest::READ, far.as_fd()).unwrap(),
+            (Ready::default(), true)
         );
 
-        let mut both = [
-            Waiting::new(near.as_fd(), Interest::READ),
-            Waiting::new(far.as_fd(), Interest::READ),
-        ];
-        assert_eq!(wait_any(&mut both, None).unwrap(), 1);
-        assert!(both[0].ready.is_none() && both[1].ready.readable);
-        assert_eq!(wait_any(&mut [], now).unwrap(), 0);
-
         drop(near);
-        let ready = wait(far.as_fd(), Interest::WRITE, None).unwrap();
+        let ready = wait(far.as_fd(), Interest::WRITE).unwrap();
         assert!(ready.ended && ready.readable);
-    }
-
-    #[test]
-    fn endless_timeouts_are_no_error() {
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        drop(near);
-        assert!(wait(far.as_fd(), Interest::READ, Some(Duration::MAX)).unwrap().ended);
     }
 }

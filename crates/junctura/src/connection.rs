@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Carrier, Inbox, Interest, Received, UnixCarrier, wait};
+use junctura_transport::{Alarm, Carrier, Inbox, Interest, Received, UnixCarrier, wait};
 use junctura_wire::fixed::Holding;
 use junctura_wire::{Request, body};
 
@@ -53,6 +53,7 @@ pub(crate) struct Connection {
 struct Reader {
     carrier: UnixCarrier,
     inbox: Inbox,
+    alarm: Alarm,
 }
 
 /// What a thread waits for.
@@ -83,6 +84,9 @@ impl Wait {
 
 impl Connection {
     /// Takes over a connection whose server has said welcome; `inbox` holds what came after that.
+    ///
+    /// # Errors
+    /// As [`Alarm::new`].
     pub(crate) fn new(
         carrier: UnixCarrier,
         inbox: Inbox,
@@ -91,8 +95,8 @@ impl Connection {
         offer_timeout: Option<Duration>,
         hook: Option<Hook>,
         home: Arc<Home>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        Ok(Self {
             greeting,
             offer_timeout,
             hook,
@@ -101,10 +105,11 @@ impl Connection {
             reader: Mutex::new(Reader {
                 carrier: carrier.clone(),
                 inbox,
+                alarm: Alarm::new()?,
             }),
             carrier,
             _home: home,
-        }
+        })
     }
 
     /// A schema's number that the server said just now.
@@ -225,7 +230,7 @@ impl Connection {
             }
             let (next, done) = if state.led {
                 drop(state);
-                let room = wait(self.carrier.as_fd(), Interest::WRITE, None).map(|_| ());
+                let room = wait(self.carrier.as_fd(), Interest::WRITE).map(|_| ());
                 let room = room.or_else(|error| self.interrupted(error));
                 (self.relock(), room)
             } else {
@@ -264,7 +269,7 @@ impl Connection {
         state.led = true;
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { carrier, inbox } = &mut *reader;
+        let Reader { carrier, inbox, .. } = &mut *reader;
         let came = carrier.receive(inbox);
         self.sort_out(came, inbox)
     }
@@ -279,8 +284,8 @@ impl Connection {
         state.led = true;
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { carrier, inbox } = &mut *reader;
-        let came = match wait(carrier.as_fd(), interest, self.round(deadline)) {
+        let Reader { carrier, inbox, alarm } = &mut *reader;
+        let came = match alarm.wait(carrier.as_fd(), interest, self.round(deadline)) {
             Ok(ready) if ready.readable => carrier.receive(inbox),
             Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
@@ -329,7 +334,10 @@ impl Connection {
         state.sleepers.push(sleeper);
         let mut state = match self.round(what.deadline) {
             None => bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(time) => bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0,
+            Some(until) => {
+                let time = until.saturating_duration_since(Instant::now());
+                bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+            }
         };
         state.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, &bell));
         if self.hook.is_none() {
@@ -340,12 +348,14 @@ impl Connection {
         (self.relock(), asked)
     }
 
-    /// How long to wait in one piece.
-    fn round(&self, deadline: Option<Instant>) -> Option<Duration> {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    /// Until when to wait in one piece.
+    fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
         match &self.hook {
-            None => left,
-            Some(_) => Some(left.map_or(HOOK_ROUND, |left| left.min(HOOK_ROUND))),
+            None => deadline,
+            Some(_) => {
+                let round = Instant::now() + HOOK_ROUND;
+                Some(deadline.map_or(round, |deadline| deadline.min(round)))
+            }
         }
     }
 

@@ -118,7 +118,7 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         }
     };
     let segments = Segments::new(me.reuse);
-    Ok(Connection::new(
+    Connection::new(
         carrier,
         inbox,
         greeting,
@@ -126,7 +126,7 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         me.offer_timeout,
         me.hook.clone(),
         home,
-    ))
+    )
 }
 
 fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
@@ -146,7 +146,7 @@ fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result
 
 /// Waits, and asks the hook when a signal comes.
 fn patiently(carrier: &UnixCarrier, interest: Interest, hook: Option<&Hook>) -> Result<()> {
-    match wait(carrier.as_fd(), interest, None) {
+    match wait(carrier.as_fd(), interest) {
         Err(error) if error.code() == Code::Interrupted => hook.map_or(Ok(()), |hook| hook()),
         other => other.map(|_| ()),
     }

@@ -107,12 +107,13 @@ impl Server {
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         loop {
-            self.poller.wait(&mut ready, self.patience(), self.options.spin)?;
-            if ready.is_empty() {
+            self.poller.wait(&mut ready, self.deadline(), self.options.spin)?;
+            if ready == [Wakeup::Alarm] {
                 self.core.idle();
             }
             for wakeup in ready.drain(..) {
                 match wakeup {
+                    Wakeup::Alarm => self.poller.answer_alarm(),
                     Wakeup::Stop => return Ok(()),
                     Wakeup::Listener => self.accept(),
                     Wakeup::Client { client, ready } => self.serve(client, ready),
@@ -132,18 +133,15 @@ impl Server {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// How long nothing needs to be done, if nobody asks.
-    fn patience(&self) -> Option<Duration> {
-        const IDLE_WORK_AFTER: Duration = Duration::from_millis(2);
-        let timer = self
-            .core
-            .deadline()
-            .map(|at| Duration::from_nanos(at.saturating_sub(self.now())));
-        let idle = self.core.has_idle_work().then_some(IDLE_WORK_AFTER);
+    /// When something needs to be done, if nobody asks.
+    fn deadline(&self) -> Option<Instant> {
+        const IDLE_WORK_AFTER: Duration = Duration::from_millis(20);
+        let timer = self.core.deadline().map(|at| self.began + Duration::from_nanos(at));
+        let idle = self.core.has_idle_work().then(|| Instant::now() + IDLE_WORK_AFTER);
         let desertion = self
             .deserted_since
             .zip(self.options.end_when_idle)
-            .map(|(since, after)| after.saturating_sub(since.elapsed()));
+            .and_then(|(since, after)| since.checked_add(after));
         [timer, idle, desertion].into_iter().flatten().min()
     }
 

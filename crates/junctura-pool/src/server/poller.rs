@@ -1,10 +1,11 @@
-//! Waiting for many descriptors at once (epoll, level-triggered).
+//! Waiting for many descriptors at once (epoll, level-triggered), and for one alarm.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use junctura_model::Result;
+use junctura_transport::Alarm;
 use rustix::event::{Timespec, epoll};
 
 use super::io;
@@ -19,6 +20,7 @@ pub(super) struct Ready {
 /// Who woke the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wakeup {
+    Alarm,
     Stop,
     Listener,
     Client { client: u32, ready: Ready },
@@ -31,10 +33,12 @@ const STOP: u64 = 1;
 const LISTENER: u64 = 2;
 const CLIENT: u64 = 3;
 const DEATH: u64 = 4;
+const ALARM: u64 = 5;
 
 impl Wakeup {
     fn token(self) -> u64 {
         match self {
+            Self::Alarm => ALARM << 32,
             Self::Stop => STOP << 32,
             Self::Listener => LISTENER << 32,
             Self::Client { client, .. } => CLIENT << 32 | u64::from(client),
@@ -45,6 +49,7 @@ impl Wakeup {
     fn from_event(token: u64, flags: epoll::EventFlags) -> Option<Self> {
         let client = token as u32;
         match token >> 32 {
+            ALARM => Some(Self::Alarm),
             STOP => Some(Self::Stop),
             LISTENER => Some(Self::Listener),
             CLIENT => {
@@ -66,12 +71,18 @@ impl Wakeup {
 
 pub(super) struct Poller {
     epoll: OwnedFd,
+    alarm: Alarm,
 }
 
 impl Poller {
     pub(super) fn new() -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| io("epoll", errno))?;
-        Ok(Self { epoll })
+        let poller = Self {
+            epoll,
+            alarm: Alarm::new()?,
+        };
+        poller.add(poller.alarm.as_fd(), Wakeup::Alarm)?;
+        Ok(poller)
     }
 
     pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: Wakeup) -> Result<()> {
@@ -97,28 +108,32 @@ impl Poller {
         debug_assert!(removed.is_ok(), "only what was added is removed");
     }
 
-    /// Waits until something is ready, at most this long; first looks again and again for `spin`.
-    pub(super) fn wait(&self, ready: &mut Vec<Wakeup>, patience: Option<Duration>, spin: Duration) -> Result<()> {
+    /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`.
+    pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<()> {
+        if let Some(deadline) = deadline {
+            self.alarm.set(deadline)?;
+        }
         if !spin.is_zero() {
             let began = Instant::now();
             while began.elapsed() < spin {
-                self.wait_once(ready, Some(Duration::ZERO))?;
+                self.wait_once(ready, Some(&Timespec::default()))?;
                 if !ready.is_empty() {
                     return Ok(());
                 }
                 std::hint::spin_loop();
             }
         }
-        self.wait_once(ready, patience)
+        self.wait_once(ready, None)
     }
 
-    fn wait_once(&self, ready: &mut Vec<Wakeup>, patience: Option<Duration>) -> Result<()> {
-        let timeout = patience.map(|patience| Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        });
+    /// Notes that the alarm has gone off.
+    pub(super) fn answer_alarm(&mut self) {
+        self.alarm.answer();
+    }
+
+    fn wait_once(&self, ready: &mut Vec<Wakeup>, timeout: Option<&Timespec>) -> Result<()> {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
-        match epoll::wait(&self.epoll, &mut buffer, timeout.as_ref()) {
+        match epoll::wait(&self.epoll, &mut buffer, timeout) {
             Ok((events, _)) => {
                 ready.extend(
                     events
