@@ -48,6 +48,7 @@ SUITES = [
     Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
+    Suite("loom", ["tools/loom.sh"]),
     Suite("simulation", [*CARGO_TEST, "--release", "-p", "junctura-sim"], there=["crates/junctura-sim/Cargo.toml"]),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"]),

@@ -149,6 +149,7 @@ impl Ask {
                 pid: 1,
                 schemas: Vec::new(),
                 offer_timeout_ms: *offer_timeout_ms,
+                ring_bytes: None,
             }),
             Self::Offer(offer) => {
                 encode_offer(offer, number, universe, &mut out);

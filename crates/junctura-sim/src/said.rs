@@ -124,6 +124,13 @@ impl Said {
 
     fn of(reply: Reply<'_>) -> Result<Self> {
         Ok(match reply {
+            Reply::Rings(_) => {
+                return Err(Error::new(
+                    Code::Protocol,
+                    "Rings frame",
+                    "the core knows nothing of rings",
+                ));
+            }
             Reply::Welcome(welcome) => Self::Welcome { client: welcome.client },
             Reply::Failed(failure) => Self::Failed(Code::from_number(failure.code)),
             Reply::Offered(sequence) => Self::Offered(sequence),

@@ -82,15 +82,33 @@ impl Alarm {
     /// # Errors
     /// As [`wait`](crate::wait).
     pub fn wait(&mut self, fd: BorrowedFd<'_>, interest: Interest, deadline: Option<Instant>) -> Result<Ready> {
-        let Some(deadline) = deadline else {
-            return poll::wait(fd, interest);
-        };
-        self.set(deadline)?;
-        let (ready, gone_off) = poll::wait_beside(fd, interest, self.timer.as_fd())?;
+        if let Some(deadline) = deadline {
+            self.set(deadline)?;
+        }
+        // Set for a deadline that is over for others, it does no harm.
+        let (ready, [gone_off]) = poll::wait_beside(fd, interest, [self.timer.as_fd()])?;
         if gone_off {
             self.answer();
         }
         Ok(ready)
+    }
+
+    /// As [`Self::wait`], or until `bell` is readable; says whether it is.
+    pub(crate) fn wait_for_bell(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        bell: BorrowedFd<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<(Ready, bool)> {
+        if let Some(deadline) = deadline {
+            self.set(deadline)?;
+        }
+        let (ready, [rung, gone_off]) = poll::wait_beside(fd, interest, [bell, self.timer.as_fd()])?;
+        if gone_off {
+            self.answer();
+        }
+        Ok((ready, rung))
     }
 }
 

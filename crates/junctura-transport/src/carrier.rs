@@ -20,7 +20,7 @@ pub trait Carrier: Send {
     /// Sends as much as can go at once.
     ///
     /// # Errors
-    /// `Disconnected` when the peer is gone (what it said before can still be received); `LimitExceeded` when the system
+    /// `Disconnected` when the peer is known to be gone (what it said before can still be received); `LimitExceeded` when the system
     /// carries no more descriptors; `Io` for anything else that it refuses.
     fn send(&mut self, from: &mut Outbox) -> Result<Sent>;
 

@@ -22,13 +22,18 @@ use crate::{Carrier, Inbox, Outbox, Received, Sent};
 pub type Ends = (Box<dyn Carrier>, Box<dyn Carrier>);
 
 /// One test for each check: `conformance_tests!(open)`, where `open` is an expression that makes two connected ends. For a
-/// carrier that passes descriptors: `conformance_tests!(open, with descriptors)`.
+/// carrier that passes descriptors: `conformance_tests!(open, with descriptors)`; for one that passes them in the stream of
+/// bytes, and whose sender learns that the peer is gone: `conformance_tests!(open, with descriptors, in one stream)`.
 #[macro_export]
 macro_rules! conformance_tests {
+    ($open:expr, with descriptors, in one stream) => {
+        $crate::conformance_tests!($open, with descriptors);
+        $crate::conformance_tests!(@ $open; descriptors_out_of_step_are_refused who_sends_learns_of_the_end);
+    };
     ($open:expr, with descriptors) => {
         $crate::conformance_tests!($open);
         $crate::conformance_tests!(@ $open; descriptors_keep_to_their_frames descriptors_through_back_pressure
-            descriptors_out_of_step_are_refused);
+            a_missing_descriptor_is_refused);
     };
     ($open:expr) => {
         $crate::conformance_tests!(@ $open; order_both_ways torn_at_every_byte frames_of_every_size many_frames_in_one_read
@@ -212,13 +217,13 @@ pub fn frames_of_every_size(ends: Ends) {
         near.say(number as u64, size);
     }
     while !due.is_empty() {
+        let before = (due.len(), near.outbox.len(), far.inbox.len());
         near.send();
-        let before = due.len() + far.inbox.len();
         far.drain(|frame, _| {
             assert_eq!(Some(frame.body.len()), due.pop_front());
             assert!(is_text(frame));
         });
-        assert!(due.is_empty() || before != due.len() + far.inbox.len(), "nothing moves");
+        assert_ne!(before, (due.len(), near.outbox.len(), far.inbox.len()), "nothing moves");
     }
     assert_eq!((near.outbox.len(), far.inbox.len()), (0, 0));
 }
@@ -304,7 +309,7 @@ pub fn a_slow_reader_loses_nothing(ends: Ends) {
     assert!(full, "the inbox never said that it is full");
 }
 
-/// Everything that was sent before the end arrives, then the end; sending to who is gone is told.
+/// Everything that was sent before the end arrives, then the end.
 pub fn end_of_stream(ends: Ends) {
     let (mut near, mut far) = End::both(ends);
     // What the end leaves unread must not take away what it said.
@@ -320,6 +325,12 @@ pub fn end_of_stream(ends: Ends) {
     assert_eq!(seen, 20);
     assert_eq!(far.receive(), Received::End);
     assert_eq!(far.inbox.finish(), Ok(()));
+}
+
+/// Sending to who is gone is told.
+pub fn who_sends_learns_of_the_end(ends: Ends) {
+    let (near, mut far) = End::both(ends);
+    drop(near);
     far.say(2, 10);
     assert_eq!(code(far.carrier.send(&mut far.outbox)), Some(Code::Disconnected));
     assert_eq!(code(far.carrier.send(&mut far.outbox)), Some(Code::Disconnected));
@@ -433,7 +444,19 @@ pub fn descriptors_through_back_pressure(ends: Ends) {
     assert!(blocked, "nothing ever blocked");
 }
 
-/// A frame without its descriptor, and a descriptor without its frame, end the stream.
+/// A frame without its descriptor ends the connection.
+pub fn a_missing_descriptor_is_refused(ends: Ends) {
+    let (mut near, mut far) = End::both(ends);
+    near.raw(&segment(1), None);
+    assert!(matches!(far.receive(), Received::Bytes(_)));
+    let refused = match far.inbox.next_frame() {
+        Ok(None) => far.carrier.receive(&mut far.inbox).map(|_| ()),
+        other => other.map(|_| ()),
+    };
+    assert_eq!(code(refused), Some(Code::Protocol));
+}
+
+/// In one stream, a frame without its descriptor, and a descriptor without its frame, end the stream.
 pub fn descriptors_out_of_step_are_refused(ends: Ends) {
     let (mut near, mut far) = End::both(ends);
     near.raw(&segment(1), None);

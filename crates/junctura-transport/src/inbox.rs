@@ -35,6 +35,8 @@ pub struct Inbox {
     start: usize,
     end: usize,
     descriptors: VecDeque<OwnedFd>,
+    /// Descriptors come another way than frames, and are fetched when a frame asks for one.
+    come_apart: bool,
     tide: Tide,
 }
 
@@ -66,6 +68,9 @@ impl Inbox {
             self.no_stray_descriptors()?;
             return Ok(None);
         };
+        if self.come_apart && descriptors > 0 && self.descriptors.is_empty() {
+            return Ok(None);
+        }
         let body_bytes = body.len();
         let descriptor = self.descriptor(kind, descriptors)?;
         self.start += length;
@@ -138,6 +143,22 @@ impl Inbox {
         debug_assert!(bytes <= self.bytes.len() - self.end, "no more than there was space for");
         self.end = (self.end + bytes).min(self.bytes.len());
         self.tide.rise(self.len());
+    }
+
+    /// For carriers: descriptors come another way than frames; [`Self::wants_descriptor`] says when one is to be fetched.
+    pub fn descriptors_come_apart(&mut self) {
+        self.come_apart = true;
+    }
+
+    /// For carriers: whether the next frame waits for its descriptor, which has to be fetched.
+    #[must_use]
+    pub fn wants_descriptor(&self) -> bool {
+        self.come_apart
+            && self.descriptors.is_empty()
+            && self.bytes[self.start..self.end]
+                .get(DESCRIPTORS_AT)
+                .is_some_and(|&announced| announced > 0)
+            && matches!(Frame::split(&self.bytes[self.start..self.end]), Ok(Some(_)))
     }
 
     /// For carriers: this descriptor came, not later than the first byte of its frame.

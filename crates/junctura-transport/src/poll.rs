@@ -8,6 +8,9 @@ use rustix::io::Errno;
 
 use crate::refused;
 
+/// Descriptors that are waited on at once, at most.
+const BESIDES_MAX: usize = 3;
+
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
@@ -47,6 +50,13 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// Something has come.
+    pub(crate) const READABLE: Self = Self {
+        readable: true,
+        writable: false,
+        ended: false,
+    };
+
     /// Whether nothing came: an alarm went off.
     #[must_use]
     pub fn is_none(self) -> bool {
@@ -64,11 +74,19 @@ pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> Result<Ready> {
     Ok(answer(&one[0]))
 }
 
-/// As [`wait`], or until `other` is readable; says whether it is.
-pub(crate) fn wait_beside(fd: BorrowedFd<'_>, interest: Interest, other: BorrowedFd<'_>) -> Result<(Ready, bool)> {
-    let mut both = [question(fd, interest), question(other, Interest::READ)];
-    block(&mut both)?;
-    Ok((answer(&both[0]), answer(&both[1]).readable))
+/// As [`wait`], or until one of `others` is readable; says which are.
+pub(crate) fn wait_beside<const N: usize>(
+    fd: BorrowedFd<'_>,
+    interest: Interest,
+    others: [BorrowedFd<'_>; N],
+) -> Result<(Ready, [bool; N])> {
+    const { assert!(N < BESIDES_MAX) };
+    let mut all: [_; BESIDES_MAX] = std::array::from_fn(|at| match at.checked_sub(1).and_then(|at| others.get(at)) {
+        Some(other) => question(*other, Interest::READ),
+        None => question(fd, interest),
+    });
+    block(&mut all[..=N])?;
+    Ok((answer(&all[0]), std::array::from_fn(|at| answer(&all[at + 1]).readable)))
 }
 
 fn question(fd: BorrowedFd<'_>, interest: Interest) -> PollFd<'_> {
@@ -114,8 +132,8 @@ mod tests {
         std::io::Write::write_all(&mut near, b"x").unwrap();
         assert_eq!(wait(far.as_fd(), Interest::READ).unwrap(), told(true, false));
         assert_eq!(
-            wait_beside(near.as_fd(), Interest::READ, far.as_fd()).unwrap(),
-            (Ready::default(), true)
+            wait_beside(near.as_fd(), Interest::READ, [far.as_fd()]).unwrap(),
+            (Ready::default(), [true])
         );
 
         drop(near);

@@ -109,56 +109,121 @@ impl UnixCarrier {
     }
 }
 
-impl Carrier for UnixCarrier {
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
-        let space = into.space();
-        if space.is_empty() {
-            return Ok(Received::Full);
+/// What a connection with rings still needs of its socket.
+impl UnixCarrier {
+    /// Receives the descriptor that a frame in the ring announces.
+    ///
+    /// # Errors
+    /// `Protocol` when none was sent.
+    pub(crate) fn receive_descriptor(&mut self, into: &mut Inbox) -> Result<Received> {
+        let mut byte = [0u8; 1];
+        let (bytes, descriptor) = self.receive_piece(&mut byte)?;
+        match (bytes, descriptor) {
+            (Some(1), Some(descriptor)) => {
+                into.push_descriptor(descriptor);
+                Ok(Received::Bytes(0))
+            }
+            (Some(0), _) => Ok(Received::End),
+            _ => {
+                let cause = "a frame came without the descriptor that it announces";
+                Err(Error::new(Code::Protocol, "descriptors", cause))
+            }
         }
+    }
+
+    /// Whether the peer has closed, when nothing is in the ring.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub(crate) fn receive_end(&mut self) -> Result<Received> {
+        let mut byte = [0u8; 1];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+        match retry_on_intr(|| rustix::net::recv(&self.socket, &mut byte[..], flags)) {
+            Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Received::End),
+            Ok(_) | Err(Errno::AGAIN) => Ok(Received::Nothing),
+            Err(errno) => Err(refused(Code::Io, "", "cannot receive", errno)),
+        }
+    }
+
+    /// Sends a descriptor ahead of the frame that announces it; false: the socket is full.
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    pub(crate) fn send_descriptor(&self, descriptor: BorrowedFd<'_>) -> Result<bool> {
+        match retry_on_intr(|| send_piece(&self.socket, &[0], Some(descriptor))) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(errno) => Err(cannot_send(errno)),
+        }
+    }
+
+    /// As [`Carrier::send`], for the next `bytes` alone, which end with a frame.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn send_at_most(&mut self, from: &mut Outbox, bytes: usize) -> Result<Sent> {
+        let end = from.len().saturating_sub(bytes);
+        while from.len() > end
+            && let Some((piece, descriptor)) = from.piece()
+        {
+            let piece = &piece[..piece.len().min(from.len() - end)];
+            match retry_on_intr(|| send_piece(&self.socket, piece, descriptor)) {
+                Ok(bytes) => from.gone(bytes),
+                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
+                Err(errno) => return Err(cannot_send(errno)),
+            }
+        }
+        Ok(Sent::All)
+    }
+
+    /// Bytes (`None`: nothing is there) and a descriptor, if one came.
+    fn receive_piece(&mut self, space: &mut [u8]) -> Result<(Option<usize>, Option<OwnedFd>)> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let received = match retry_on_intr(|| recvmsg(&self.socket, &mut [IoSliceMut::new(space)], &mut control, flags))
         {
             Ok(received) => received,
-            Err(Errno::AGAIN) => return Ok(Received::Nothing),
+            Err(Errno::AGAIN) => return Ok((None, None)),
             // The peer closed before it had read all that we sent; what it sent has been received by now.
-            Err(Errno::CONNRESET) => return Ok(Received::End),
+            Err(Errno::CONNRESET) => return Ok((Some(0), None)),
             Err(errno) => return Err(refused(Code::Io, "", "cannot receive", errno)),
         };
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                descriptors.for_each(|descriptor| into.push_descriptor(descriptor));
-            }
-        }
+        let descriptor = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
         if received.flags.contains(ReturnFlags::CTRUNC) {
             let cause = "some were lost: the peer sent more than it may, or this process may open no more";
             return Err(Error::new(Code::LimitExceeded, "descriptors", cause));
         }
-        into.filled(received.bytes);
-        Ok(if received.bytes == 0 {
+        Ok((Some(received.bytes), descriptor))
+    }
+}
+
+impl Carrier for UnixCarrier {
+    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+        let space = into.space();
+        if space.is_empty() {
+            return Ok(Received::Full);
+        }
+        let (bytes, descriptor) = self.receive_piece(space)?;
+        if let Some(descriptor) = descriptor {
+            into.push_descriptor(descriptor);
+        }
+        let Some(bytes) = bytes else {
+            return Ok(Received::Nothing);
+        };
+        into.filled(bytes);
+        Ok(if bytes == 0 {
             Received::End
         } else {
-            Received::Bytes(received.bytes)
+            Received::Bytes(bytes)
         })
     }
 
     fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
-        while let Some((piece, descriptor)) = from.piece() {
-            match retry_on_intr(|| send_piece(&self.socket, piece, descriptor)) {
-                Ok(bytes) => from.gone(bytes),
-                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
-                Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => {
-                    return Err(Error::new(Code::Disconnected, "", "the peer has closed the connection"));
-                }
-                Err(errno @ Errno::TOOMANYREFS) => {
-                    let action = "too many are on their way to peers that do not read";
-                    return Err(refused(Code::LimitExceeded, "descriptors", action, errno));
-                }
-                Err(errno) => return Err(refused(Code::Io, "", "cannot send", errno)),
-            }
-        }
-        Ok(Sent::All)
+        self.send_at_most(from, from.len())
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -167,6 +232,19 @@ impl Carrier for UnixCarrier {
 
     fn peer(&self) -> &PeerCredentials {
         &self.peer
+    }
+}
+
+fn cannot_send(errno: Errno) -> Error {
+    match errno {
+        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => {
+            Error::new(Code::Disconnected, "", "the peer has closed the connection")
+        }
+        Errno::TOOMANYREFS => {
+            let action = "too many are on their way to peers that do not read";
+            refused(Code::LimitExceeded, "descriptors", action, errno)
+        }
+        errno => refused(Code::Io, "", "cannot send", errno),
     }
 }
 

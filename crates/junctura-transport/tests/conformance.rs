@@ -1,11 +1,17 @@
-//! The unix carrier does what every carrier must, between two ends of a pair and through a listener.
+//! Sockets and rings do what every carrier must, between two ends of a pair and through a listener.
 
 #![allow(clippy::unwrap_used, reason = "so a test fails")]
 
 mod pair {
     use junctura_transport::{UnixCarrier, conformance_tests};
 
-    conformance_tests!(UnixCarrier::pair().unwrap(), with descriptors);
+    conformance_tests!(UnixCarrier::pair().unwrap(), with descriptors, in one stream);
+}
+
+mod rings {
+    use junctura_transport::{LocalCarrier, conformance_tests};
+
+    conformance_tests!(LocalCarrier::pair().unwrap(), with descriptors);
 }
 
 mod listener {
@@ -19,5 +25,5 @@ mod listener {
         (client, listener.accept().unwrap().unwrap())
     }
 
-    conformance_tests!(open(), with descriptors);
+    conformance_tests!(open(), with descriptors, in one stream);
 }

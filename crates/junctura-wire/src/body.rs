@@ -26,6 +26,9 @@ pub struct Hello<'a> {
     /// How long an offer of this client may wait for memory before it fails with `PoolFull`; `None`: for ever.
     #[n(5)]
     pub offer_timeout_ms: Option<u64>,
+    /// Bytes that each ring should have, if the connection is to go on through rings; `None`: it stays on what it is.
+    #[n(6)]
+    pub ring_bytes: Option<u32>,
 }
 
 /// What a client needs to know of its server.

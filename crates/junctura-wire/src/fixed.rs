@@ -104,6 +104,16 @@ pub struct SegmentHead {
     pub slot_bytes: U64,
 }
 
+/// A part of a connection's rings; its descriptor comes with the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct RingsHead {
+    /// 0: the memory; 1: the bell that wakes the server; 2: the bell that wakes the client.
+    pub part: U32,
+    /// Bytes of each of the two rings.
+    pub ring_bytes: U32,
+}
+
 /// One object of a page of a list; its record follows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

@@ -182,12 +182,14 @@ kinds! {
     Began = 78,
     /// A follow or a subscription was ended by the server.
     Ended = 79,
+    /// A part of the rings that the connection goes on through, with its descriptor.
+    Rings = 80,
 }
 
 impl Kind {
     /// How many descriptors come with a frame of this kind.
     #[must_use]
     pub fn descriptors(self) -> u8 {
-        u8::from(self == Kind::Segment)
+        u8::from(matches!(self, Kind::Segment | Kind::Rings))
     }
 }

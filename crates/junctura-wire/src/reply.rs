@@ -5,7 +5,7 @@ use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{Failure, Gap, Happened, Welcome};
-use crate::fixed::{self, DeliveredHead, ListedHead, SegmentHead, Slot};
+use crate::fixed::{self, DeliveredHead, ListedHead, RingsHead, SegmentHead, Slot};
 use crate::frame::{Frame, Kind};
 use crate::request::{broken, cbor, frame, number, put, read};
 
@@ -51,6 +51,8 @@ pub enum Reply<'a> {
     Began(u64),
     /// A follow or a subscription was ended by the server.
     Ended(Failure<'a>),
+    /// A part of the rings that the connection goes on through; its descriptor comes with the frame.
+    Rings(RingsHead),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -116,6 +118,7 @@ impl<'a> Reply<'a> {
             Kind::Dropped => Self::Dropped(read::<U32>(kind, body)?.get()),
             Kind::Began => Self::Began(number(kind, body)?),
             Kind::Ended => Self::Ended(cbor(kind, body)?),
+            Kind::Rings => Self::Rings(read(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -167,6 +170,7 @@ impl<'a> Reply<'a> {
             Self::Dropped(_) => Kind::Dropped,
             Self::Began(_) => Kind::Began,
             Self::Ended(_) => Kind::Ended,
+            Self::Rings(_) => Kind::Rings,
         }
     }
 
@@ -179,6 +183,7 @@ impl<'a> Reply<'a> {
                 out.extend_from_slice(&number.to_le_bytes());
             }
             Self::Segment(head) => out.extend_from_slice(head.as_bytes()),
+            Self::Rings(head) => out.extend_from_slice(head.as_bytes()),
             Self::Freed(slots) => out.extend_from_slice(slots.as_bytes()),
             Self::Delivered { head, record, inline } => {
                 out.extend_from_slice(head.as_bytes());

@@ -284,6 +284,7 @@ impl Connection {
         let what = Wait {
             request: lease.number,
             for_slots: true,
+            for_room: false,
             deadline: None,
         };
         let mut answered = false;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Alarm, Carrier, Inbox, Interest, Received, UnixCarrier, wait};
+use junctura_transport::{Alarm, Carrier, Inbox, Incoming, Interest, LocalCarrier, Received, UnixCarrier, wait};
 use junctura_wire::fixed::Holding;
 use junctura_wire::{Request, body};
 
@@ -45,13 +45,13 @@ pub(crate) struct Connection {
     state: Mutex<State>,
     /// Only the reader touches it.
     reader: Mutex<Reader>,
-    carrier: UnixCarrier,
+    socket: UnixCarrier,
     /// An embedded server lives as long as anybody is connected from here.
     _home: Arc<Home>,
 }
 
 struct Reader {
-    carrier: UnixCarrier,
+    incoming: Incoming,
     inbox: Inbox,
     alarm: Alarm,
 }
@@ -63,16 +63,27 @@ pub(crate) struct Wait {
     pub(crate) request: u64,
     /// Slots too.
     pub(crate) for_slots: bool,
+    /// Room for what is to go.
+    pub(crate) for_room: bool,
     /// Until then; `None`: for ever.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Wait {
+    /// For room for what is to go.
+    const ROOM: Self = Self {
+        request: 0,
+        for_slots: false,
+        for_room: true,
+        deadline: None,
+    };
+
     /// For letters of this conversation, as long as it takes.
     pub(crate) fn letters(request: u64) -> Self {
         Self {
             request,
             for_slots: false,
+            for_room: false,
             deadline: None,
         }
     }
@@ -88,7 +99,7 @@ impl Connection {
     /// # Errors
     /// As [`Alarm::new`].
     pub(crate) fn new(
-        carrier: UnixCarrier,
+        carrier: LocalCarrier,
         inbox: Inbox,
         greeting: Greeting,
         segments: Segments,
@@ -96,18 +107,20 @@ impl Connection {
         hook: Option<Hook>,
         home: Arc<Home>,
     ) -> Result<Self> {
+        let socket = carrier.socket().clone();
+        let (incoming, outgoing) = carrier.split();
         Ok(Self {
             greeting,
             offer_timeout,
             hook,
             pid: std::process::id(),
-            state: Mutex::new(State::new(carrier.clone(), segments)),
+            state: Mutex::new(State::new(outgoing, segments)),
             reader: Mutex::new(Reader {
-                carrier: carrier.clone(),
+                incoming,
                 inbox,
                 alarm: Alarm::new()?,
             }),
-            carrier,
+            socket,
             _home: home,
         })
     }
@@ -228,11 +241,13 @@ impl Connection {
                 Ok(false) => {}
                 Err(error) => return (state, Err(error)),
             }
-            let (next, done) = if state.led {
+            let (next, done) = if state.led && state.waits_for_socket() {
                 drop(state);
-                let room = wait(self.carrier.as_fd(), Interest::WRITE).map(|_| ());
+                let room = wait(self.socket.as_fd(), Interest::WRITE).map(|_| ());
                 let room = room.or_else(|error| self.interrupted(error));
                 (self.relock(), room)
+            } else if state.led {
+                self.sleep(state, Wait::ROOM)
             } else {
                 self.read(state, Interest::BOTH, None)
             };
@@ -269,8 +284,8 @@ impl Connection {
         state.led = true;
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { carrier, inbox, .. } = &mut *reader;
-        let came = carrier.receive(inbox);
+        let Reader { incoming, inbox, .. } = &mut *reader;
+        let came = incoming.glance(inbox);
         self.sort_out(came, inbox)
     }
 
@@ -284,9 +299,9 @@ impl Connection {
         state.led = true;
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { carrier, inbox, alarm } = &mut *reader;
-        let came = match alarm.wait(carrier.as_fd(), interest, self.round(deadline)) {
-            Ok(ready) if ready.readable => carrier.receive(inbox),
+        let Reader { incoming, inbox, alarm } = &mut *reader;
+        let came = match incoming.wait(inbox, interest, alarm, self.round(deadline)) {
+            Ok(ready) if ready.readable => incoming.receive(inbox),
             Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
             // The time of the round is over, or a signal came: the hook is asked, once, without the lock.
@@ -329,6 +344,7 @@ impl Connection {
         let sleeper = Sleeper {
             request: what.request,
             for_slots: what.for_slots,
+            for_room: what.for_room,
             bell: Arc::clone(&bell),
         };
         state.sleepers.push(sleeper);
@@ -490,7 +506,7 @@ impl Connection {
     /// Ends the connection of a closed pool once nothing is held any more.
     fn settle(&self, state: &mut State) {
         if state.leave_if_done() {
-            self.carrier.close();
+            self.socket.close();
         }
     }
 }

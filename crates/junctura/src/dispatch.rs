@@ -74,7 +74,13 @@ impl Connection {
             Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
             Ok(Reply::Began(sequence)) => Letter::Began(sequence),
             Ok(Reply::Ended(failure)) => Letter::Ended(failure.into()),
-            Ok(Reply::Welcome(_)) => return Err(Error::new(Code::Protocol, "Welcome frame", "it came twice")),
+            Ok(again @ (Reply::Welcome(_) | Reply::Rings(_))) => {
+                return Err(Error::new(
+                    Code::Protocol,
+                    format!("{:?} frame", again.kind()),
+                    "it came twice",
+                ));
+            }
             // A newer server may say more than we understand.
             Err(error) if error.code() == Code::Unsupported => return Ok(()),
             Err(error) => return Err(error),

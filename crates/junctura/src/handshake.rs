@@ -5,7 +5,10 @@ use std::sync::Arc;
 use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_pool::server::Embedded;
-use junctura_transport::{Address, Carrier, Inbox, Interest, Outbox, Received, Sent, UnixCarrier, wait};
+use junctura_transport::{
+    Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Parts, RING_BYTES, Received, Rings, Sent, UnixCarrier,
+    wait,
+};
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
 
@@ -98,25 +101,24 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         pid: std::process::id(),
         schemas: me.schemas.iter().map(|schema| schema.to_yaml()).collect(),
         offer_timeout_ms: me.offer_timeout.map(|time| time.as_millis() as u64),
+        ring_bytes: wants_rings().then_some(RING_BYTES as u32),
     });
     outbox.push(|out| hello.encode(0, out))?;
     let mut inbox = Inbox::new();
     while carrier.send(&mut outbox)? == Sent::Blocked {
         patiently(&carrier, Interest::WRITE, me.hook.as_ref())?;
     }
-    let greeting = loop {
-        if let Some(greeting) = greeting(&mut inbox, address, &me.schemas)? {
-            break greeting;
-        }
-        match carrier.receive(&mut inbox)? {
-            Received::Nothing => patiently(&carrier, Interest::READ, me.hook.as_ref())?,
-            Received::End => {
-                let cause = "the server closed the connection before it said welcome";
-                return Err(Error::new(Code::Unavailable, address.to_string(), cause));
-            }
-            Received::Bytes(_) | Received::Full => {}
-        }
+    let greeting = listen(&mut carrier, &mut inbox, address, me.hook.as_ref(), |inbox| {
+        greeting(inbox, address, &me.schemas)
+    })?;
+    let rings = match wants_rings() {
+        true => Some(rings(&mut carrier, &mut inbox, address, me.hook.as_ref())?),
+        false => None,
     };
+    let mut carrier = LocalCarrier::new(carrier);
+    if let Some(rings) = rings {
+        carrier.switch(rings, 0);
+    }
     let segments = Segments::new(me.reuse);
     Connection::new(
         carrier,
@@ -129,6 +131,67 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
     )
 }
 
+/// Receives until `hear` has heard what it waits for.
+fn listen<T>(
+    carrier: &mut UnixCarrier,
+    inbox: &mut Inbox,
+    address: &Address,
+    hook: Option<&Hook>,
+    mut hear: impl FnMut(&mut Inbox) -> Result<Option<T>>,
+) -> Result<T> {
+    loop {
+        if let Some(heard) = hear(inbox)? {
+            return Ok(heard);
+        }
+        match carrier.receive(inbox)? {
+            Received::Nothing => patiently(carrier, Interest::READ, hook)?,
+            Received::End => {
+                let cause = "the server closed the connection before it said welcome";
+                return Err(Error::new(Code::Unavailable, address.to_string(), cause));
+            }
+            Received::Bytes(_) | Received::Full => {}
+        }
+    }
+}
+
+/// Whether frames go through rings in shared memory, as `JUNCTURA_RINGS` says (`on`, which is the default, or `off`).
+fn wants_rings() -> bool {
+    std::env::var_os("JUNCTURA_RINGS").is_none_or(|value| value != "off")
+}
+
+/// Receives the parts of the rings, which come behind the welcome.
+fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, address: &Address, hook: Option<&Hook>) -> Result<Rings> {
+    let mut parts = Vec::new();
+    while parts.len() < 3 {
+        let part = listen(carrier, inbox, address, hook, |inbox| match inbox.next_frame()? {
+            None => Ok(None),
+            Some((frame, Some(descriptor))) => match Reply::decode(&frame)? {
+                Reply::Rings(head) if head.part.get() as usize == parts.len() => Ok(Some((head, descriptor))),
+                other => Err(instead_of("rings", &other, address)),
+            },
+            Some((frame, None)) => match Reply::decode(&frame)? {
+                Reply::Failed(failure) => Err(failure.into()),
+                other => Err(instead_of("rings", &other, address)),
+            },
+        })?;
+        parts.push(part);
+    }
+    let ring_bytes = parts[0].0.ring_bytes.get() as usize;
+    let mut descriptors = parts.into_iter().map(|(_, descriptor)| descriptor);
+    match (descriptors.next(), descriptors.next(), descriptors.next()) {
+        (Some(memory), Some(server_bell), Some(client_bell)) => {
+            let parts: Parts = [memory, server_bell, client_bell];
+            Rings::join(ring_bytes, parts)
+        }
+        _ => Err(Error::new(Code::Protocol, address.to_string(), "no rings")),
+    }
+}
+
+fn instead_of(expected: &str, other: &Reply<'_>, address: &Address) -> Error {
+    let cause = format!("{:?} instead of {expected}", other.kind());
+    Error::new(Code::Protocol, address.to_string(), cause)
+}
+
 fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
     let Some((frame, _)) = inbox.next_frame()? else {
         return Ok(None);
@@ -136,11 +199,7 @@ fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result
     match Reply::decode(&frame)? {
         Reply::Welcome(welcome) => Greeting::new(&welcome, address, own).map(Some),
         Reply::Failed(failure) => Err(failure.into()),
-        other => Err(Error::new(
-            Code::Protocol,
-            address.to_string(),
-            format!("{:?} instead of welcome", other.kind()),
-        )),
+        other => Err(instead_of("welcome", &other, address)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Carrier, Outbox, Sent, UnixCarrier};
+use junctura_transport::{Outbox, Outgoing, Sent};
 use junctura_wire::Request;
 use junctura_wire::fixed::Holding;
 
@@ -32,6 +32,8 @@ pub(crate) struct Sleeper {
     pub(crate) request: u64,
     /// It also waits for slots.
     pub(crate) for_slots: bool,
+    /// It waits until there is room for what it has to say.
+    pub(crate) for_room: bool,
     pub(crate) bell: Arc<Condvar>,
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct StandingLease {
 pub(crate) struct State {
     /// The process that the connection belongs to.
     pid: u32,
-    carrier: UnixCarrier,
+    outgoing: Outgoing,
     outbox: Outbox,
     pub(crate) mail: Mail,
     pub(crate) segments: Segments,
@@ -74,11 +76,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(carrier: UnixCarrier, segments: Segments) -> Self {
+    pub(crate) fn new(outgoing: Outgoing, segments: Segments) -> Self {
         let now = Instant::now();
         Self {
             pid: std::process::id(),
-            carrier,
+            outgoing,
             outbox: Outbox::new(),
             mail: Mail::default(),
             segments,
@@ -118,6 +120,11 @@ impl State {
     /// Bytes that are to go.
     pub(crate) fn unsent(&self) -> usize {
         self.outbox.len()
+    }
+
+    /// Whether the socket says when more can be sent; else the reader hears of it.
+    pub(crate) fn waits_for_socket(&self) -> bool {
+        self.outgoing.waits_for_socket()
     }
 
     /// Appends a request, behind what was released before it; it goes with the next [`State::send`].
@@ -179,7 +186,7 @@ impl State {
         self.append_releases()?;
         self.sent_at = Instant::now();
         self.gathered = 0;
-        match self.carrier.send(&mut self.outbox) {
+        match self.outgoing.send(&mut self.outbox) {
             Ok(sent) => Ok(sent == Sent::All),
             // What the server said before it went can still be read, and says more.
             Err(_) => Ok(true),
@@ -308,7 +315,7 @@ impl State {
             return;
         }
         for sleeper in &self.sleepers {
-            if self.mail.has_mail(sleeper.request) || self.freed && sleeper.for_slots {
+            if sleeper.for_room || self.mail.has_mail(sleeper.request) || self.freed && sleeper.for_slots {
                 sleeper.bell.notify_one();
             }
         }

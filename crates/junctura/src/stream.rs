@@ -64,6 +64,7 @@ impl Stream {
             let what = Wait {
                 request: *number,
                 for_slots: false,
+                for_room: false,
                 deadline,
             };
             connection.wait(connection.lock()?, what, |state| {

@@ -260,6 +260,12 @@ impl Core {
         !self.unindexed.is_empty()
     }
 
+    /// Whether this client has said who it is, and was welcome.
+    #[must_use]
+    pub fn has_joined(&self, client: u32) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.peer.is_some())
+    }
+
     /// Nobody is here and nothing lies here: a server that was started for its clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {

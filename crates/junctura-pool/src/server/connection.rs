@@ -1,9 +1,11 @@
 //! One client's connection, as the server's thread sees it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use junctura_model::Result;
-use junctura_transport::{Carrier, Inbox, Outbox, UnixCarrier};
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Received, Rings, UnixCarrier};
+use junctura_wire::Reply;
+use junctura_wire::fixed::RingsHead;
 
 use super::poller::Ready;
 
@@ -12,7 +14,7 @@ const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
 const BACKLOG_BYTES_RESUME: usize = 1 << 20;
 
 pub(super) struct Connection {
-    pub(super) carrier: UnixCarrier,
+    pub(super) carrier: LocalCarrier,
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
     /// Becomes readable when the client's process ends.
@@ -29,7 +31,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(carrier: UnixCarrier, death: Option<OwnedFd>) -> Self {
         Self {
-            carrier,
+            carrier: LocalCarrier::new(carrier),
             inbox: Inbox::new(),
             outbox: Outbox::new(),
             death,
@@ -43,17 +45,48 @@ impl Connection {
         }
     }
 
-    /// Sends what is queued, as far as the client takes it.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    /// The connection goes on through rings once everything up to here has gone over the socket.
+    pub(super) fn switch_to_rings(&mut self, ring_bytes: usize) -> Result<()> {
+        let (rings, parts) = Rings::create(ring_bytes)?;
+        for (part, descriptor) in parts.into_iter().enumerate() {
+            let head = RingsHead {
+                part: (part as u32).into(),
+                ring_bytes: (rings.ring_bytes() as u32).into(),
+            };
+            self.outbox
+                .push_with_descriptor(descriptor, |out| Reply::Rings(head).encode(0, out))?;
+        }
+        self.carrier.switch(rings, self.outbox.len());
+        Ok(())
+    }
+
+    /// What rings when something comes through a ring, once there is one.
+    pub(super) fn bell(&mut self) -> Option<BorrowedFd<'_>> {
+        self.carrier.incoming().bell()
+    }
+
+    /// Takes what has come, as far as there is room.
+    pub(super) fn receive(&mut self, inbox: &mut Inbox) -> Result<Received> {
+        self.carrier.receive(inbox)
+    }
+
+    /// Whether something has come already that no descriptor will tell of.
+    pub(super) fn has_more(&mut self) -> bool {
+        !self.is_paused && !self.is_closing && !self.carrier.incoming().may_sleep()
+    }
+
+    /// Sends what is queued, as far as the client takes it. Whether it is read again, after a pause.
+    pub(super) fn flush(&mut self) -> Result<bool> {
         if !self.outbox.is_empty() {
             self.carrier.send(&mut self.outbox)?;
         }
+        let was_paused = self.is_paused;
         if self.outbox.len() > BACKLOG_BYTES_PAUSE {
             self.is_paused = true;
         } else if self.outbox.len() < BACKLOG_BYTES_RESUME {
             self.is_paused = false;
         }
-        Ok(())
+        Ok(was_paused && !self.is_paused)
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -64,7 +97,7 @@ impl Connection {
     pub(super) fn changed_interest(&mut self) -> Option<Ready> {
         let interest = Ready {
             readable: !self.is_paused && !self.is_closing,
-            writable: !self.outbox.is_empty(),
+            writable: !self.outbox.is_empty() && self.carrier.outgoing().waits_for_socket(),
         };
         (interest != self.waits_for).then(|| {
             self.waits_for = interest;

@@ -49,6 +49,8 @@ pub struct Server {
     began: Instant,
     options: ServerOptions,
     deserted_since: Option<Instant>,
+    /// Clients whose rings hold more than was taken out in their turn.
+    unfinished: Vec<u32>,
 }
 
 /// Ends a server from another thread, or from a signal handler's thread. Cheap to clone.
@@ -85,6 +87,7 @@ impl Server {
             began: Instant::now(),
             options,
             deserted_since: None,
+            unfinished: Vec::new(),
         })
     }
 
@@ -107,7 +110,7 @@ impl Server {
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         loop {
-            self.poller.wait(&mut ready, self.deadline(), self.options.spin)?;
+            self.wait(&mut ready)?;
             if ready == [Wakeup::Alarm] {
                 self.core.idle();
             }
@@ -117,8 +120,12 @@ impl Server {
                     Wakeup::Stop => return Ok(()),
                     Wakeup::Listener => self.accept(),
                     Wakeup::Client { client, ready } => self.serve(client, ready),
+                    Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
                     Wakeup::Death { client } => self.lost(client, "its process ended"),
                 }
+            }
+            for client in std::mem::take(&mut self.unfinished) {
+                self.read(client);
             }
             let now = self.now();
             self.core.tick(now, &mut self.world);
@@ -126,6 +133,15 @@ impl Server {
             if self.is_over() {
                 return Ok(());
             }
+        }
+    }
+
+    fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
+        if self.unfinished.is_empty() {
+            let deadline = self.deadline();
+            self.poller.wait(ready, deadline, self.options.spin)
+        } else {
+            self.poller.look(ready)
         }
     }
 
@@ -210,12 +226,20 @@ impl Server {
             return;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
-        let received = connection.carrier.receive(&mut inbox);
+        let received = connection.receive(&mut inbox);
         let now = self.now();
         let broken = loop {
             match inbox.next_frame() {
                 Ok(None) => break None,
                 Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
+                    Ok(Request::Hello(hello)) => {
+                        let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
+                        self.core
+                            .request(now, client, frame.request, Request::Hello(hello), &mut self.world);
+                        if let Some(ring_bytes) = ring_bytes.filter(|_| self.core.has_joined(client)) {
+                            self.switch_to_rings(client, ring_bytes);
+                        }
+                    }
                     Ok(request) => self.core.request(now, client, frame.request, request, &mut self.world),
                     Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
                 },
@@ -224,6 +248,9 @@ impl Server {
         };
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
+            if connection.has_more() {
+                self.unfinished.push(client);
+            }
         }
         match (broken, received) {
             (Some(error), _) => {
@@ -235,11 +262,25 @@ impl Server {
         }
     }
 
+    fn switch_to_rings(&mut self, client: u32, ring_bytes: u32) {
+        let Some(connection) = self.world.connections.get_mut(&client) else {
+            return;
+        };
+        let switched = connection.switch_to_rings(ring_bytes as usize);
+        let switched = switched.and_then(|()| match connection.bell() {
+            Some(bell) => self.poller.add(bell, Wakeup::Bell { client }),
+            None => Ok(()),
+        });
+        if let Err(error) = switched {
+            self.lost(client, &error.to_string());
+        }
+    }
+
     fn lost(&mut self, client: u32, reason: &str) {
         let now = self.now();
         self.core.leave(now, client, reason, &mut self.world);
         if let Some(connection) = self.world.connections.remove(&client) {
-            self.forget(&connection);
+            self.forget(connection);
         }
     }
 
@@ -250,12 +291,15 @@ impl Server {
                 continue;
             };
             match connection.flush() {
-                Ok(()) if connection.is_finished() => {
+                Ok(_) if connection.is_finished() => {
                     if let Some(connection) = self.world.connections.remove(&client) {
-                        self.forget(&connection);
+                        self.forget(connection);
                     }
                 }
-                Ok(()) => {
+                Ok(is_read_again) => {
+                    if is_read_again {
+                        self.unfinished.push(client);
+                    }
                     if let Some(interest) = connection.changed_interest() {
                         let waited = self.poller.change(
                             connection.carrier.as_fd(),
@@ -275,8 +319,11 @@ impl Server {
         }
     }
 
-    fn forget(&self, connection: &Connection) {
+    fn forget(&self, mut connection: Connection) {
         self.poller.remove(connection.carrier.as_fd());
+        if let Some(bell) = connection.bell() {
+            self.poller.remove(bell);
+        }
         if let Some(death) = &connection.death {
             self.poller.remove(death.as_fd());
         }

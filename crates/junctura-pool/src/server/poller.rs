@@ -23,8 +23,24 @@ pub(super) enum Wakeup {
     Alarm,
     Stop,
     Listener,
-    Client { client: u32, ready: Ready },
-    Death { client: u32 },
+    Client {
+        client: u32,
+        ready: Ready,
+    },
+    Death {
+        client: u32,
+    },
+    /// Its bell rang: something is in its ring, or there is room in the other one.
+    Bell {
+        client: u32,
+    },
+}
+
+impl Ready {
+    pub(super) const BOTH: Self = Self {
+        readable: true,
+        writable: true,
+    };
 }
 
 const EVENTS_AT_ONCE: usize = 64;
@@ -34,6 +50,7 @@ const LISTENER: u64 = 2;
 const CLIENT: u64 = 3;
 const DEATH: u64 = 4;
 const ALARM: u64 = 5;
+const BELL: u64 = 6;
 
 impl Wakeup {
     fn token(self) -> u64 {
@@ -43,6 +60,7 @@ impl Wakeup {
             Self::Listener => LISTENER << 32,
             Self::Client { client, .. } => CLIENT << 32 | u64::from(client),
             Self::Death { client } => DEATH << 32 | u64::from(client),
+            Self::Bell { client } => BELL << 32 | u64::from(client),
         }
     }
 
@@ -64,6 +82,7 @@ impl Wakeup {
                 })
             }
             DEATH => Some(Self::Death { client }),
+            BELL => Some(Self::Bell { client }),
             _ => None,
         }
     }
@@ -86,13 +105,13 @@ impl Poller {
     }
 
     pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: Wakeup) -> Result<()> {
-        epoll::add(
-            &self.epoll,
-            fd,
-            epoll::EventData::new_u64(wakeup.token()),
-            epoll::EventFlags::IN,
-        )
-        .map_err(|errno| io("waiting for a descriptor", errno))
+        // A bell tells each ringing once, so nobody has to answer it.
+        let flags = match wakeup {
+            Wakeup::Bell { .. } => epoll::EventFlags::IN | epoll::EventFlags::ET,
+            _ => epoll::EventFlags::IN,
+        };
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(wakeup.token()), flags)
+            .map_err(|errno| io("waiting for a descriptor", errno))
     }
 
     pub(super) fn change(&self, fd: BorrowedFd<'_>, wakeup: Wakeup, interest: Ready) -> Result<()> {
@@ -108,6 +127,11 @@ impl Poller {
         debug_assert!(removed.is_ok(), "only what was added is removed");
     }
 
+    /// Looks what is ready, without waiting.
+    pub(super) fn look(&self, ready: &mut Vec<Wakeup>) -> Result<()> {
+        self.wait_once(ready, Some(&Timespec::default()))
+    }
+
     /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`.
     pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<()> {
         if let Some(deadline) = deadline {
@@ -116,7 +140,7 @@ impl Poller {
         if !spin.is_zero() {
             let began = Instant::now();
             while began.elapsed() < spin {
-                self.wait_once(ready, Some(&Timespec::default()))?;
+                self.look(ready)?;
                 if !ready.is_empty() {
                     return Ok(());
                 }

@@ -7,7 +7,7 @@ use junctura_wire::body::{
     Demand, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, Subscribe, Target,
     Welcome, Withdraw,
 };
-use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, SegmentHead, Slot};
+use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
 use junctura_wire::{Listed, Reply, Request};
 use zerocopy::IntoBytes;
 
@@ -158,6 +158,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 pid: words.ints[0],
                 schemas: words.schemas.clone(),
                 offer_timeout_ms: timeout_ms,
+                ring_bytes: words.flags[0].then_some(words.ints[0]),
             }),
         ),
         (
@@ -364,5 +365,12 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ("dropped", Reply::Dropped(segment)),
         ("began", Reply::Began(sequence)),
         ("ended", Reply::Ended(words.failure())),
+        (
+            "rings",
+            Reply::Rings(RingsHead {
+                part: segment.into(),
+                ring_bytes: pid.into(),
+            }),
+        ),
     ]
 }

@@ -1,0 +1,273 @@
+//! A connection to a process of the same machine: a unix socket, and rings once both ends have them.
+//!
+//! ```text
+//! Outgoing --bytes--------> ring (or socket)   ---> Incoming
+//!          --descriptors--> socket             --->
+//! ```
+//! Frames begin on the socket. When the server has sent the parts of the rings, what it says next goes through its ring;
+//! the client answers through its own from then on. A descriptor goes over the socket before the frame that announces it is
+//! in the ring, so it is there when that frame asks for it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::ring::{self, Reader, Rings, Writer};
+use crate::{Alarm, Carrier, Inbox, Interest, Outbox, PeerCredentials, Ready, Received, Sent, UnixCarrier};
+
+/// Both directions of a connection; [`LocalCarrier::split`] gives each to its owner.
+#[derive(Debug)]
+pub struct LocalCarrier {
+    incoming: Incoming,
+    outgoing: Outgoing,
+}
+
+impl LocalCarrier {
+    /// A connection that has no rings yet.
+    #[must_use]
+    pub fn new(socket: UnixCarrier) -> Self {
+        Self {
+            incoming: Incoming {
+                socket: socket.clone(),
+                ring: None,
+            },
+            outgoing: Outgoing {
+                socket,
+                ring: None,
+                over_socket: 0,
+                is_socket_full: false,
+            },
+        }
+    }
+
+    /// Two ends of one connection with rings, within this process.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when this process may open no more descriptors, `Io` otherwise.
+    pub fn pair() -> Result<(Self, Self)> {
+        let (near, far) = UnixCarrier::pair()?;
+        let (mut near, mut far) = (Self::new(near), Self::new(far));
+        let (rings, parts) = Rings::create(ring::RING_BYTES)?;
+        far.switch(Rings::join(rings.ring_bytes(), parts)?, 0);
+        near.switch(rings, 0);
+        Ok((near, far))
+    }
+
+    /// Goes on through rings, once `over_socket` more bytes have gone over the socket.
+    pub fn switch(&mut self, rings: Rings, over_socket: usize) {
+        self.incoming.ring = Some((rings.reader, rings.bell));
+        self.outgoing.ring = Some(rings.writer);
+        self.outgoing.over_socket = over_socket;
+    }
+
+    /// What receives, and what sends.
+    #[must_use]
+    pub fn split(self) -> (Incoming, Outgoing) {
+        (self.incoming, self.outgoing)
+    }
+
+    /// What receives.
+    pub fn incoming(&mut self) -> &mut Incoming {
+        &mut self.incoming
+    }
+
+    /// What sends.
+    pub fn outgoing(&mut self) -> &mut Outgoing {
+        &mut self.outgoing
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> &UnixCarrier {
+        &self.incoming.socket
+    }
+}
+
+impl Carrier for LocalCarrier {
+    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+        self.incoming.receive(into)
+    }
+
+    fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+        self.outgoing.send(from)
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.incoming.socket.as_fd()
+    }
+
+    fn peer(&self) -> &PeerCredentials {
+        self.incoming.socket.peer()
+    }
+}
+
+/// The direction that is received.
+#[derive(Debug)]
+pub struct Incoming {
+    socket: UnixCarrier,
+    ring: Option<(Reader, Arc<OwnedFd>)>,
+}
+
+impl Incoming {
+    /// As [`Carrier::receive`].
+    ///
+    /// # Errors
+    /// As there, and `Protocol` when the ring's words cannot be.
+    pub fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+        let Some((reader, _)) = &mut self.ring else {
+            return self.socket.receive(into);
+        };
+        if into.wants_descriptor() {
+            return self.socket.receive_descriptor(into);
+        }
+        into.descriptors_come_apart();
+        let space = into.space();
+        if space.is_empty() {
+            return Ok(Received::Full);
+        }
+        match reader.read(space)? {
+            0 => self.socket.receive_end(),
+            bytes => {
+                into.filled(bytes);
+                Ok(Received::Bytes(bytes))
+            }
+        }
+    }
+
+    /// As [`Self::receive`] for who does not wait: where there are rings, the end of the connection is not looked for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn glance(&mut self, into: &mut Inbox) -> Result<Received> {
+        match &self.ring {
+            Some((reader, _)) if !into.wants_descriptor() && reader.is_empty() => Ok(Received::Nothing),
+            _ => self.receive(into),
+        }
+    }
+
+    /// What rings when something has come through the ring, or its other direction has room again; `None` without rings:
+    /// the socket says so.
+    #[must_use]
+    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(|(_, bell)| bell.as_fd())
+    }
+
+    /// Before waiting for the socket and the bell: whether there is nothing to receive, so that the one or the other will
+    /// tell. If not, receive.
+    #[must_use]
+    pub fn may_sleep(&self) -> bool {
+        self.ring.as_ref().is_none_or(|(reader, _)| reader.may_sleep())
+    }
+
+    /// Waits until something has come into the connection or, if asked, can go, or until `deadline` or before.
+    ///
+    /// # Errors
+    /// As [`wait`](crate::wait).
+    pub fn wait(
+        &mut self,
+        inbox: &Inbox,
+        interest: Interest,
+        alarm: &mut Alarm,
+        deadline: Option<Instant>,
+    ) -> Result<Ready> {
+        let socket = self.socket.as_fd();
+        let Some((reader, bell)) = &self.ring else {
+            return alarm.wait(socket, interest, deadline);
+        };
+        if inbox.wants_descriptor() || !reader.may_sleep() {
+            return Ok(Ready::READABLE);
+        }
+        let waited = alarm.wait_for_bell(socket, Interest::READ, bell.as_fd(), deadline);
+        reader.woke();
+        let (mut ready, rung) = waited?;
+        if rung {
+            ring::answer(bell.as_fd());
+            ready.readable = true;
+            ready.writable = interest.writable;
+        }
+        Ok(ready)
+    }
+}
+
+/// The direction that is sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    socket: UnixCarrier,
+    ring: Option<Writer>,
+    /// Bytes that still go over the socket, before the ring is used.
+    over_socket: usize,
+    /// The socket takes no more descriptors now.
+    is_socket_full: bool,
+}
+
+impl Outgoing {
+    /// As [`Carrier::send`].
+    ///
+    /// # Errors
+    /// As there, and `Protocol` when the ring's words cannot be.
+    pub fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+        let Some(writer) = &mut self.ring else {
+            return self.socket.send(from);
+        };
+        self.is_socket_full = false;
+        if self.over_socket > 0 {
+            let before = from.len();
+            let sent = self.socket.send_at_most(from, self.over_socket)?;
+            self.over_socket -= before - from.len();
+            if sent == Sent::Blocked {
+                self.is_socket_full = true;
+                return Ok(Sent::Blocked);
+            }
+        }
+        let sent = through_ring(&self.socket, writer, from);
+        writer.announce();
+        if sent == Ok(Blocked::Socket) {
+            self.is_socket_full = true;
+        }
+        sent.map(|blocked| match blocked {
+            Blocked::Not => Sent::All,
+            Blocked::Socket | Blocked::Ring => Sent::Blocked,
+        })
+    }
+
+    /// Whether the socket is to be waited on for what [`Self::send`] could not send; else the bell says when it can go.
+    #[must_use]
+    pub fn waits_for_socket(&self) -> bool {
+        self.ring.is_none() || self.is_socket_full
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> &UnixCarrier {
+        &self.socket
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocked {
+    Not,
+    Socket,
+    Ring,
+}
+
+fn through_ring(socket: &UnixCarrier, writer: &mut Writer, from: &mut Outbox) -> Result<Blocked> {
+    while let Some((piece, descriptor)) = from.piece() {
+        if !writer.has_room()? {
+            return Ok(Blocked::Ring);
+        }
+        if let Some(descriptor) = descriptor
+            && !socket.send_descriptor(descriptor)?
+        {
+            return Ok(Blocked::Socket);
+        }
+        let count = writer.write(piece)?;
+        if count == 0 {
+            let cause = "its reader has gone back";
+            return Err(Error::new(Code::Protocol, "ring", cause));
+        }
+        from.gone(count);
+    }
+    Ok(Blocked::Not)
+}

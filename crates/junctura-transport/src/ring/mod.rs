@@ -1,0 +1,240 @@
+//! Two rings in shared memory, one for each direction, and a bell for each end.
+//!
+//! ```text
+//!   Outbox --copy--> | ring | --copy--> Inbox        the bell rings only if the other end sleeps
+//! ```
+//! A ring carries the same bytes as a socket and saves the kernel's part: a system call is made only to wake an end that
+//! sleeps. A bell is an eventfd, so that an end can wait for it beside other things. The socket stays: it says when the
+//! peer is gone, and it carries descriptors.
+//!
+//! The peer is not believed: a position that cannot be is `Protocol`, and bytes are copied out before anybody looks at them.
+//! What a peer can do by scribbling here is to garble its own stream, to lose its own bell, or to be woken for nothing.
+
+mod memory;
+mod words;
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::refused;
+use memory::{Lane, Memory};
+
+/// Bytes of each ring, where nothing else is asked for. Larger ones fall out of the caches when there are many.
+pub const RING_BYTES: usize = 256 << 10;
+/// Bytes of the largest ring.
+pub(crate) const RING_BYTES_MAX: usize = 1 << 20;
+
+/// What is passed to the client, in this order: memory, the bell that wakes the server, the bell that wakes the client.
+pub type Parts = [OwnedFd; 3];
+
+/// One end of a connection's rings.
+#[derive(Debug)]
+pub struct Rings {
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+    /// Rings when something has come for this end, or there is room again for what it has to say.
+    pub(crate) bell: Arc<OwnedFd>,
+}
+
+impl Rings {
+    /// Makes rings of `ring_bytes` each, or the nearest size that there is: the server's end, and what the client needs
+    /// for its own.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
+    pub fn create(ring_bytes: usize) -> Result<(Self, Parts)> {
+        let ring_bytes = ring_bytes.clamp(4096, RING_BYTES_MAX).next_power_of_two();
+        let (memory, descriptor) = Memory::create(ring_bytes)?;
+        let (server_bell, client_bell) = (new_bell()?, new_bell()?);
+        let parts = [descriptor, duplicate(&server_bell)?, duplicate(&client_bell)?];
+        let rings = Self::new(memory, Lane::ToServer, Lane::ToClient, server_bell, client_bell);
+        Ok((rings, parts))
+    }
+
+    /// The client's end, from what the server has passed. Takes the descriptors over.
+    ///
+    /// # Errors
+    /// `Protocol` for a size that no ring has, `Corrupt` for memory that is none of rings, `Io` when it cannot be mapped.
+    pub fn join(ring_bytes: usize, [memory, server_bell, client_bell]: Parts) -> Result<Self> {
+        let memory = Memory::map(&memory, ring_bytes)?;
+        Ok(Self::new(
+            memory,
+            Lane::ToClient,
+            Lane::ToServer,
+            client_bell,
+            server_bell,
+        ))
+    }
+
+    fn new(memory: Memory, read: Lane, write: Lane, own_bell: OwnedFd, peer_bell: OwnedFd) -> Self {
+        let (memory, peer_bell) = (Arc::new(memory), Arc::new(peer_bell));
+        Self {
+            reader: Reader {
+                memory: Arc::clone(&memory),
+                lane: read,
+                read: 0,
+                peer_bell: Arc::clone(&peer_bell),
+            },
+            writer: Writer {
+                memory,
+                lane: write,
+                written: 0,
+                read_seen: 0,
+                peer_bell,
+            },
+            bell: Arc::new(own_bell),
+        }
+    }
+
+    /// Something that writes anywhere into the memory of these rings, as a broken peer may.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn scribbler(&self) -> impl Fn(usize, &[u8]) + use<> {
+        let memory = Arc::clone(&self.writer.memory);
+        move |at, bytes| memory.scribble(at, bytes)
+    }
+
+    /// Bytes of each ring.
+    #[must_use]
+    pub fn ring_bytes(&self) -> usize {
+        self.writer.memory.ring_bytes()
+    }
+}
+
+/// The end of a ring that is read here.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    memory: Arc<Memory>,
+    lane: Lane,
+    /// How far it was read; kept here, since the word in the ring can be scribbled over.
+    read: u64,
+    peer_bell: Arc<OwnedFd>,
+}
+
+impl Reader {
+    /// Copies what has come into `space`, as much as there is room for, and says how much.
+    pub(crate) fn read(&mut self, space: &mut [u8]) -> Result<usize> {
+        let words = self.memory.words(self.lane);
+        let there = words.written().wrapping_sub(self.read);
+        if there > self.memory.ring_bytes() as u64 {
+            let cause = format!("{there} bytes in a ring of {}", self.memory.ring_bytes());
+            return Err(Error::new(Code::Protocol, "ring", cause));
+        }
+        let count = space.len().min(there as usize);
+        if count == 0 {
+            return Ok(0);
+        }
+        self.memory.copy_out(self.lane, self.read, &mut space[..count]);
+        self.read = self.read.wrapping_add(count as u64);
+        words.set_read(self.read);
+        // Not for every byte: a writer that has to wait waits until it can say much. It never waits at an empty ring.
+        let left = there as usize - count;
+        if left <= self.memory.ring_bytes() / 2 && words.must_wake_writer() {
+            ring(&self.peer_bell);
+        }
+        Ok(count)
+    }
+
+    /// Whether nothing is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.memory.words(self.lane).written() == self.read
+    }
+
+    /// Says that this end is about to sleep; false: something is there, it must not.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.memory.words(self.lane).reader_may_sleep(self.read)
+    }
+
+    /// Says that this end is awake: nobody needs to ring.
+    pub(crate) fn woke(&self) {
+        self.memory.words(self.lane).reader_woke();
+    }
+}
+
+/// The end of a ring that is written here.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    memory: Arc<Memory>,
+    lane: Lane,
+    written: u64,
+    /// How far the peer had read when that was last looked at.
+    read_seen: u64,
+    peer_bell: Arc<OwnedFd>,
+}
+
+impl Writer {
+    /// Whether at least a byte has room. If not, the bell of this end rings once the peer has read.
+    pub(crate) fn has_room(&mut self) -> Result<bool> {
+        if self.room() > 0 {
+            return Ok(true);
+        }
+        loop {
+            self.look()?;
+            if self.room() > 0 {
+                return Ok(true);
+            }
+            if self.memory.words(self.lane).writer_may_sleep(self.read_seen) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Copies as much of `piece` as has room and says how much. [`Self::announce`] wakes the reader.
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<usize> {
+        if self.room() < piece.len() {
+            self.look()?;
+        }
+        let count = self.room().min(piece.len());
+        self.memory.copy_in(self.lane, self.written, &piece[..count]);
+        self.written = self.written.wrapping_add(count as u64);
+        self.memory.words(self.lane).set_written(self.written);
+        Ok(count)
+    }
+
+    /// Wakes the reader if it sleeps.
+    pub(crate) fn announce(&self) {
+        if self.memory.words(self.lane).must_wake_reader() {
+            ring(&self.peer_bell);
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.memory.ring_bytes() - self.written.wrapping_sub(self.read_seen) as usize
+    }
+
+    fn look(&mut self) -> Result<()> {
+        let read = self.memory.words(self.lane).read();
+        let there = self.written.wrapping_sub(read);
+        if there > self.memory.ring_bytes() as u64 {
+            let cause = format!("the peer has read {read} of {} bytes", self.written);
+            return Err(Error::new(Code::Protocol, "ring", cause));
+        }
+        self.read_seen = read;
+        Ok(())
+    }
+}
+
+fn new_bell() -> Result<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|errno| refused(Code::LimitExceeded, "bell", "cannot open one", errno))
+}
+
+fn duplicate(fd: &OwnedFd) -> Result<OwnedFd> {
+    fd.try_clone()
+        .map_err(|error| Error::new(Code::LimitExceeded, "bell", format!("cannot open one: {error}")))
+}
+
+fn ring(bell: &OwnedFd) {
+    // It refuses only when it was rung 2^64 times and not heard; then it is ringing.
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
+
+/// Takes note of a bell, so that it can ring again.
+pub(crate) fn answer(bell: BorrowedFd<'_>) {
+    let mut count = [0u8; 8];
+    let _ = rustix::io::read(bell, &mut count);
+}

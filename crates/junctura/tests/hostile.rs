@@ -1,0 +1,179 @@
+//! A client that breaks the rules loses its own connection; everybody else goes on.
+//!
+//! The hostile clients are made by hand, since ours cannot be made to do this.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use junctura::Pool;
+use junctura_transport::{Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, UnixCarrier, wait};
+use junctura_wire::{Reply, Request, VERSION, body};
+
+/// Where words lie in the memory of rings (`docs/formats/wire.md`).
+const WRITTEN_TO_SERVER: usize = 0;
+const READ_BY_CLIENT: usize = 256 + 128;
+
+/// A client made by hand.
+struct Hostile {
+    carrier: LocalCarrier,
+    inbox: Inbox,
+    scribble: Box<dyn Fn(usize, &[u8])>,
+    server_bell: File,
+}
+
+impl Hostile {
+    fn join(url: &str) -> Self {
+        let mut socket = UnixCarrier::connect(&url.parse::<Address>().unwrap()).unwrap();
+        let hello = body::Hello {
+            version: VERSION,
+            name: "hostile".into(),
+            ring_bytes: Some(4096),
+            ..body::Hello::default()
+        };
+        let mut out = Outbox::new();
+        out.push(|bytes| Request::Hello(hello).encode(1, bytes)).unwrap();
+        socket.send(&mut out).unwrap();
+        let mut inbox = Inbox::new();
+        let mut parts: Vec<OwnedFd> = Vec::new();
+        while parts.len() < 3 {
+            wait(socket.as_fd(), Interest::READ).unwrap();
+            socket.receive(&mut inbox).unwrap();
+            while let Some((frame, descriptor)) = inbox.next_frame().unwrap() {
+                if let Reply::Rings(_) = Reply::decode(&frame).unwrap() {
+                    parts.push(descriptor.unwrap());
+                }
+            }
+        }
+        let server_bell = parts[1].try_clone().unwrap().into();
+        let rings = Rings::join(4096, parts.try_into().unwrap()).unwrap();
+        let scribble = Box::new(rings.scribbler());
+        let mut carrier = LocalCarrier::new(socket);
+        carrier.switch(rings, 0);
+        Self {
+            carrier,
+            inbox,
+            scribble,
+            server_bell,
+        }
+    }
+
+    /// Wakes the server, whatever the flags in its memory say.
+    fn ring(&mut self) {
+        self.server_bell.write_all(&1_u64.to_ne_bytes()).unwrap();
+    }
+
+    /// Wants everything, and does not read it.
+    fn follow(&mut self) {
+        self.say(&Request::Follow(body::Follow {
+            selector: "".into(),
+            window: 10_000,
+            order: body::Order::Key,
+            cursor: None,
+            only_new: false,
+            requirement: None,
+            until_live: false,
+        }));
+    }
+
+    fn say(&mut self, request: &Request<'_>) {
+        let mut out = Outbox::new();
+        out.push(|bytes| request.encode(7, bytes)).unwrap();
+        self.carrier.send(&mut out).unwrap();
+    }
+
+    /// Hears whatever comes until the server has ended the connection.
+    fn is_ended(mut self) {
+        loop {
+            match self.carrier.receive(&mut self.inbox) {
+                Ok(Received::End) => return,
+                Ok(Received::Nothing) => drop(wait(self.carrier.as_fd(), Interest::READ).unwrap()),
+                Ok(_) => while let Ok(Some(_)) = self.inbox.next_frame() {},
+                // Its own rings are scribbled over; the socket still says how it ends.
+                Err(_) => {
+                    let mut socket = self.carrier.socket().clone();
+                    while socket.receive(&mut Inbox::new()).unwrap() != Received::End {
+                        wait(socket.as_fd(), Interest::READ).unwrap();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn pool() -> Pool {
+    Pool::builder().schema("free").open().unwrap()
+}
+
+/// Others hand over as if nothing had happened.
+fn works(pool: &Pool, name: &str) {
+    let payload = vec![7_u8; 100_000];
+    pool.offer([("name", name)], &payload).unwrap();
+    let object = pool.demand(format!("name={name}").as_str(), None).unwrap();
+    assert_eq!(&object[..], &payload[..]);
+}
+
+#[test]
+fn a_position_that_cannot_be_ends_the_client_that_says_it() {
+    let pool = pool();
+    let mut hostile = Hostile::join(pool.url());
+    hostile.say(&Request::Stat);
+    (hostile.scribble)(WRITTEN_TO_SERVER, &u64::MAX.to_ne_bytes());
+    hostile.ring();
+    hostile.is_ended();
+    works(&pool, "written");
+
+    let mut hostile = Hostile::join(pool.url());
+    hostile.follow();
+    (hostile.scribble)(READ_BY_CLIENT, &(1_u64 << 40).to_ne_bytes());
+    for number in 0..30 {
+        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 500])
+            .unwrap();
+    }
+    hostile.is_ended();
+    works(&pool, "read");
+}
+
+#[test]
+fn garbage_in_the_ring_ends_the_client() {
+    let pool = pool();
+    let mut hostile = Hostile::join(pool.url());
+    let mut out = Outbox::new();
+    out.push_unchecked(&[0xee; 300], None);
+    hostile.carrier.send(&mut out).unwrap();
+    hostile.is_ended();
+    works(&pool, "garbage");
+}
+
+#[test]
+fn memory_full_of_rubbish_ends_the_client() {
+    let pool = pool();
+    for seed in 0..20_u64 {
+        let mut hostile = Hostile::join(pool.url());
+        let rubbish: Vec<u8> = (0..3 * 4096_u64)
+            .map(|at| (at.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect();
+        hostile.say(&Request::Stat);
+        (hostile.scribble)(0, &rubbish);
+        hostile.ring();
+        hostile.is_ended();
+    }
+    works(&pool, "rubbish");
+}
+
+#[test]
+fn who_does_not_read_is_not_waited_for() {
+    let pool = pool();
+    let mut deaf = Hostile::join(pool.url());
+    deaf.follow();
+    for number in 0..2000 {
+        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 500])
+            .unwrap();
+    }
+    works(&pool, "deaf");
+    drop(deaf);
+    works(&pool, "gone");
+}
