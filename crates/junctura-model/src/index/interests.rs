@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::census::Census;
 use super::filed::Filed;
 use super::filing::{Branch, branches};
-use super::keys::{Counts, Keys};
+use super::keys::Keys;
+use super::learning::Learning;
 use super::lone::Lones;
 use super::tokens::{Asked, Dims, Tokens};
 use super::tree::{Entry, Node};
@@ -34,7 +36,8 @@ pub struct Interests<Id> {
     unindexed: BTreeMap<Id, Selector>,
     /// Those in `tree` and `lones`.
     filed: BTreeMap<Id, Arc<Filed<Id>>>,
-    counts: Counts,
+    census: Census,
+    learning: Learning<Id>,
     asked: Asked,
     tokens: Tokens,
     /// Counts objects, to report an id once for each.
@@ -49,7 +52,8 @@ impl<Id> Default for Interests<Id> {
             everything: BTreeSet::new(),
             unindexed: BTreeMap::new(),
             filed: BTreeMap::new(),
-            counts: Counts::default(),
+            census: Census::default(),
+            learning: Learning::default(),
             asked: Asked::default(),
             tokens: Tokens::default(),
             object: 0,
@@ -82,13 +86,13 @@ impl<Id: Copy + Ord> Interests<Id> {
         let keys: Box<[Keys]> = branches.iter().map(|branch| Keys::new(branch, &self.asked)).collect();
         let filed = Arc::new(Filed::new(id, selector.clone(), keys, twice));
         for at in 0..branches.len() {
-            self.counts.add(filed.keys[at].all_tokens());
+            self.census.add(filed.keys[at].all_tokens());
             if let Some(lone) = &filed.keys[at].lone {
                 self.lones.insert(lone, at as u16, &filed);
             } else {
                 let entry = Entry::new(&filed, at as u16);
                 self.tree
-                    .insert(&entry, &entry.keys().ranks(&self.counts), Dims::default(), &self.counts);
+                    .insert(&entry, &entry.keys().ranks(&self.census), Dims::default(), &self.census);
             }
         }
         self.filed.insert(id, filed);
@@ -110,14 +114,14 @@ impl<Id: Copy + Ord> Interests<Id> {
                 self.lones.remove(lone, at as u16, id);
             } else {
                 let entry = Entry::new(&filed, at as u16);
-                self.tree.remove(&entry, &keys.ranks(&self.counts), Dims::default());
+                self.tree.remove(&entry, &keys.ranks(&self.census), Dims::default());
             }
-            self.counts.drop(keys.all_tokens());
+            self.census.drop(keys.all_tokens());
             keys.dims().for_each(|dim| self.asked.drop(dim));
         }
         if self.filed.is_empty() {
             // The places of masks begin anew.
-            (self.tree, self.counts, self.asked) = Default::default();
+            (self.tree, self.census, self.asked) = Default::default();
         }
         true
     }
@@ -133,10 +137,30 @@ impl<Id: Copy + Ord> Interests<Id> {
         );
         self.object += 1;
         let object = self.object;
-        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
         self.tokens.fill(record, &self.asked);
-        self.tree.walk(&self.tokens, record, &mut verify);
-        self.lones.walk(record, &mut |filed| verify(filed));
+        let tokens = &self.tokens;
+        let mut verify = |filed: &Filed<Id>| {
+            let matches = filed.matches(record, object);
+            out.extend(matches.then_some(filed.id));
+            matches
+        };
+        let mut meet = |entry: &Entry<Id>| entry.may_match(tokens, record) && verify(&entry.filed);
+        if self.learning.is_turn(object) {
+            let learning = &mut self.learning;
+            self.tree.walk(tokens, &mut |entry| {
+                if !meet(entry) {
+                    learning.note(entry);
+                }
+            });
+            learning.learn(tokens, &mut self.tree, &mut self.census);
+        } else {
+            self.tree.walk(tokens, &mut |entry| {
+                meet(entry);
+            });
+        }
+        self.lones.walk(record, &mut |filed| {
+            verify(filed);
+        });
     }
 
     /// How many selectors there are.
