@@ -94,6 +94,11 @@ impl Census {
         self.counted(tokens).map(|value| u64::from(value.asked - 1)).sum()
     }
 
+    /// How many objects were looked at.
+    pub(super) fn sampled(&self) -> u32 {
+        self.sampled
+    }
+
     fn counted(&self, tokens: &[Token]) -> impl Iterator<Item = &Value> {
         tokens
             .iter()

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::census::Census;
 use super::filing::{Branch, Lone};
 use super::tokens::{ANY, Asked, Dim, Dims, LANES, Token, lane_bit};
+use super::tree::Found;
 
 /// Under how many values an entry with several lists may stand. One list may always, whatever its length.
 const COPIES_MAX: usize = 16;
@@ -112,6 +113,9 @@ impl Keys {
     }
 }
 
+/// So often a value was seen before anything moves because of it.
+const SURE: u32 = 8;
+
 /// How rare the values of one dimension are that an entry asks for.
 struct Rank {
     dim: Dim,
@@ -167,12 +171,13 @@ impl Ranks {
         (is_rarer && here.len == 1).then_some(there.dim)
     }
 
-    /// Do objects bring the values of another dimension less than half as often as any on the path, which were seen so often?
-    pub(super) fn is_far_rarer_off(&self, path: Dims, sure: u32) -> bool {
-        let on_path = self.0.iter().filter(|rank| path.contains(rank.dim));
-        let here = on_path.map(|rank| rank.seen).min().unwrap_or(0);
-        let there = self.open_ranks(path, 1).next();
-        there.is_some_and(|there| there.seen * 2 + sure < here)
+    /// Would far fewer objects meet the entry in the first node than now meet it, or come to its node because of it? Only where
+    /// enough did is that sure.
+    pub(super) fn is_misfiled(&self, found: &Found) -> bool {
+        let seen = |dim: Dim| self.0.iter().find(|rank| rank.dim == dim).map(|rank| rank.seen);
+        let here = found.path.iter().filter_map(seen).min().or_else(|| seen(found.at?));
+        let best = self.0.first().map(|rank| rank.seen);
+        best.zip(here).is_some_and(|(best, here)| best * 2 + SURE < here)
     }
 }
 

@@ -36,6 +36,8 @@ const RETRIED_MAX: usize = 1024;
 const NODE_MIN: usize = 4;
 /// A longer list is kept as a map, so that taking one out stays cheap.
 const LINEAR_MAX: usize = 64;
+/// So many buckets of a node a survey looks into.
+const SURVEYED: usize = 2;
 
 /// A branch of a selector, where it is filed.
 pub(super) struct Entry<Id> {
@@ -147,6 +149,14 @@ impl<Id: Copy + Ord> List<Id> {
         }
     }
 
+    fn first(&self) -> Option<&Entry<Id>> {
+        match self {
+            List::One(entry) => Some(entry),
+            List::Few(entries) => entries.first(),
+            List::Many(entries) => entries.values().next(),
+        }
+    }
+
     fn has(&self, entry: &Entry<Id>) -> bool {
         match self {
             List::One(known) => known.is(entry),
@@ -204,6 +214,22 @@ enum Body<Id> {
     Node(Box<Node<Id>>),
 }
 
+impl<Id: Copy + Ord> Body<Id> {
+    /// An entry, if it is a list.
+    fn first(&self) -> Option<&Entry<Id>> {
+        match self {
+            Body::List(list) => list.first(),
+            Body::Node(_) => None,
+        }
+    }
+}
+
+/// Where an entry is filed: in the node that this path leads to, under its values of a dimension or among the rest.
+pub(super) struct Found {
+    pub(super) path: Dims,
+    pub(super) at: Option<Dim>,
+}
+
 /// Entries by one value each.
 pub(super) struct Node<Id> {
     buckets: HashTable<Bucket<Id>>,
@@ -248,18 +274,32 @@ impl<Id: Copy + Ord> Node<Id> {
         Some(&bucket.body)
     }
 
-    /// The dimensions that an entry is filed under.
-    pub(super) fn find(&self, entry: &Entry<Id>, ranks: &Ranks, path: Dims) -> Option<Dims> {
+    /// Shows a few entries of each node below that an object with these tokens visits: of the buckets, those from `from` on.
+    pub(super) fn survey(&self, tokens: &Tokens, from: usize, show: &mut impl FnMut(&Entry<Id>)) {
+        for dim in self.dims.and(tokens.dims).iter() {
+            for token in tokens.of(dim) {
+                if let Some(Body::Node(node)) = self.body(token) {
+                    let skipped = from % node.buckets.len().max(1);
+                    for bucket in node.buckets.iter().skip(skipped).take(SURVEYED) {
+                        bucket.body.first().into_iter().for_each(&mut *show);
+                    }
+                    node.survey(tokens, from, show);
+                }
+            }
+        }
+    }
+
+    /// Where an entry is filed.
+    pub(super) fn find(&self, entry: &Entry<Id>, ranks: &Ranks, path: Dims) -> Option<Found> {
         let mut dims = ranks.open(path, entry.copies).filter(|&dim| self.dims.contains(dim));
         let deeper = dims.find_map(|dim| {
             let tokens = entry.keys().tokens(dim);
-            let below = path.with(dim);
             match self.body(*tokens.first()?)? {
-                Body::List(list) => list.has(entry).then_some(below),
-                Body::Node(node) => node.find(&entry.with_copies(tokens.len()), ranks, below),
+                Body::List(list) => list.has(entry).then_some(Found { path, at: Some(dim) }),
+                Body::Node(node) => node.find(&entry.with_copies(tokens.len()), ranks, path.with(dim)),
             }
         });
-        deeper.or_else(|| self.rest.has(entry).then_some(path))
+        deeper.or_else(|| self.rest.has(entry).then_some(Found { path, at: None }))
     }
 
     /// Files an entry; `path` has the dimensions used above.
