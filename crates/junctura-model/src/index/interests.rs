@@ -139,28 +139,16 @@ impl<Id: Copy + Ord> Interests<Id> {
         let object = self.object;
         self.tokens.fill(record, &self.asked);
         let tokens = &self.tokens;
-        let mut verify = |filed: &Filed<Id>| {
-            let matches = filed.matches(record, object);
-            out.extend(matches.then_some(filed.id));
-            matches
-        };
-        let mut meet = |entry: &Entry<Id>| entry.may_match(tokens, record) && verify(&entry.filed);
-        if self.learning.is_turn(object) {
-            let learning = &mut self.learning;
-            self.tree.walk(tokens, &mut |entry| {
-                if !meet(entry) {
-                    learning.note(entry);
-                }
-            });
-            learning.learn(tokens, &mut self.tree, &mut self.census);
-        } else {
-            self.tree.walk(tokens, &mut |entry| {
-                meet(entry);
-            });
-        }
-        self.lones.walk(record, &mut |filed| {
-            verify(filed);
+        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
+        self.tree.walk(tokens, &mut |entry| {
+            if entry.may_match(tokens, record) {
+                verify(&entry.filed);
+            }
         });
+        self.lones.walk(record, &mut |filed| verify(filed));
+        if self.learning.is_turn(object) {
+            self.learning.learn(tokens, &mut self.tree, &mut self.census);
+        }
     }
 
     /// How many selectors there are.

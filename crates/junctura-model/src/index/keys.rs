@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use super::census::Census;
 use super::filing::{Branch, Lone};
 use super::tokens::{ANY, Asked, Dim, Dims, LANES, Token, lane_bit};
-use super::tree::Found;
 
 /// Under how many values an entry with several lists may stand. One list may always, whatever its length.
 const COPIES_MAX: usize = 16;
@@ -171,11 +170,10 @@ impl Ranks {
         (is_rarer && here.len == 1).then_some(there.dim)
     }
 
-    /// Would far fewer objects meet the entry in the first node than now meet it, or come to its node because of it? Only where
-    /// enough did is that sure.
-    pub(super) fn is_misfiled(&self, found: &Found) -> bool {
-        let seen = |dim: Dim| self.0.iter().find(|rank| rank.dim == dim).map(|rank| rank.seen);
-        let here = found.path.iter().filter_map(seen).min().or_else(|| seen(found.at?));
+    /// Do objects bring the rarest values far less often than those of this dimension? Only where they brought these often
+    /// enough is that sure.
+    pub(super) fn is_far_from_rarest(&self, dim: Dim) -> bool {
+        let here = self.0.iter().find(|rank| rank.dim == dim).map(|rank| rank.seen);
         let best = self.0.first().map(|rank| rank.seen);
         best.zip(here).is_some_and(|(best, here)| best * 2 + SURE < here)
     }

@@ -36,8 +36,8 @@ const RETRIED_MAX: usize = 1024;
 const NODE_MIN: usize = 4;
 /// A longer list is kept as a map, so that taking one out stays cheap.
 const LINEAR_MAX: usize = 64;
-/// So many buckets of a node a survey looks into.
-const SURVEYED: usize = 2;
+/// A table of no more places is not worth a smaller one.
+const SMALL: usize = 32;
 
 /// A branch of a selector, where it is filed.
 pub(super) struct Entry<Id> {
@@ -149,19 +149,11 @@ impl<Id: Copy + Ord> List<Id> {
         }
     }
 
-    fn first(&self) -> Option<&Entry<Id>> {
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
         match self {
             List::One(entry) => Some(entry),
-            List::Few(entries) => entries.first(),
-            List::Many(entries) => entries.values().next(),
-        }
-    }
-
-    fn has(&self, entry: &Entry<Id>) -> bool {
-        match self {
-            List::One(known) => known.is(entry),
-            List::Few(entries) => entries.iter().any(|known| known.is(entry)),
-            List::Many(entries) => entries.contains_key(&(entry.filed.id, entry.branch)),
+            List::Few(entries) => entries.get(number.checked_rem(entries.len())?),
+            List::Many(entries) => entries.values().nth(number % entries.len().clamp(1, LINEAR_MAX)),
         }
     }
 
@@ -215,19 +207,13 @@ enum Body<Id> {
 }
 
 impl<Id: Copy + Ord> Body<Id> {
-    /// An entry, if it is a list.
-    fn first(&self) -> Option<&Entry<Id>> {
+    /// One of its entries, another for most other numbers.
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
         match self {
-            Body::List(list) => list.first(),
-            Body::Node(_) => None,
+            Body::List(list) => list.pick(number),
+            Body::Node(node) => node.pick(number),
         }
     }
-}
-
-/// Where an entry is filed: in the node that this path leads to, under its values of a dimension or among the rest.
-pub(super) struct Found {
-    pub(super) path: Dims,
-    pub(super) at: Option<Dim>,
 }
 
 /// Entries by one value each.
@@ -274,32 +260,31 @@ impl<Id: Copy + Ord> Node<Id> {
         Some(&bucket.body)
     }
 
-    /// Shows a few entries of each node below that an object with these tokens visits: of the buckets, those from `from` on.
-    pub(super) fn survey(&self, tokens: &Tokens, from: usize, show: &mut impl FnMut(&Entry<Id>)) {
+    /// Appends an entry of each bucket that an object with these tokens looks into, and the dimension that it stands under;
+    /// another entry for most other numbers.
+    pub(super) fn survey(&self, tokens: &Tokens, number: usize, out: &mut Vec<(Dim, Entry<Id>)>) {
         for dim in self.dims.and(tokens.dims).iter() {
-            for token in tokens.of(dim) {
-                if let Some(Body::Node(node)) = self.body(token) {
-                    let skipped = from % node.buckets.len().max(1);
-                    for bucket in node.buckets.iter().skip(skipped).take(SURVEYED) {
-                        bucket.body.first().into_iter().for_each(&mut *show);
-                    }
-                    node.survey(tokens, from, show);
-                }
-            }
+            let bodies = tokens.of(dim).filter_map(|token| self.body(token));
+            out.extend(bodies.filter_map(|body| Some((dim, body.pick(number)?.anew()))));
         }
     }
 
-    /// Where an entry is filed.
-    pub(super) fn find(&self, entry: &Entry<Id>, ranks: &Ranks, path: Dims) -> Option<Found> {
-        let mut dims = ranks.open(path, entry.copies).filter(|&dim| self.dims.contains(dim));
-        let deeper = dims.find_map(|dim| {
-            let tokens = entry.keys().tokens(dim);
-            match self.body(*tokens.first()?)? {
-                Body::List(list) => list.has(entry).then_some(Found { path, at: Some(dim) }),
-                Body::Node(node) => node.find(&entry.with_copies(tokens.len()), ranks, path.with(dim)),
-            }
-        });
-        deeper.or_else(|| self.rest.has(entry).then_some(Found { path, at: None }))
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+        // What is left of the number picks below: the same again would always go the same way.
+        let count = self.buckets.len().max(1);
+        let bucket = self.buckets.iter().nth(number % count);
+        bucket.map_or_else(|| self.rest.pick(number), |bucket| bucket.body.pick(number / count))
+    }
+
+    /// Files an entry again that stands under this dimension.
+    pub(super) fn refile(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, census: &Census) -> bool {
+        let path = Dims::default();
+        let found = self.remove_under(entry, dim, ranks, path);
+        if found {
+            self.count -= 1;
+            self.insert(entry, ranks, path, census);
+        }
+        found
     }
 
     /// Files an entry; `path` has the dimensions used above.
@@ -437,7 +422,7 @@ impl<Id: Copy + Ord> Node<Id> {
             }
         }
         self.use_dim(dim, -1);
-        if self.buckets.len() * 8 < self.buckets.capacity() {
+        if self.buckets.capacity() > SMALL && self.buckets.len() * 8 < self.buckets.capacity() {
             self.buckets.shrink_to(self.buckets.len() * 2, |bucket| bucket.token);
         }
         true
