@@ -169,3 +169,58 @@ impl<Id: Copy + Ord> Interests<Id> {
         self.unindexed.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Given, Record, Schema};
+
+    const FIXED: &str = "stream=enfo,date=20260101,time=0000,type=pf,levtype=pl,levelist=500,param=t";
+
+    fn object(schema: &Schema, n: usize) -> Record {
+        let (step, number) = (((n % 10) * 6).to_string(), (n / 10 % 10).to_string());
+        let fixed = FIXED.split(',').filter_map(|pair| pair.split_once('='));
+        let own = [
+            ("class", "od"),
+            ("expver", "0001"),
+            ("step", step.as_str()),
+            ("number", number.as_str()),
+        ];
+        let mut bytes = Vec::new();
+        let given = fixed.chain(own).map(|(name, value)| (name, Given::Text(value)));
+        schema.record(given, &mut bytes).unwrap();
+        Record::trusted(bytes)
+    }
+
+    /// How many entries the last object came by.
+    fn met(interests: &Interests<usize>) -> usize {
+        let mut met = 0;
+        interests.tree.walk(&interests.tokens, &mut |_| met += 1);
+        met
+    }
+
+    #[test]
+    fn selectors_leave_values_that_objects_have() {
+        let schema = Schema::builtin("mars").unwrap();
+        let text = |n: usize| {
+            let odd = ["class=xx,expver=0001", "class=od,expver=xxxx"][n % 2];
+            format!("{odd},step={},number={},{FIXED}", n / 2 % 10 * 6, n / 20 % 10)
+        };
+        let selectors: Vec<_> = (0..2000).map(|n| Selector::parse(&text(n), &schema).unwrap()).collect();
+        let mut interests = Interests::new();
+        for (id, selector) in selectors.iter().enumerate() {
+            interests.insert(id, selector);
+        }
+        let mut found = Vec::new();
+        interests.matches(object(&schema, 0).as_ref(), &mut found);
+        assert!(met(&interests) > 10, "{}", met(&interests));
+        for n in 1..8000 {
+            interests.matches(object(&schema, n).as_ref(), &mut found);
+        }
+        assert_eq!((met(&interests), found.len()), (0, 0));
+        for (id, selector) in selectors.iter().enumerate() {
+            assert!(interests.remove(id, selector));
+        }
+        assert!(interests.is_empty());
+    }
+}
