@@ -55,9 +55,12 @@ fn objects(schema: &Schema, count: usize) -> Vec<Record> {
     (0..count).map(|n| record(schema, &values(n))).collect()
 }
 
-/// A value that no object of the load has in that attribute.
-fn odd(attribute: usize, n: usize, few: bool) -> String {
-    let n = if few { n % 7 } else { n };
+/// As many different odd values as there are selectors.
+const MANY: usize = usize::MAX;
+
+/// One of so many values that no object of the load has in that attribute.
+fn odd(attribute: usize, n: usize, kinds: usize) -> String {
+    let n = n % kinds;
     match KEY[attribute].0 {
         "date" => format!("{:04}{:02}{:02}", 1900 + n / 336 % 100, n / 28 % 12 + 1, n % 28 + 1),
         "time" => format!("{:02}{:02}", 1 + n / 60 % 23, n % 60),
@@ -68,11 +71,11 @@ fn odd(attribute: usize, n: usize, few: bool) -> String {
 }
 
 /// Equalities, some of them short lists, over all attributes.
-fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, few: bool, lists: bool) -> Vec<String> {
+fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, kinds: usize, lists: bool) -> Vec<String> {
     let mut parts = Vec::new();
     for (at, (name, _)) in KEY.iter().enumerate() {
         let mut items = vec![if odd_at == Some(at) {
-            odd(at, n, few)
+            odd(at, n, kinds)
         } else {
             values[at].clone()
         }];
@@ -80,7 +83,7 @@ fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, few: bool, l
             let extra = 1 + n % 3;
             items.extend((0..extra).map(|more| {
                 if odd_at == Some(at) || at < 7 {
-                    odd(at, n + more + 1, few)
+                    odd(at, n + more + 1, kinds)
                 } else {
                     self::values(n + (more + 1) * 1111)[at].clone()
                 }
@@ -93,10 +96,10 @@ fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, few: bool, l
 
 /// 90 % key lists, 9 % with a range, 1 % a regular expression; each shares all but one attribute with an object, and one in
 /// a thousand all.
-fn standard(n: usize, random: &mut Random, few: bool, lists: bool, short: bool) -> String {
+fn standard(n: usize, random: &mut Random, kinds: usize, lists: bool, short: bool) -> String {
     let values = values(random.below(10_000));
     let odd_at = (n % 1000 != 999).then_some(n % 11);
-    let mut parts = key_list(&values, odd_at, n, few, lists);
+    let mut parts = key_list(&values, odd_at, n, kinds, lists);
     match n / 11 % 100 {
         0 => {
             // The expression takes the place of an equality that is not the odd one.
@@ -127,13 +130,13 @@ fn standard(n: usize, random: &mut Random, few: bool, lists: bool, short: bool) 
 /// All share two attributes and differ in one rare one.
 fn two_shared(n: usize) -> String {
     let at = 2 + n % 9;
-    format!("class=od,expver=0001,{}={}", KEY[at].0, odd(at, n, false))
+    format!("class=od,expver=0001,{}={}", KEY[at].0, odd(at, n, MANY))
 }
 
 /// A list of a hundred items that has none of the load, beside what the load has.
 fn hundred(n: usize) -> String {
     let at = [7, 8, 10][n % 3];
-    let items: Vec<String> = (0..100).map(|item| odd(at, n * 37 + item * 11, false)).collect();
+    let items: Vec<String> = (0..100).map(|item| odd(at, n * 37 + item * 11, MANY)).collect();
     format!("class=od,stream=enfo,{}={}", KEY[at].0, items.join("/"))
 }
 
@@ -148,7 +151,7 @@ fn hundred_common(n: usize) -> String {
 fn shapes(n: usize, random: &mut Random) -> String {
     let values = values(random.below(10_000));
     let shape = n % 513 + 7;
-    let parts = key_list(&values, Some(n % 11), n, false, false);
+    let parts = key_list(&values, Some(n % 11), n, MANY, false);
     let kept = parts
         .iter()
         .enumerate()
@@ -157,17 +160,18 @@ fn shapes(n: usize, random: &mut Random) -> String {
 }
 
 fn all_equal(odd_at: usize) -> String {
-    key_list(&values(0), Some(odd_at), 5, false, false).join(",")
+    key_list(&values(0), Some(odd_at), 5, MANY, false).join(",")
 }
 
 fn selectors(mix: &str, count: usize) -> Vec<String> {
     let mut random = Random(3);
     (0..count)
         .map(|n| match mix {
-            "standard" => standard(n, &mut random, false, true, false),
-            "standard-few-odd-values" => standard(n, &mut random, true, true, false),
-            "standard-no-lists" => standard(n, &mut random, false, false, false),
-            "standard-short-regex" => standard(n, &mut random, false, true, true),
+            "standard" => standard(n, &mut random, MANY, true, false),
+            "standard-few-odd-values" => standard(n, &mut random, 7, true, false),
+            "standard-one-odd-value" => standard(n, &mut random, 1, false, false),
+            "standard-no-lists" => standard(n, &mut random, MANY, false, false),
+            "standard-short-regex" => standard(n, &mut random, MANY, true, true),
             "two-shared" => two_shared(n),
             "lists-of-100" => hundred(n),
             "lists-of-100-common" => hundred_common(n),
@@ -261,7 +265,7 @@ fn time_objects(schema: &Schema) {
     let mut records = Vec::with_capacity(COUNT);
     for n in 0..COUNT {
         let mut values = values(n);
-        values[3] = odd(3, n / 10_000, false);
+        values[3] = odd(3, n / 10_000, MANY);
         records.push(record(schema, &values));
     }
     let before = rss_mib();
@@ -275,7 +279,7 @@ fn time_objects(schema: &Schema) {
         start.elapsed().as_nanos() as f64 / COUNT as f64,
         rss_mib() - before
     );
-    let date = odd(3, 7, false);
+    let date = odd(3, 7, MANY);
     for text in [
         "step=6,number=3,levelist=500,param=t".to_owned(),
         "class=od,expver=0001,stream=enfo,time=0000,type=pf,levtype=pl,step=6,number=3,levelist=500,param=t".to_owned(),
@@ -319,6 +323,7 @@ fn main() {
         "standard",
         "standard-no-lists",
         "standard-few-odd-values",
+        "standard-one-odd-value",
         "standard-short-regex",
         "two-shared",
         "lists-of-100",

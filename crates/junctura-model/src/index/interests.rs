@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::census::Census;
 use super::filed::Filed;
 use super::filing::{Branch, branches};
-use super::keys::{Counts, Keys};
+use super::keys::Keys;
+use super::learning::Learning;
 use super::lone::Lones;
 use super::tokens::{Asked, Dims, Tokens};
 use super::tree::{Entry, Node};
@@ -34,7 +36,8 @@ pub struct Interests<Id> {
     unindexed: BTreeMap<Id, Selector>,
     /// Those in `tree` and `lones`.
     filed: BTreeMap<Id, Arc<Filed<Id>>>,
-    counts: Counts,
+    census: Census,
+    learning: Learning<Id>,
     asked: Asked,
     tokens: Tokens,
     /// Counts objects, to report an id once for each.
@@ -49,7 +52,8 @@ impl<Id> Default for Interests<Id> {
             everything: BTreeSet::new(),
             unindexed: BTreeMap::new(),
             filed: BTreeMap::new(),
-            counts: Counts::default(),
+            census: Census::default(),
+            learning: Learning::default(),
             asked: Asked::default(),
             tokens: Tokens::default(),
             object: 0,
@@ -82,13 +86,13 @@ impl<Id: Copy + Ord> Interests<Id> {
         let keys: Box<[Keys]> = branches.iter().map(|branch| Keys::new(branch, &self.asked)).collect();
         let filed = Arc::new(Filed::new(id, selector.clone(), keys, twice));
         for at in 0..branches.len() {
-            self.counts.add(filed.keys[at].all_tokens());
+            self.census.add(filed.keys[at].all_tokens());
             if let Some(lone) = &filed.keys[at].lone {
                 self.lones.insert(lone, at as u16, &filed);
             } else {
                 let entry = Entry::new(&filed, at as u16);
                 self.tree
-                    .insert(&entry, &entry.keys().ranks(&self.counts), Dims::default(), &self.counts);
+                    .insert(&entry, &entry.keys().ranks(&self.census), Dims::default(), &self.census);
             }
         }
         self.filed.insert(id, filed);
@@ -110,14 +114,14 @@ impl<Id: Copy + Ord> Interests<Id> {
                 self.lones.remove(lone, at as u16, id);
             } else {
                 let entry = Entry::new(&filed, at as u16);
-                self.tree.remove(&entry, &keys.ranks(&self.counts), Dims::default());
+                self.tree.remove(&entry, &keys.ranks(&self.census), Dims::default());
             }
-            self.counts.drop(keys.all_tokens());
+            self.census.drop(keys.all_tokens());
             keys.dims().for_each(|dim| self.asked.drop(dim));
         }
         if self.filed.is_empty() {
             // The places of masks begin anew.
-            (self.tree, self.counts, self.asked) = Default::default();
+            (self.tree, self.census, self.asked) = Default::default();
         }
         true
     }
@@ -133,10 +137,18 @@ impl<Id: Copy + Ord> Interests<Id> {
         );
         self.object += 1;
         let object = self.object;
-        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
         self.tokens.fill(record, &self.asked);
-        self.tree.walk(&self.tokens, record, &mut verify);
+        let tokens = &self.tokens;
+        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
+        self.tree.walk(tokens, &mut |entry| {
+            if entry.may_match(tokens, record) {
+                verify(&entry.filed);
+            }
+        });
         self.lones.walk(record, &mut |filed| verify(filed));
+        if self.learning.is_turn(object) {
+            self.learning.learn(tokens, &mut self.tree, &mut self.census);
+        }
     }
 
     /// How many selectors there are.
@@ -155,5 +167,60 @@ impl<Id: Copy + Ord> Interests<Id> {
     #[must_use]
     pub fn unindexed_len(&self) -> usize {
         self.unindexed.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Given, Record, Schema};
+
+    const FIXED: &str = "stream=enfo,date=20260101,time=0000,type=pf,levtype=pl,levelist=500,param=t";
+
+    fn object(schema: &Schema, n: usize) -> Record {
+        let (step, number) = (((n % 10) * 6).to_string(), (n / 10 % 10).to_string());
+        let fixed = FIXED.split(',').filter_map(|pair| pair.split_once('='));
+        let own = [
+            ("class", "od"),
+            ("expver", "0001"),
+            ("step", step.as_str()),
+            ("number", number.as_str()),
+        ];
+        let mut bytes = Vec::new();
+        let given = fixed.chain(own).map(|(name, value)| (name, Given::Text(value)));
+        schema.record(given, &mut bytes).unwrap();
+        Record::trusted(bytes)
+    }
+
+    /// How many entries the last object came by.
+    fn met(interests: &Interests<usize>) -> usize {
+        let mut met = 0;
+        interests.tree.walk(&interests.tokens, &mut |_| met += 1);
+        met
+    }
+
+    #[test]
+    fn selectors_leave_values_that_objects_have() {
+        let schema = Schema::builtin("mars").unwrap();
+        let text = |n: usize| {
+            let odd = ["class=xx,expver=0001", "class=od,expver=xxxx"][n % 2];
+            format!("{odd},step={},number={},{FIXED}", n / 2 % 10 * 6, n / 20 % 10)
+        };
+        let selectors: Vec<_> = (0..2000).map(|n| Selector::parse(&text(n), &schema).unwrap()).collect();
+        let mut interests = Interests::new();
+        for (id, selector) in selectors.iter().enumerate() {
+            interests.insert(id, selector);
+        }
+        let mut found = Vec::new();
+        interests.matches(object(&schema, 0).as_ref(), &mut found);
+        assert!(met(&interests) > 10, "{}", met(&interests));
+        for n in 1..8000 {
+            interests.matches(object(&schema, n).as_ref(), &mut found);
+        }
+        assert_eq!((met(&interests), found.len()), (0, 0));
+        for (id, selector) in selectors.iter().enumerate() {
+            assert!(interests.remove(id, selector));
+        }
+        assert!(interests.is_empty());
     }
 }

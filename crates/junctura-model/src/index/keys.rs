@@ -1,8 +1,8 @@
-//! What a branch of a selector can be filed under, packed; and how many selectors ask for each value.
+//! What a branch of a selector can be filed under, packed, and which of it is rarest.
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Place;
+use std::cmp::Ordering;
 
+use super::census::Census;
 use super::filing::{Branch, Lone};
 use super::tokens::{ANY, Asked, Dim, Dims, LANES, Token, lane_bit};
 
@@ -88,20 +88,20 @@ impl Keys {
         self.open(path, copies).next().is_some()
     }
 
-    /// All dimensions, those whose values the fewest others ask for first.
-    pub(super) fn ranks(&self, counts: &Counts) -> Ranks {
+    /// All dimensions, the rarest first.
+    pub(super) fn ranks(&self, census: &Census) -> Ranks {
         let mut ranks: Vec<_> = self
             .conditions()
-            .map(|(dim, tokens)| (counts.others(tokens), tokens.len() as u32, dim))
+            .map(|(dim, tokens)| Rank::new(dim, tokens, census))
             .collect();
-        ranks.sort_unstable();
+        ranks.sort_unstable_by_key(|rank| (rank.class(), rank.others, rank.len, rank.dim));
         Ranks(ranks)
     }
 
     /// The masks of the rarest dimensions that are not on the path.
     pub(super) fn hints(&self, ranks: &Ranks, path: Dims) -> Hints {
         let mut hints = Hints::NONE;
-        let dims = ranks.0.iter().map(|&(.., dim)| dim).filter(|&dim| !path.contains(dim));
+        let dims = ranks.0.iter().map(|rank| rank.dim).filter(|&dim| !path.contains(dim));
         for (at, dim) in dims.take(HINTS).enumerate() {
             if let Some(&(_, lane, _)) = self.ends.iter().find(|(known, ..)| *known == dim) {
                 hints.lanes[at] = lane;
@@ -112,27 +112,70 @@ impl Keys {
     }
 }
 
-/// The dimensions of an entry by how many others ask for its values there, few first.
-pub(super) struct Ranks(Vec<(u64, u32, Dim)>);
+/// So often a value was seen before anything moves because of it.
+const SURE: u32 = 8;
+
+/// How rare the values of one dimension are that an entry asks for.
+struct Rank {
+    dim: Dim,
+    /// How often objects bring one of them.
+    seen: u32,
+    /// How many others ask for them.
+    others: u64,
+    len: usize,
+}
+
+impl Rank {
+    fn new(dim: Dim, tokens: &[Token], census: &Census) -> Rank {
+        Rank {
+            dim,
+            seen: census.seen(tokens),
+            others: census.others(tokens),
+            len: tokens.len(),
+        }
+    }
+
+    /// How often, roughly: a sample says no more.
+    fn class(&self) -> u32 {
+        u32::BITS - self.seen.leading_zeros()
+    }
+}
+
+/// The dimensions of an entry, first those whose values the fewest objects bring, then those that the fewest others ask for.
+pub(super) struct Ranks(Vec<Rank>);
 
 impl Ranks {
-    /// Those that an entry with so many copies may be filed under below the path.
-    pub(super) fn open(&self, path: Dims, copies: u16) -> impl Iterator<Item = Dim> {
-        let allowed = move |len: u32| copies == 1 || len as usize * usize::from(copies) <= COPIES_MAX;
+    fn open_ranks(&self, path: Dims, copies: u16) -> impl Iterator<Item = &Rank> {
+        let allowed = move |len: usize| copies == 1 || len * usize::from(copies) <= COPIES_MAX;
         self.0
             .iter()
-            .filter(move |&&(_, len, dim)| !path.contains(dim) && allowed(len))
-            .map(|&(.., dim)| dim)
+            .filter(move |rank| !path.contains(rank.dim) && allowed(rank.len))
+    }
+
+    /// Those that an entry with so many copies may be filed under below the path.
+    pub(super) fn open(&self, path: Dims, copies: u16) -> impl Iterator<Item = Dim> {
+        self.open_ranks(path, copies).map(|rank| rank.dim)
     }
 
     /// A dimension that is rarer than one where it stands under a single value.
     pub(super) fn rarer(&self, than: Dim, path: Dims, copies: u16) -> Option<Dim> {
-        let rank = |dim: Dim| self.0.iter().find(|(.., known)| *known == dim);
-        let &(here, 1, _) = rank(than)? else { return None };
-        let best = self.open(path.with(than), copies).next()?;
-        let &(there, ..) = rank(best)?;
+        let here = self.0.iter().find(|rank| rank.dim == than)?;
+        let there = self.open_ranks(path.with(than), copies).next()?;
         // Not for a trifle, lest entries move to and fro.
-        (there + there / 4 < here).then_some(best)
+        let is_rarer = match there.class().cmp(&here.class()) {
+            Ordering::Less => true,
+            Ordering::Equal => there.others + there.others / 4 < here.others,
+            Ordering::Greater => false,
+        };
+        (is_rarer && here.len == 1).then_some(there.dim)
+    }
+
+    /// Do objects bring the rarest values far less often than those of this dimension? Only where they brought these often
+    /// enough is that sure.
+    pub(super) fn is_far_from_rarest(&self, dim: Dim) -> bool {
+        let here = self.0.iter().find(|rank| rank.dim == dim).map(|rank| rank.seen);
+        let best = self.0.first().map(|rank| rank.seen);
+        best.zip(here).is_some_and(|(best, here)| best * 2 + SURE < here)
     }
 }
 
@@ -159,46 +202,5 @@ impl Hints {
             rejected |= mask & lanes[usize::from(lane) % LANES] == 0;
         }
         !rejected
-    }
-}
-
-/// How many selectors ask for a value.
-#[derive(Default)]
-pub(super) struct Counts(HashTable<(Token, u32)>);
-
-impl Counts {
-    pub(super) fn add(&mut self, tokens: &[Token]) {
-        for &token in tokens {
-            match self.0.entry(token, |(known, _)| *known == token, |(known, _)| *known) {
-                Place::Occupied(mut place) => place.get_mut().1 += 1,
-                Place::Vacant(place) => {
-                    place.insert((token, 1));
-                }
-            }
-        }
-    }
-
-    pub(super) fn drop(&mut self, tokens: &[Token]) {
-        for &token in tokens {
-            if let Ok(mut place) = self.0.find_entry(token, |(known, _)| *known == token) {
-                place.get_mut().1 -= 1;
-                if place.get().1 == 0 {
-                    place.remove();
-                }
-            }
-        }
-        if self.0.len() * 8 < self.0.capacity() {
-            self.0.shrink_to(self.0.len() * 2, |(known, _)| *known);
-        }
-    }
-
-    /// How many others ask for these values, which one asks for.
-    fn others(&self, tokens: &[Token]) -> u64 {
-        let count = |token: Token| {
-            self.0
-                .find(token, |(known, _)| *known == token)
-                .map_or(1, |(_, count)| *count)
-        };
-        tokens.iter().map(|&token| u64::from(count(token) - 1)).sum()
     }
 }

@@ -6,11 +6,13 @@
 //! matches, not what is there. Neither has a clock, threads or a source of randomness: the same calls give the same
 //! answers in the same order.
 
+mod census;
 mod column;
 mod filed;
 mod filing;
 mod interests;
 mod keys;
+mod learning;
 mod lone;
 mod objects;
 mod posting;

@@ -205,6 +205,11 @@ impl Tokens {
         number
     }
 
+    /// The tokens of all dimensions.
+    pub(super) fn all(&self) -> impl Iterator<Item = Token> {
+        self.list.iter().map(|&(token, ..)| token)
+    }
+
     /// The tokens of a dimension.
     pub(super) fn of(&self, dim: Dim) -> impl Iterator<Item = Token> {
         let mut next = self.first[usize::from(dim)];

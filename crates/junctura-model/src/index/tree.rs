@@ -1,7 +1,7 @@
 //! Tells many standing selectors apart by the values that they ask for.
 //!
-//! A node files each entry under the value (or the values of the list) that the fewest selectors ask for, whatever the
-//! attribute; an object looks up all of its own values there. So a selector that differs from the objects of the day in any
+//! A node files each entry under the value (or the values of the list) that the fewest objects bring and the fewest
+//! selectors ask for, whatever the attribute; an object looks up all of its own values there. So a selector that differs from the objects of the day in any
 //! one attribute stands under that odd value and is never met. What became too many under one value is filed again, under
 //! values that turned out rarer, and the remainder goes one node deeper, by the values that are left:
 //!
@@ -22,8 +22,9 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
+use super::census::Census;
 use super::filed::Filed;
-use super::keys::{Counts, Hints, Keys, Ranks};
+use super::keys::{Hints, Keys, Ranks};
 use super::tokens::{Dim, Dims, Token, Tokens};
 use crate::record::RecordRef;
 
@@ -35,10 +36,12 @@ const RETRIED_MAX: usize = 1024;
 const NODE_MIN: usize = 4;
 /// A longer list is kept as a map, so that taking one out stays cheap.
 const LINEAR_MAX: usize = 64;
+/// A table of no more places is not worth a smaller one.
+const SMALL: usize = 32;
 
 /// A branch of a selector, where it is filed.
 pub(super) struct Entry<Id> {
-    filed: Arc<Filed<Id>>,
+    pub(super) filed: Arc<Filed<Id>>,
     branch: u16,
     /// Under how many values it stands, over its path.
     copies: u16,
@@ -68,7 +71,17 @@ impl<Id> Entry<Id> {
         &self.filed.keys[usize::from(self.branch)]
     }
 
-    fn is(&self, other: &Entry<Id>) -> bool {
+    /// As it is before it is filed.
+    pub(super) fn anew(&self) -> Entry<Id> {
+        Entry::new(&self.filed, self.branch)
+    }
+
+    /// False where a look shows that the selector does not match the record with these tokens.
+    pub(super) fn may_match(&self, tokens: &Tokens, record: RecordRef<'_>) -> bool {
+        self.hints.accept(&tokens.lanes) && self.filed.may_match(record, tokens) && self.keys().accept(&tokens.lanes)
+    }
+
+    pub(super) fn is(&self, other: &Entry<Id>) -> bool {
         Arc::ptr_eq(&self.filed, &other.filed) && self.branch == other.branch
     }
 
@@ -128,19 +141,19 @@ impl<Id: Copy + Ord> List<Id> {
         }
     }
 
-    fn meet(&self, tokens: &Tokens, record: RecordRef<'_>, visit: &mut impl FnMut(&Filed<Id>)) {
-        let one = |entry: &Entry<Id>| {
-            if entry.hints.accept(&tokens.lanes)
-                && entry.filed.may_match(record, tokens)
-                && entry.keys().accept(&tokens.lanes)
-            {
-                visit(&entry.filed);
-            }
-        };
+    fn for_each(&self, visit: &mut impl FnMut(&Entry<Id>)) {
         match self {
-            List::One(entry) => std::iter::once(entry).for_each(one),
-            List::Few(entries) => entries.iter().for_each(one),
-            List::Many(entries) => entries.values().for_each(one),
+            List::One(entry) => visit(entry),
+            List::Few(entries) => entries.iter().for_each(visit),
+            List::Many(entries) => entries.values().for_each(visit),
+        }
+    }
+
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+        match self {
+            List::One(entry) => Some(entry),
+            List::Few(entries) => entries.get(number.checked_rem(entries.len())?),
+            List::Many(entries) => entries.values().nth(number % entries.len().clamp(1, LINEAR_MAX)),
         }
     }
 
@@ -193,6 +206,16 @@ enum Body<Id> {
     Node(Box<Node<Id>>),
 }
 
+impl<Id: Copy + Ord> Body<Id> {
+    /// One of its entries, another for most other numbers.
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+        match self {
+            Body::List(list) => list.pick(number),
+            Body::Node(node) => node.pick(number),
+        }
+    }
+}
+
 /// Entries by one value each.
 pub(super) struct Node<Id> {
     buckets: HashTable<Bucket<Id>>,
@@ -218,29 +241,57 @@ impl<Id> Default for Node<Id> {
 }
 
 impl<Id: Copy + Ord> Node<Id> {
-    /// Shows every selector that the record, with these tokens, may match, some perhaps twice.
-    pub(super) fn walk(&self, tokens: &Tokens, record: RecordRef<'_>, visit: &mut impl FnMut(&Filed<Id>)) {
-        self.rest.meet(tokens, record, visit);
+    /// Shows every entry that an object with these tokens meets, some perhaps twice.
+    pub(super) fn walk(&self, tokens: &Tokens, visit: &mut impl FnMut(&Entry<Id>)) {
+        self.rest.for_each(visit);
         for dim in self.dims.and(tokens.dims).iter() {
             for token in tokens.of(dim) {
-                match self
-                    .buckets
-                    .find(token, |bucket| bucket.token == token)
-                    .map(|bucket| &bucket.body)
-                {
-                    Some(Body::List(list)) => list.meet(tokens, record, visit),
-                    Some(Body::Node(node)) => node.walk(tokens, record, visit),
+                match self.body(token) {
+                    Some(Body::List(list)) => list.for_each(visit),
+                    Some(Body::Node(node)) => node.walk(tokens, visit),
                     None => {}
                 }
             }
         }
     }
 
+    fn body(&self, token: Token) -> Option<&Body<Id>> {
+        let bucket = self.buckets.find(token, |bucket| bucket.token == token)?;
+        Some(&bucket.body)
+    }
+
+    /// Appends an entry of each bucket that an object with these tokens looks into, and the dimension that it stands under;
+    /// another entry for most other numbers.
+    pub(super) fn survey(&self, tokens: &Tokens, number: usize, out: &mut Vec<(Dim, Entry<Id>)>) {
+        for dim in self.dims.and(tokens.dims).iter() {
+            let bodies = tokens.of(dim).filter_map(|token| self.body(token));
+            out.extend(bodies.filter_map(|body| Some((dim, body.pick(number)?.anew()))));
+        }
+    }
+
+    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+        // What is left of the number picks below: the same again would always go the same way.
+        let count = self.buckets.len().max(1);
+        let bucket = self.buckets.iter().nth(number % count);
+        bucket.map_or_else(|| self.rest.pick(number), |bucket| bucket.body.pick(number / count))
+    }
+
+    /// Files an entry again that stands under this dimension.
+    pub(super) fn refile(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, census: &Census) -> bool {
+        let path = Dims::default();
+        let found = self.remove_under(entry, dim, ranks, path);
+        if found {
+            self.count -= 1;
+            self.insert(entry, ranks, path, census);
+        }
+        found
+    }
+
     /// Files an entry; `path` has the dimensions used above.
-    pub(super) fn insert(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims, counts: &Counts) {
+    pub(super) fn insert(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims, census: &Census) {
         self.count += 1;
         match ranks.open(path, entry.copies).next() {
-            Some(dim) => self.place(entry, dim, ranks, path, counts),
+            Some(dim) => self.place(entry, dim, ranks, path, census),
             None => self.rest.push(Entry {
                 hints: entry.keys().hints(ranks, path),
                 ..entry.clone()
@@ -248,7 +299,7 @@ impl<Id: Copy + Ord> Node<Id> {
         }
     }
 
-    fn place(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims, counts: &Counts) {
+    fn place(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims, census: &Census) {
         self.use_dim(dim, 1);
         let tokens = entry.keys().tokens(dim);
         let below = path.with(dim);
@@ -270,7 +321,7 @@ impl<Id: Copy + Ord> Node<Id> {
                     });
                 }
                 Place::Occupied(mut place) => match &mut place.get_mut().body {
-                    Body::Node(node) => node.insert(&entry, ranks, below, counts),
+                    Body::Node(node) => node.insert(&entry, ranks, below, census),
                     Body::List(list) => {
                         list.push(entry.clone());
                         let len = list.len();
@@ -282,16 +333,16 @@ impl<Id: Copy + Ord> Node<Id> {
             }
         }
         for token in outgrown {
-            self.outgrown(token, dim, path, counts);
+            self.outgrown(token, dim, path, census);
         }
     }
 
     /// Files again what stands under a value: at rarer values here, or deeper.
-    fn outgrown(&mut self, token: Token, dim: Dim, path: Dims, counts: &Counts) {
+    fn outgrown(&mut self, token: Token, dim: Dim, path: Dims, census: &Census) {
         let Some(list) = self.take_list(token) else { return };
         let (mut staying, mut leaving) = (Vec::new(), Vec::new());
         for entry in list.into_entries() {
-            let ranks = entry.keys().ranks(counts);
+            let ranks = entry.keys().ranks(census);
             match ranks.rarer(dim, path, entry.copies) {
                 Some(better) => leaving.push((entry, ranks, better)),
                 None => staying.push((entry, ranks)),
@@ -306,7 +357,7 @@ impl<Id: Copy + Ord> Node<Id> {
         {
             let mut node = Node::default();
             for (entry, ranks) in &staying {
-                node.insert(entry, ranks, below, counts);
+                node.insert(entry, ranks, below, census);
             }
             Some(Body::Node(Box::new(node)))
         } else {
@@ -317,7 +368,7 @@ impl<Id: Copy + Ord> Node<Id> {
                 .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
         }
         for (entry, ranks, better) in leaving {
-            self.place(&entry, better, &ranks, path, counts);
+            self.place(&entry, better, &ranks, path, census);
         }
     }
 
@@ -371,7 +422,7 @@ impl<Id: Copy + Ord> Node<Id> {
             }
         }
         self.use_dim(dim, -1);
-        if self.buckets.len() * 8 < self.buckets.capacity() {
+        if self.buckets.capacity() > SMALL && self.buckets.len() * 8 < self.buckets.capacity() {
             self.buckets.shrink_to(self.buckets.len() * 2, |bucket| bucket.token);
         }
         true

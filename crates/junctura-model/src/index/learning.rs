@@ -1,0 +1,63 @@
+//! Moves selectors away from values that objects turn out to have.
+//!
+//! Which values objects bring, nobody knows when selectors arrive: `class=xx` may be asked for as often as `step=6`, and yet
+//! no object has it. So of a sample of the objects the values are counted (see [`census`](super::census)) and the selectors
+//! that they come by are drawn from: one that asks for something far rarer is filed again.
+//! The sample is large while that helps and small when it no longer does, so that learning costs little in the long run.
+
+use super::census::Census;
+use super::tokens::{Dim, Tokens};
+use super::tree::{Entry, Node};
+
+/// Of two to the power of so many objects one is in the sample, at first and at last.
+const OFTEN: u32 = 2;
+const SELDOM: u32 = 8;
+/// The sample stays large for so many objects.
+const BEGINNING: u32 = 256;
+/// Entries are drawn from what such an object comes by so many times.
+const DRAWS: u32 = 3;
+/// The golden ratio of 2^64: its multiples are spread evenly.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// How often objects are worth a look.
+pub(super) struct Learning<Id> {
+    rarity: u32,
+    draws: u64,
+    drawn: Vec<(Dim, Entry<Id>)>,
+}
+
+impl<Id> Default for Learning<Id> {
+    fn default() -> Self {
+        Learning {
+            rarity: OFTEN,
+            draws: 0,
+            drawn: Vec::new(),
+        }
+    }
+}
+
+impl<Id: Copy + Ord> Learning<Id> {
+    /// Is the object of this number in the sample? The sample is spread evenly, and has no period that one of a load could meet.
+    pub(super) fn is_turn(&self, object: u64) -> bool {
+        object.wrapping_mul(SPREAD) >> (u64::BITS - self.rarity) == 0
+    }
+
+    /// Learns from an object of the sample, whose tokens these are.
+    pub(super) fn learn(&mut self, tokens: &Tokens, tree: &mut Node<Id>, census: &mut Census) {
+        census.see(tokens.all());
+        for _ in 0..DRAWS {
+            self.draws = self.draws.wrapping_add(SPREAD);
+            tree.survey(tokens, (self.draws >> 16) as usize, &mut self.drawn);
+        }
+        let mut moved = false;
+        for (dim, entry) in self.drawn.drain(..) {
+            let ranks = entry.keys().ranks(census);
+            moved |= ranks.is_far_from_rarest(dim) && tree.refile(&entry, dim, &ranks, census);
+        }
+        self.rarity = if moved || census.sampled() < BEGINNING {
+            OFTEN.max(self.rarity - 1)
+        } else {
+            SELDOM.min(self.rarity + 1)
+        };
+    }
+}
