@@ -31,8 +31,8 @@ impl Connection {
                 state.mail.acknowledge(request, Ok(sequence));
                 return Ok(());
             }
-            Ok(Reply::Delivered { head, .. }) => {
-                Letter::Delivered(self.arrived(state, &head, &frame.body[size_of::<DeliveredHead>()..])?)
+            Ok(Reply::Delivered { head, record, inline }) => {
+                Letter::Delivered(self.arrived(state, &head, record, inline)?)
             }
             Ok(Reply::Freed(slots)) => {
                 for slot in slots {
@@ -91,8 +91,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A delivered object; `rest` is its record and, if it travelled inside the message, its payload.
-    fn arrived(&self, state: &mut State, head: &DeliveredHead, rest: &[u8]) -> Result<Arrived> {
+    /// A delivered object; `inline` is its payload, if it travelled inside the message.
+    fn arrived(&self, state: &mut State, head: &DeliveredHead, record: &[u8], inline: &[u8]) -> Result<Arrived> {
         let schema = head.schema.get();
         if usize::from(schema) >= self.greeting.schemas.len() {
             return Err(Error::new(
@@ -113,7 +113,8 @@ impl Connection {
         };
         state.hold();
         let mut body = state.spare();
-        body.extend_from_slice(rest);
+        body.extend_from_slice(inline);
+        body.extend_from_slice(record);
         Ok(Arrived {
             holding: Holding {
                 holding: head.holding,

@@ -37,7 +37,7 @@ pub(crate) struct Arrived {
     pub(crate) producer: u32,
     pub(crate) length: u64,
     pub(crate) place: Place,
-    /// The record, then the payload if it is inline.
+    /// The payload if it is inline, first, so that numbers in it are aligned as an allocation is; then the record.
     pub(crate) body: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Place {
 
 impl Arrived {
     pub(crate) fn record(&self) -> RecordRef<'_> {
-        RecordRef::trusted(&self.body[..self.record_length as usize])
+        RecordRef::trusted(&self.body[self.body.len() - self.record_length as usize..])
     }
 
     pub(crate) fn is_first_phase(&self) -> bool {
@@ -63,7 +63,7 @@ impl Arrived {
 
     fn payload(&self) -> &[u8] {
         match &self.place {
-            Place::Inline => &self.body[self.record_length as usize..],
+            Place::Inline => &self.body[..self.length as usize],
             Place::Empty => &[],
             // The range was checked when the object came, and a map never changes its size.
             Place::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
