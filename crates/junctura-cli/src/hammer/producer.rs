@@ -162,15 +162,15 @@ impl<'a> Producer<'a> {
                 return Ok(now_ns());
             };
             write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
-            stamp.offered_ns = now_ns();
+            stamp.offered_ns = self.notes.begin();
             stamp.write(&mut allocation);
-            self.notes.offering(n, &attributes, &allocation, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, &allocation)?;
             self.pipeline.offer_allocation_with(options, allocation, attributes)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
-            stamp.offered_ns = now_ns();
+            stamp.offered_ns = self.notes.begin();
             stamp.write(buffer);
-            self.notes.offering(n, &attributes, buffer, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, buffer)?;
             self.pipeline.offer_with(options, attributes, buffer)?;
         }
         Ok(stamp.offered_ns)
@@ -196,17 +196,18 @@ impl<'a> Producer<'a> {
 }
 
 impl Notes {
-    fn offering(
-        &self,
-        n: u64,
-        attributes: &[(&'static str, Given<'_>)],
-        payload: &[u8],
-        offered_ns: u64,
-    ) -> Result<()> {
+    /// An object is offered at this time. Called before the payload is written to: a lock waits until all that was written
+    /// before has come to memory.
+    fn begin(&self) -> u64 {
+        let now = now_ns();
         with(&self.acked, |acked| {
             acked.came_ns = None;
-            acked.made.push_back(offered_ns);
+            acked.made.push_back(now);
         });
+        now
+    }
+
+    fn offering(&self, n: u64, attributes: &[(&'static str, Given<'_>)], payload: &[u8]) -> Result<()> {
         self.record(|history| {
             let mut record = Vec::new();
             self.schema.record(attributes.iter().copied(), &mut record)?;

@@ -218,6 +218,9 @@ impl Core {
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
+        if state.paused.is_empty() {
+            return;
+        }
         for follow in std::mem::take(&mut state.paused) {
             self.pump(follow, fx);
         }

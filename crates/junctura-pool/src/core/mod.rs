@@ -93,6 +93,7 @@ pub struct Core {
     timers: Timers,
     count: stat::Counters,
     spare: object::Spare,
+    freed: object::Freed,
     matched: Vec<u32>,
 }
 
@@ -145,6 +146,7 @@ impl Core {
             timers: Timers::default(),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
+            freed: object::Freed::default(),
             matched: Vec::new(),
             config,
         })

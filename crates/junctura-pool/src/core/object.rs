@@ -118,6 +118,35 @@ impl Spare {
     }
 }
 
+/// Slots that are their clients' again. Those that come free with one message are told with one.
+#[derive(Default)]
+pub(super) struct Freed {
+    /// More may come free in what is going on.
+    pub(super) gathers: bool,
+    owner: u32,
+    slots: Vec<Slot>,
+}
+
+impl Freed {
+    fn note(&mut self, owner: u32, slot: Slot, fx: &mut impl Effects) {
+        if owner != self.owner {
+            self.tell(fx);
+        }
+        self.owner = owner;
+        self.slots.push(slot);
+        if !self.gathers {
+            self.tell(fx);
+        }
+    }
+
+    pub(super) fn tell(&mut self, fx: &mut impl Effects) {
+        if !self.slots.is_empty() {
+            fx.reply(self.owner, 0, &Reply::Freed(&self.slots));
+            self.slots.clear();
+        }
+    }
+}
+
 impl Core {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
@@ -183,12 +212,13 @@ impl Core {
             Place::Slot { segment, slot } => {
                 let vacated = self.ledger.vacate(segment, slot);
                 if let Some(owner) = vacated.owner {
-                    let freed = [Slot {
+                    let slot = Slot {
                         segment: segment.into(),
                         slot: slot.into(),
-                    }];
-                    fx.reply(owner, 0, &Reply::Freed(&freed));
+                    };
+                    self.freed.note(owner, slot, fx);
                     if vacated.emptied {
+                        self.freed.tell(fx);
                         self.recall_if_wanted(owner, segment, fx);
                     }
                 } else if vacated.dropped {

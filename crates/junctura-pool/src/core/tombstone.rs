@@ -1,7 +1,7 @@
 //! Tombstones: keys that were visible and are gone, remembered for a time and up to a count.
 //!
 //! A tombstone is what can still be said of an object: its attributes, its version, why it went. It stands in two queues,
-//! that of all and that of its dataset, and leaves both when it is too old, one too many, or when its key is offered again.
+//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is offered again.
 
 use std::time::Duration;
 
@@ -74,13 +74,12 @@ impl Tombstones {
         Some(oldest.buried.saturating_add(age.as_nanos() as u64))
     }
 
-    /// Which one must go before one more of this dataset fits.
-    fn one_too_many(&self, dataset: u64, in_dataset_max: usize, all_max: usize) -> Option<u32> {
-        match self.datasets.get(&dataset) {
-            Some(of_dataset) if of_dataset.count >= in_dataset_max => of_dataset.by_age.first(),
-            _ if self.len() >= all_max => self.by_age.first(),
-            _ => None,
-        }
+    fn of_dataset(&self, dataset: u64) -> usize {
+        self.datasets.get(&dataset).map_or(0, |of_dataset| of_dataset.count)
+    }
+
+    fn oldest_of(&self, dataset: u64) -> Option<u32> {
+        self.datasets.get(&dataset)?.by_age.first()
     }
 
     fn add(&mut self, tombstone: Tombstone) -> u32 {
@@ -116,8 +115,10 @@ impl Core {
             self.keys.remove(key, Filed::Object(id));
             return;
         }
-        if let Some(oldest) = self.tombstones.one_too_many(dataset, in_dataset_max, all_max) {
-            self.dig_up(oldest);
+        if self.tombstones.of_dataset(dataset) >= in_dataset_max {
+            self.dig_up_oldest(in_dataset_max, |tombstones| tombstones.oldest_of(dataset));
+        } else if self.tombstones.len() >= all_max {
+            self.dig_up_oldest(all_max, |tombstones| tombstones.by_age.first());
         }
         let object = &self.objects[id as usize];
         let tombstone = self.tombstones.add(Tombstone {
@@ -134,7 +135,18 @@ impl Core {
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
     }
 
-    /// Forgets a tombstone: its key is offered again, or it is too old, or one too many.
+    /// Makes room among `count`: for more than one, since what is known of old keys lies far apart in memory, and a
+    /// processor fetches for many at once in little more time than for one.
+    fn dig_up_oldest(&mut self, count: usize, oldest: impl Fn(&Tombstones) -> Option<u32>) {
+        const ONE_IN: usize = 256;
+        for _ in 0..=count / ONE_IN {
+            if let Some(oldest) = oldest(&self.tombstones) {
+                self.dig_up(oldest);
+            }
+        }
+    }
+
+    /// Forgets a tombstone: its key is offered again, or it is too old, or there are too many.
     pub(super) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
         self.keys.remove(tombstone.key, Filed::Tombstone(id));
