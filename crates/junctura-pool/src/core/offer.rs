@@ -119,8 +119,8 @@ impl Core {
             dataset,
             sequence,
             length,
-            record: self.spare.filled(record),
-            inline: self.spare.filled(inline),
+            record: Vec::new(),
+            inline: Vec::new(),
             place,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
@@ -133,6 +133,11 @@ impl Core {
             watchers: 0,
             is_indexed: false,
         }) as u32;
+        // Only now: what was written on the way to other places would have to arrive there before the object could move to
+        // its own.
+        let object = &mut self.objects[id as usize];
+        object.record = self.spare.filled(record);
+        object.inline = self.spare.filled(inline);
         self.file_key(key, id);
         self.index_later(id, sequence);
         self.count.offered += 1;

@@ -124,7 +124,7 @@ impl Core {
         let tombstone = self.tombstones.add(Tombstone {
             key,
             sequence: object.sequence,
-            record: self.spare.filled(&object.record),
+            record: Vec::new(),
             schema: object.schema,
             why,
             dataset,
@@ -132,6 +132,8 @@ impl Core {
             by_age: Links::default(),
             in_dataset: Links::default(),
         });
+        // Only now, for the same reason as a new object's.
+        self.tombstones.table[tombstone as usize].record = self.spare.filled(&object.record);
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
     }
 
