@@ -1,7 +1,8 @@
 //! Tombstones: keys that were visible and are gone, remembered for a time and up to a count.
 //!
 //! A tombstone is what can still be said of an object: its attributes, its version, why it went. It stands in two queues,
-//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is offered again.
+//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
+//! offered again.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use slab::Slab;
 
 use super::follow::send_gap;
 use super::keys::Filed;
-use super::object::Why;
+use super::object::{Spare, Why};
 use super::queue::{Links, Queue};
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -37,6 +38,9 @@ pub(super) struct Tombstones {
     table: Slab<Tombstone>,
     by_age: Queue,
     datasets: HashMap<u64, OfDataset>,
+    /// Apart from those of objects: these have long left the processor's cache, and a new object's attributes are read again
+    /// as soon as they are written.
+    spare: Spare,
 }
 
 #[derive(Default)]
@@ -133,7 +137,8 @@ impl Core {
             in_dataset: Links::default(),
         });
         // Only now, for the same reason as a new object's.
-        self.tombstones.table[tombstone as usize].record = self.spare.filled(&object.record);
+        let record = self.tombstones.spare.filled(&object.record);
+        self.tombstones.table[tombstone as usize].record = record;
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
     }
 
@@ -152,7 +157,7 @@ impl Core {
     pub(super) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
         self.keys.remove(tombstone.key, Filed::Tombstone(id));
-        self.spare.keep(tombstone.record);
+        self.tombstones.spare.keep(tombstone.record);
     }
 
     /// Tombstones of objects that became visible after `since` and match, in the order of their numbers.
