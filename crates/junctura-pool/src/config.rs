@@ -19,9 +19,10 @@ pub struct Config {
     pub inline_bytes_max: u64,
     /// Whether payloads carry checksums (mode `checked`).
     pub checked: bool,
-    /// How many keys that are gone are remembered in a dataset.
+    /// How many keys that are gone are remembered in a dataset, at most: when there are so many, the oldest few are forgotten
+    /// at once.
     pub tombstones_per_dataset: usize,
-    /// How many keys that are gone are remembered in all.
+    /// How many keys that are gone are remembered in all, at most, likewise.
     pub tombstones: usize,
     /// How long a key that is gone is remembered.
     pub tombstone_age: Duration,

@@ -8,11 +8,13 @@
 //! carrier never has more than one descriptor to attach, and always to the first byte of what it sends.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Frame;
+use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
 
 use crate::tide::Tide;
 
@@ -20,6 +22,9 @@ use crate::tide::Tide;
 const BYTES_KEPT: usize = 64 << 10;
 /// From here on, bytes that have gone are cut off when they are the greater part.
 const GONE_BYTES_MIN: usize = 64 << 10;
+
+/// The bytes of a header that count descriptors, and that are zero.
+const DESCRIPTORS_AND_ZERO: Range<usize> = 5..8;
 
 /// A send buffer: filled with frames, emptied by a [`crate::Carrier`].
 ///
@@ -53,6 +58,9 @@ impl Outbox {
     /// descriptors. The outbox is as it was before.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let start = self.append(write);
+        if is_one_plain_frame(&self.bytes[start..]) {
+            return Ok(());
+        }
         let mut at = start;
         while at < self.bytes.len() {
             match whole(&self.bytes[at..]) {
@@ -166,6 +174,16 @@ impl Outbox {
     }
 }
 
+/// Whether this is one frame without descriptors, as nearly always. Looks only at the fields that matter: it was written a
+/// moment ago piece by piece, and to read all of it at once would wait until everything written before is in the cache.
+fn is_one_plain_frame(bytes: &[u8]) -> bool {
+    let (Some(length), Some([0, 0, 0])) = (bytes.first_chunk(), bytes.get(DESCRIPTORS_AND_ZERO)) else {
+        return false;
+    };
+    let body_bytes = u32::from_le_bytes(*length) as usize;
+    body_bytes <= BODY_BYTES_MAX && bytes.len() == HEADER_BYTES + body_bytes
+}
+
 /// Descriptors and length of the frame at the front of `bytes`.
 fn whole(bytes: &[u8]) -> Result<(u8, usize)> {
     match Frame::split(bytes) {
@@ -182,7 +200,6 @@ fn no_frames(cause: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use junctura_wire::fixed::SegmentHead;
-    use junctura_wire::frame::BODY_BYTES_MAX;
     use junctura_wire::{Reply, Request};
 
     use super::*;

@@ -1,9 +1,10 @@
 //! A producer of a load.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use serde_json::json;
 
@@ -33,13 +34,16 @@ pub(super) struct Producer<'a> {
 struct Notes {
     schema: Arc<Schema>,
     acked: Arc<Mutex<Acked>>,
-    history: Arc<Mutex<History>>,
+    /// `None`: nothing is recorded.
+    history: Option<Arc<Mutex<History>>>,
 }
 
 /// What acknowledgements leave behind.
 struct Acked {
     /// When the offers that are not acknowledged were made, oldest first.
     made: VecDeque<u64>,
+    /// When the acknowledgements came that are being taken; they come many at a time.
+    came_ns: Option<u64>,
     times: Times,
     /// Offers made before are not measured.
     from_ns: u64,
@@ -50,18 +54,16 @@ impl<'a> Producer<'a> {
     pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
         let acked = Acked {
             made: VecDeque::new(),
+            came_ns: None,
             times: Times::default(),
             from_ns: u64::MAX,
             failure: None,
         };
+        let history = History::begin(plan.history.as_deref(), "producer", &plan.name())?;
         let notes = Notes {
             schema: pool.schema(Some("mars"))?,
             acked: Arc::new(Mutex::new(acked)),
-            history: Arc::new(Mutex::new(History::begin(
-                plan.history.as_deref(),
-                "producer",
-                &plan.name(),
-            )?)),
+            history: history.is_kept().then(|| Arc::new(Mutex::new(history))),
         };
         let pipeline = pool.pipeline(plan.window as usize)?.on_ack({
             let notes = notes.clone();
@@ -95,16 +97,13 @@ impl<'a> Producer<'a> {
         let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
         let mut n = 0u64;
         let mut next_word = start_ns;
-        loop {
-            let mut now = now_ns();
-            if now >= end {
-                break;
-            }
+        let mut now = now_ns();
+        while now < end {
             if let Some(rate) = self.plan.rate {
-                now = self.pace(start_ns + (n as f64 * 1e9 / rate) as u64)?;
+                self.pace(start_ns + (n as f64 * 1e9 / rate) as u64)?;
             }
             let field = self.plan.space.field(n, self.plan.index, self.plan.producers);
-            self.offer(n, &field, &mut buffer)?;
+            now = self.offer(n, &field, &mut buffer)?;
             figures.done[(field.member % self.plan.consumers) as usize] += 1;
             figures.measured += u64::from(now >= measure_from);
             n += 1;
@@ -115,11 +114,10 @@ impl<'a> Producer<'a> {
             }
         }
         self.ring.clear();
-        self.pipeline.flush()?;
+        self.await_all()?;
         self.notes.check()?;
-        with(&self.notes.history, |history| {
-            history.note(|| json!({"op": "end", "through": null}))
-        })?;
+        self.notes
+            .record(|history| history.note(|| json!({"op": "end", "through": null})))?;
         figures.times = with(&self.notes.acked, |acked| std::mem::take(&mut acked.times));
         Ok(figures)
     }
@@ -142,12 +140,13 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<()> {
+    /// Offers an object; gives the time at which it did.
+    fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<u64> {
         let options = OfferOptions {
             schema: Some("mars"),
             retention: Some(Retention::Released(1)),
         };
-        let stamp = Stamp {
+        let mut stamp = Stamp {
             producer: u64::from(self.plan.index),
             number: n,
             offered_ns: 0,
@@ -160,53 +159,56 @@ impl<'a> Producer<'a> {
             }
             self.ring.push_back(next);
             let Some(mut allocation) = self.ring.pop_front() else {
-                return Ok(());
+                return Ok(now_ns());
             };
             write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
-            let stamp = Stamp {
-                offered_ns: now_ns(),
-                ..stamp
-            };
+            stamp.offered_ns = self.notes.begin();
             stamp.write(&mut allocation);
-            self.notes.offering(n, &attributes, &allocation, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, &allocation)?;
             self.pipeline.offer_allocation_with(options, allocation, attributes)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
-            let stamp = Stamp {
-                offered_ns: now_ns(),
-                ..stamp
-            };
+            stamp.offered_ns = self.notes.begin();
             stamp.write(buffer);
-            self.notes.offering(n, &attributes, buffer, stamp.offered_ns)?;
+            self.notes.offering(n, &attributes, buffer)?;
             self.pipeline.offer_with(options, attributes, buffer)?;
+        }
+        Ok(stamp.offered_ns)
+    }
+
+    /// Awaits what was offered, then the time of the next offer.
+    fn pace(&mut self, at_ns: u64) -> Result<()> {
+        self.await_all()?;
+        if let Some(left) = at_ns.checked_sub(now_ns()).filter(|&left| left > 0) {
+            sleep(Duration::from_nanos(left));
         }
         Ok(())
     }
 
-    /// Awaits what was offered, then the time of the next offer.
-    fn pace(&mut self, at_ns: u64) -> Result<u64> {
-        self.pipeline.flush()?;
-        let now = now_ns();
-        if let Some(left) = at_ns.checked_sub(now).filter(|&left| left > 0) {
-            sleep(Duration::from_nanos(left));
+    /// Awaits all acknowledgements, as they come.
+    fn await_all(&mut self) -> Result<()> {
+        while let Some(most) = self.pipeline.outstanding().checked_sub(1) {
+            with(&self.notes.acked, |acked| acked.came_ns = None);
+            self.pipeline.wait_until(most)?;
         }
-        Ok(now_ns())
+        Ok(())
     }
 }
 
 impl Notes {
-    fn offering(
-        &self,
-        n: u64,
-        attributes: &[(&'static str, Given<'_>)],
-        payload: &[u8],
-        offered_ns: u64,
-    ) -> Result<()> {
-        with(&self.acked, |acked| acked.made.push_back(offered_ns));
-        with(&self.history, |history| {
-            if !history.is_kept() {
-                return Ok(());
-            }
+    /// An object is offered at this time. Called before the payload is written to: a lock waits until all that was written
+    /// before has come to memory.
+    fn begin(&self) -> u64 {
+        let now = now_ns();
+        with(&self.acked, |acked| {
+            acked.came_ns = None;
+            acked.made.push_back(now);
+        });
+        now
+    }
+
+    fn offering(&self, n: u64, attributes: &[(&'static str, Given<'_>)], payload: &[u8]) -> Result<()> {
+        self.record(|history| {
             let mut record = Vec::new();
             self.schema.record(attributes.iter().copied(), &mut record)?;
             let mut key = String::new();
@@ -216,17 +218,17 @@ impl Notes {
     }
 
     fn acknowledged(&self, ack: &Ack) {
-        let now = now_ns();
         with(&self.acked, |acked| {
-            let made = acked.made.pop_front().unwrap_or(now);
+            let came = *acked.came_ns.get_or_insert_with(now_ns);
+            let made = acked.made.pop_front().unwrap_or(came);
             if made >= acked.from_ns {
-                acked.times.record(now - made);
+                acked.times.record(came - made);
             }
             if let Err(error) = &ack.outcome {
                 acked.failure.get_or_insert_with(|| error.clone());
             }
         });
-        let noted = with(&self.history, |history| {
+        let noted = self.record(|history| {
             history.note(|| match &ack.outcome {
                 Ok(version) => json!({"op": "offered", "n": ack.number, "version": version.to_string()}),
                 Err(error) => json!({"op": "refused", "n": ack.number, "error": error.code().name()}),
@@ -235,6 +237,11 @@ impl Notes {
         if let Err(error) = noted {
             with(&self.acked, |acked| acked.failure = Some(error));
         }
+    }
+
+    /// Writes into the history, if there is one.
+    fn record(&self, write: impl FnOnce(&mut History) -> Result<()>) -> Result<()> {
+        self.history.as_ref().map_or(Ok(()), |history| with(history, write))
     }
 
     /// The first failure, if there was one.

@@ -1,7 +1,7 @@
 //! The server's side: are these bytes a canonical record of this schema? Asked of every offer that arrives.
 
 use super::fill::{bits, check_allowed};
-use super::{Entry, RecordRef, raw_items};
+use super::{Entry, RecordRef, Texts, raw_items};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, Schema, is_name};
@@ -23,6 +23,7 @@ impl Schema {
             ));
         }
         let (mut rest, mut seen, mut key_end) = (bytes, 0u64, 0);
+        let texts = Texts::of(bytes);
         let mut open = OpenSeen { last: &[], count: 0 };
         while !rest.is_empty() {
             let position = bytes.len() - rest.len();
@@ -30,7 +31,7 @@ impl Schema {
             let checked = if entry.id == AttrId::OPEN {
                 open.check(self, &entry)
             } else {
-                let checked = self.check_declared(&entry, seen);
+                let checked = self.check_declared(&entry, texts, seen);
                 seen |= 1u64.wrapping_shl(u32::from(entry.id.0));
                 checked
             };
@@ -44,7 +45,7 @@ impl Schema {
         Ok(RecordRef::trusted(bytes))
     }
 
-    fn check_declared(&self, entry: &Entry<'_>, seen: u64) -> Result<()> {
+    fn check_declared<'a>(&self, entry: &Entry<'a>, texts: Texts<'a>, seen: u64) -> Result<()> {
         let attribute = self
             .attributes()
             .get(entry.id.index())
@@ -52,7 +53,7 @@ impl Schema {
         if seen >> entry.id.0 != 0 {
             return Err(corrupt("the entries are not sorted"));
         }
-        let text = std::str::from_utf8(entry.text).map_err(|_| corrupt("a value is not UTF-8"))?;
+        let text = texts.of_entry(entry).ok_or_else(|| corrupt("a value is not UTF-8"))?;
         if attribute.kind.list {
             check_list(attribute, text)
         } else {

@@ -74,24 +74,27 @@ impl<'a> RecordRef<'a> {
     /// The canonical text of a declared attribute, where the object has it.
     #[must_use]
     pub fn get(self, id: AttrId) -> Option<&'a str> {
-        let entry = Entries(self.bytes).find(|entry| entry.id >= id)?;
+        let entry = self.entries().find(|entry| entry.id >= id)?;
         (entry.id == id && id != AttrId::OPEN).then(|| text_of(entry.text))
     }
 
     /// The value of an undeclared attribute of an open schema, where the object has it.
     #[must_use]
     pub fn get_open(self, name: &str) -> Option<&'a str> {
-        let entry = Entries(self.bytes).find(|entry| entry.id == AttrId::OPEN && entry.name == name.as_bytes())?;
+        let entry = self
+            .entries()
+            .find(|entry| entry.id == AttrId::OPEN && entry.name == name.as_bytes())?;
         Some(text_of(entry.text))
     }
 
     /// Each attribute in the order of the bytes: its id, its name where it is undeclared, its canonical text.
     pub fn iter(self) -> impl Iterator<Item = (AttrId, Option<&'a str>, &'a str)> {
-        Entries(self.bytes).map(|entry| {
+        let texts = Texts::of(self.bytes);
+        self.entries().map(move |entry| {
             (
                 entry.id,
                 (entry.id == AttrId::OPEN).then(|| text_of(entry.name)),
-                text_of(entry.text),
+                texts.of_entry(&entry).unwrap_or_default(),
             )
         })
     }
@@ -109,6 +112,10 @@ impl<'a> RecordRef<'a> {
         &self.bytes[..self.bytes.len() - rest.len()]
     }
 
+    fn entries(self) -> Entries<'a> {
+        Entries(self.bytes)
+    }
+
     /// All bytes.
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
@@ -121,12 +128,34 @@ pub(crate) fn text_of(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
+/// The texts within a record's bytes. Nearly always the record is UTF-8 as a whole, lengths included, and looking at all of
+/// it once is much less than looking at each value.
+#[derive(Clone, Copy)]
+struct Texts<'a>(Option<&'a str>);
+
+impl<'a> Texts<'a> {
+    fn of(bytes: &'a [u8]) -> Texts<'a> {
+        Texts(std::str::from_utf8(bytes).ok())
+    }
+
+    /// The text of an entry of these bytes, if it is one.
+    fn of_entry(self, entry: &Entry<'a>) -> Option<&'a str> {
+        let within = |whole: &'a str| {
+            let end = whole.len().checked_sub(entry.behind)?;
+            whole.get(end.checked_sub(entry.text.len())?..end)
+        };
+        self.0.and_then(within).or_else(|| std::str::from_utf8(entry.text).ok())
+    }
+}
+
 /// One attribute, not looked into.
 pub(crate) struct Entry<'a> {
     pub(crate) id: AttrId,
     /// Only of undeclared attributes.
     name: &'a [u8],
     pub(crate) text: &'a [u8],
+    /// How many bytes follow the entry.
+    behind: usize,
 }
 
 impl<'a> Entry<'a> {
@@ -145,6 +174,7 @@ impl<'a> Entry<'a> {
                 id: AttrId(id),
                 name,
                 text,
+                behind: rest.len(),
             },
             rest,
         ))

@@ -217,22 +217,23 @@ fn put_bool(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
 }
 
 /// Appends a whole number in decimal digits.
-fn put_digits(mut number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
-    let mut digits = [b'0'; 39];
-    let mut first = digits.len();
-    while number > 0 || digits.len() - first < width.max(1) {
+fn put_digits(number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
+    const DIGITS_MAX: usize = 39;
+    // Most numbers are small, and dividing 128 bits is slow.
+    let Ok(mut small) = u64::try_from(number) else {
+        let (rest, last) = (number / 10, (number % 10) as u8);
+        put_digits(rest, width.saturating_sub(1), out);
+        return out.put_ascii(b'0' + last);
+    };
+    let mut digits = [b'0'; DIGITS_MAX];
+    let mut first = DIGITS_MAX;
+    while small > 0 {
         first -= 1;
-        // Most numbers are small, and dividing 128 bits is slow.
-        let (rest, digit) = match u64::try_from(number) {
-            Ok(small) => (u128::from(small / 10), (small % 10) as u8),
-            Err(_) => (number / 10, (number % 10) as u8),
-        };
-        digits[first] += digit;
-        number = rest;
+        digits[first] = b'0' + (small % 10) as u8;
+        small /= 10;
     }
-    for &digit in &digits[first..] {
-        out.put_ascii(digit);
-    }
+    let first = first.min(DIGITS_MAX - width.clamp(1, DIGITS_MAX));
+    out.put_ascii_text(&digits[first..]);
 }
 
 /// The number that a text of ASCII digits, and nothing else, stands for.

@@ -21,7 +21,10 @@ pub(crate) struct Expect<'a> {
 
 impl Sink for Expect<'_> {
     fn put(&mut self, text: &str) {
-        match self.rest.strip_prefix(text.as_bytes()) {
+        self.put_ascii_text(text.as_bytes());
+    }
+    fn put_ascii_text(&mut self, bytes: &[u8]) {
+        match self.rest.strip_prefix(bytes) {
             Some(rest) => self.rest = rest,
             None => self.same = false,
         }

@@ -88,19 +88,15 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let mut wrong = None;
+        self.freed.gathers = true;
         for holding in holdings {
-            let Some(state) = self.clients.get_mut(&client) else {
-                return Ok(());
-            };
-            let place = holding.holding.get() as usize;
-            match state.held.get(place) {
-                Some(held) if held.sequence == holding.sequence.get() => {
-                    let held = state.held.remove(place);
-                    self.take_back(now, client, &held, fx);
-                }
-                _ => wrong = Some(holding.sequence.get()),
+            match self.no_longer_held(client, holding) {
+                Some(held) => self.take_back(now, client, &held, fx),
+                None => wrong = Some(holding.sequence.get()),
             }
         }
+        self.freed.gathers = false;
+        self.freed.tell(fx);
         match wrong {
             None => Ok(()),
             Some(sequence) => {
@@ -108,6 +104,13 @@ impl Core {
                 Err(Error::new(Code::Expired, subject, "this client does not hold it"))
             }
         }
+    }
+
+    fn no_longer_held(&mut self, client: u32, holding: &Holding) -> Option<Held> {
+        let held = &mut self.clients.get_mut(&client)?.held;
+        let place = holding.holding.get() as usize;
+        let is_held = held.get(place)?.sequence == holding.sequence.get();
+        is_held.then(|| held.remove(place))
     }
 
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.

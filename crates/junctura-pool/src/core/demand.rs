@@ -7,7 +7,7 @@ use junctura_wire::body::{Demand, Failure};
 
 use super::client::{Pending, Via, milliseconds};
 use super::interest::{Aim, Interest};
-use super::object::State;
+use super::keys::Filed;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -87,16 +87,13 @@ impl Core {
     /// # Errors
     /// `Gone` while its tombstone is remembered.
     pub(super) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
-        let Some(&id) = self.keys.get(&identity) else {
-            return Ok(None);
-        };
-        let object = &self.objects[id as usize];
-        match object.state {
-            State::Visible => Ok(Some(id)),
-            State::Superseded => Ok(None),
-            State::Gone(why) => {
-                let version = format!("{}.{}", self.config.incarnation, object.sequence);
-                let cause = format!("version {version} was {}", why.name());
+        match self.find_key(identity) {
+            None => Ok(None),
+            Some(Filed::Object(id)) => Ok(Some(id)),
+            Some(Filed::Tombstone(id)) => {
+                let tombstone = self.tombstones.get(id);
+                let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
+                let cause = format!("version {version} was {}", tombstone.why.name());
                 Err(Error::new(Code::Gone, text, cause))
             }
         }

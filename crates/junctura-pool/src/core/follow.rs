@@ -12,13 +12,15 @@ use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Follow, Gap};
+use junctura_wire::body::{Follow, Gap, ObjectName};
 use junctura_wire::fixed;
 
 use super::client::{Pending, Via};
 use super::interest::Interest;
+use super::keys::Filed;
 use super::object::State;
 use super::order::{Incremental, Sorting};
+use super::stat::Counters;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -104,7 +106,7 @@ impl Core {
             self.read_requirement_by(requirement, Some(id));
         }
         fx.reply(client, request, &Reply::Began(since));
-        self.tell_gap(client, request, &missed, fx);
+        self.tell_missed(client, request, &missed, fx);
         self.pump(id, fx);
         Ok(())
     }
@@ -216,6 +218,9 @@ impl Core {
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
+        if state.paused.is_empty() {
+            return;
+        }
         for follow in std::mem::take(&mut state.paused) {
             self.pump(follow, fx);
         }
@@ -269,6 +274,9 @@ impl Core {
     /// What comes next in a follow, as far as its window is open.
     fn next_of_follow(&mut self, id: u32) -> Option<Next> {
         let following = self.following(id)?;
+        if following.first_phase.is_none() && following.live.is_empty() {
+            return None;
+        }
         let (client, has_room) = (following.client, following.in_flight < following.window);
         let mut phase = following.first_phase.take();
         if phase.as_ref().is_some_and(Incremental::is_empty) {
@@ -319,14 +327,19 @@ impl Core {
     /// told of if that is gone. Where the newest does not match, nothing more would come.
     fn is_followed_by_newer(&self, id: u32, object: u32) -> bool {
         let object = &self.objects[object as usize];
-        let (Some(Interest::Follow(following)), Some(&newest)) =
-            (self.interests.get(id as usize), self.keys.get(&object.key))
-        else {
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
             return false;
         };
+        if object.state != State::Superseded {
+            return false;
+        }
+        let newest = match self.find_key(object.key) {
+            Some(Filed::Object(newest)) => self.objects[newest as usize].record(),
+            Some(Filed::Tombstone(newest)) => self.tombstones.get(newest).record(),
+            None => return false,
+        };
         let selector = following.selectors.of(usize::from(object.schema));
-        object.state == State::Superseded
-            && selector.is_some_and(|selector| selector.matches(self.objects[newest as usize].record()))
+        selector.is_some_and(|selector| selector.matches(newest))
     }
 
     fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
@@ -343,54 +356,14 @@ impl Core {
     }
 
     fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
-        let mut start = 0;
-        while let Some(&first) = gone.get(start) {
-            let why = self.objects[first as usize].state;
-            let same = gone[start..]
-                .iter()
-                .take_while(|&&id| self.objects[id as usize].state == why)
-                .count();
-            let reason = if let State::Gone(why) = why {
-                why.name()
-            } else {
-                "superseded"
+        let object = |id: u32| &self.objects[id as usize];
+        for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
+            let reason = match object(same[0]).state {
+                State::Gone(why) => why.name(),
+                State::Visible | State::Superseded => "superseded",
             };
-            self.send_gap(client, request, &gone[start..start + same], reason, fx);
-            start += same;
-        }
-    }
-
-    pub(super) fn send_gap(&mut self, client: u32, request: u64, gone: &[u32], reason: &str, fx: &mut impl Effects) {
-        const BYTES_PER_FRAME: usize = 256 << 10;
-        self.count.gaps += gone.len() as u64;
-        let mut items = Vec::new();
-        let mut bytes = 0;
-        for &id in gone {
-            let object = &self.objects[id as usize];
-            bytes += object.record.len();
-            items.push(object.name());
-            if bytes > BYTES_PER_FRAME {
-                bytes = 0;
-                let items = std::mem::take(&mut items);
-                fx.reply(
-                    client,
-                    request,
-                    &Reply::Gap(Gap {
-                        items,
-                        reason: reason.into(),
-                    }),
-                );
-            }
-        }
-        if !items.is_empty() {
-            fx.reply(
-                client,
-                request,
-                &Reply::Gap(Gap {
-                    items,
-                    reason: reason.into(),
-                }),
-            );
+            let names = same.iter().map(|&id| object(id).name());
+            send_gap(&mut self.count, client, request, names, reason, fx);
         }
     }
 
@@ -413,5 +386,31 @@ impl Core {
         self.detach(following.client, |via| {
             via.follow = via.follow.filter(|&follow| follow != id);
         });
+    }
+}
+
+/// Tells a reader of objects that it will not get.
+pub(super) fn send_gap<'a>(
+    count: &mut Counters,
+    client: u32,
+    request: u64,
+    gone: impl IntoIterator<Item = ObjectName<'a>>,
+    reason: &str,
+    fx: &mut impl Effects,
+) {
+    const BYTES_PER_FRAME: usize = 256 << 10;
+    let mut gone = gone.into_iter().peekable();
+    while gone.peek().is_some() {
+        let mut bytes = 0;
+        let mut items = Vec::new();
+        while bytes <= BYTES_PER_FRAME
+            && let Some(name) = gone.next()
+        {
+            bytes += name.record.len();
+            items.push(name);
+        }
+        count.gaps += items.len() as u64;
+        let reason = reason.into();
+        fx.reply(client, request, &Reply::Gap(Gap { items, reason }));
     }
 }

@@ -7,8 +7,8 @@
 //!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
 //! ```
 //! An [`object::Object`] is in one of three states: visible, superseded, gone. Its payload is given back when it is not
-//! visible, nobody holds it and no requirement is owed it; its attributes stay while a reader has yet to be told of it, or
-//! while it is remembered as a tombstone.
+//! visible, nobody holds it and no requirement is owed it; the object itself goes when no reader has yet to be told of it
+//! either. A tombstone remembers it for a time.
 //!
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
@@ -18,11 +18,13 @@ mod deliver;
 mod demand;
 mod follow;
 mod interest;
+mod keys;
 mod lease;
 mod list;
 mod object;
 mod offer;
 mod order;
+mod queue;
 mod require;
 mod stat;
 mod subscribe;
@@ -44,6 +46,7 @@ use crate::{Config, Effects};
 pub use client::Peer;
 use client::{Client, Pending};
 use interest::Interest;
+use keys::Keys;
 use lease::WaitingLease;
 use object::Object;
 pub use stat::Stat;
@@ -64,7 +67,7 @@ pub struct Core {
     clients_seen: u32,
     sequence: u64,
     objects: Slab<Object>,
-    keys: HashMap<u128, u32>,
+    keys: Keys,
     tombstones: Tombstones,
     interests: Slab<Interest>,
     /// Per schema: which standing selectors an offer could match.
@@ -90,6 +93,7 @@ pub struct Core {
     timers: Timers,
     count: stat::Counters,
     spare: object::Spare,
+    freed: object::Freed,
     matched: Vec<u32>,
 }
 
@@ -121,7 +125,7 @@ impl Core {
             clients_seen: 0,
             sequence: 0,
             objects: Slab::new(),
-            keys: HashMap::new(),
+            keys: Keys::default(),
             tombstones: Tombstones::default(),
             interests: Slab::new(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
@@ -142,6 +146,7 @@ impl Core {
             timers: Timers::default(),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
+            freed: object::Freed::default(),
             matched: Vec::new(),
             config,
         })
@@ -269,7 +274,7 @@ impl Core {
     /// Nobody is here and nothing lies here: a server that was started for its clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.is_empty() && self.objects.len() == self.tombstones.len()
+        self.clients.is_empty() && self.objects.is_empty()
     }
 
     fn fail(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {

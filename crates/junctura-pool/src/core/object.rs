@@ -70,8 +70,6 @@ pub(super) struct Object {
     pub(super) watchers: u32,
     /// It can be found by the listing index (and not only in the queue before it).
     pub(super) is_indexed: bool,
-    /// It is kept to answer `Gone`.
-    pub(super) is_tombstone: bool,
 }
 
 impl Object {
@@ -120,6 +118,35 @@ impl Spare {
     }
 }
 
+/// Slots that are their clients' again. Those that come free with one message are told with one.
+#[derive(Default)]
+pub(super) struct Freed {
+    /// More may come free in what is going on.
+    pub(super) gathers: bool,
+    owner: u32,
+    slots: Vec<Slot>,
+}
+
+impl Freed {
+    fn note(&mut self, owner: u32, slot: Slot, fx: &mut impl Effects) {
+        if owner != self.owner {
+            self.tell(fx);
+        }
+        self.owner = owner;
+        self.slots.push(slot);
+        if !self.gathers {
+            self.tell(fx);
+        }
+    }
+
+    pub(super) fn tell(&mut self, fx: &mut impl Effects) {
+        if !self.slots.is_empty() {
+            fx.reply(self.owner, 0, &Reply::Freed(&self.slots));
+            self.slots.clear();
+        }
+    }
+}
+
 impl Core {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
@@ -147,7 +174,7 @@ impl Core {
         if self.objects[id as usize].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
-        self.bury(now, id);
+        self.bury(now, id, why);
         match why {
             Why::Withdrawn => self.count.withdrawn += 1,
             Why::Expired => self.count.expired += 1,
@@ -155,7 +182,7 @@ impl Core {
         self.settle(now, id, fx);
     }
 
-    /// Takes an object out of the listing; it keeps its key in `keys`, which the caller sees to.
+    /// Takes an object out of the listing; its key still stands for it, which the caller sees to.
     pub(super) fn hide(&mut self, id: u32, state: State) {
         let object = &mut self.objects[id as usize];
         object.state = state;
@@ -185,12 +212,13 @@ impl Core {
             Place::Slot { segment, slot } => {
                 let vacated = self.ledger.vacate(segment, slot);
                 if let Some(owner) = vacated.owner {
-                    let freed = [Slot {
+                    let slot = Slot {
                         segment: segment.into(),
                         slot: slot.into(),
-                    }];
-                    fx.reply(owner, 0, &Reply::Freed(&freed));
+                    };
+                    self.freed.note(owner, slot, fx);
                     if vacated.emptied {
+                        self.freed.tell(fx);
                         self.recall_if_wanted(owner, segment, fx);
                     }
                 } else if vacated.dropped {
@@ -201,11 +229,10 @@ impl Core {
         }
     }
 
-    /// Forgets an object that neither a reader nor a tombstone needs.
+    /// Forgets an object that nobody needs.
     pub(super) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.objects[id as usize];
-        let needed =
-            object.is_visible() || object.is_tombstone || object.watchers > 0 || object.holders > 0 || object.owed > 0;
+        let needed = object.is_visible() || object.watchers > 0 || object.holders > 0 || object.owed > 0;
         if !needed {
             let object = self.objects.remove(id as usize);
             self.spare.keep(object.record);
@@ -224,6 +251,11 @@ impl Core {
     /// Notes a new visible object for listing; old ones in the queue, if they are still there, enter the index.
     pub(super) fn index_later(&mut self, id: u32, sequence: u64) {
         self.unindexed.push_back((id, sequence));
+        while let Some(&(oldest, its_sequence)) = self.unindexed.front()
+            && !self.is_unindexed(oldest, its_sequence)
+        {
+            self.unindexed.pop_front();
+        }
         while self.unindexed.len() > UNINDEXED_OBJECTS_MAX {
             self.index_next();
         }
@@ -236,14 +268,19 @@ impl Core {
         }
     }
 
+    /// Whether an entry of the queue still means a visible object.
+    fn is_unindexed(&self, id: u32, sequence: u64) -> bool {
+        self.objects
+            .get(id as usize)
+            .is_some_and(|object| object.sequence == sequence && object.is_visible() && !object.is_indexed)
+    }
+
     fn index_next(&mut self) {
         let Some((id, sequence)) = self.unindexed.pop_front() else {
             return;
         };
-        let Some(object) = self.objects.get_mut(id as usize) else {
-            return;
-        };
-        if object.sequence == sequence && object.is_visible() && !object.is_indexed {
+        if self.is_unindexed(id, sequence) {
+            let object = &mut self.objects[id as usize];
             object.is_indexed = true;
             let schema = usize::from(object.schema);
             self.listing[schema].insert(id, RecordRef::trusted(&object.record), &self.config.schemas[schema]);

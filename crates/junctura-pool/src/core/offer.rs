@@ -6,6 +6,7 @@ use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
 use super::interest::Interest;
+use super::keys::Filed;
 use super::object::{Object, Place, State};
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
@@ -90,7 +91,7 @@ impl Core {
         }
         let key = identity(schema_number, checked.key_bytes(schema.key_len()));
         let dataset = dataset(schema_number, checked.key_bytes(schema.level_ends()[0]));
-        let earlier = self.keys.get(&key).copied();
+        let earlier = self.find_key(key);
         if earlier.is_some() && schema.on_same_key() == SameKey::Reject {
             return Err(self.already_exists(schema_number, record).into());
         }
@@ -102,7 +103,7 @@ impl Core {
                 Retention::Released(count) => Some(count),
             }
         };
-        if self.objects.len() >= self.config.limits.objects {
+        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
             let cause = format!("the pool holds {} objects", self.config.limits.objects);
             return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
         }
@@ -118,8 +119,8 @@ impl Core {
             dataset,
             sequence,
             length,
-            record: self.spare.filled(record),
-            inline: self.spare.filled(inline),
+            record: Vec::new(),
+            inline: Vec::new(),
             place,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
@@ -131,9 +132,13 @@ impl Core {
             owed: 0,
             watchers: 0,
             is_indexed: false,
-            is_tombstone: false,
         }) as u32;
-        self.keys.insert(key, id);
+        // Only now: what was written on the way to other places would have to arrive there before the object could move to
+        // its own.
+        let object = &mut self.objects[id as usize];
+        object.record = self.spare.filled(record);
+        object.inline = self.spare.filled(inline);
+        self.file_key(key, id);
         self.index_later(id, sequence);
         self.count.offered += 1;
         self.count.offered_bytes += length;
@@ -188,19 +193,20 @@ impl Core {
         self.matched = matched;
     }
 
-    /// A newer version of the same key takes the place of `earlier`, which may be visible or a tombstone.
-    fn supersede(&mut self, now: Nanoseconds, earlier: u32, fx: &mut impl Effects) {
-        let object = &self.objects[earlier as usize];
-        let sequence = object.sequence;
-        if !object.is_visible() {
-            self.dig_up(earlier, sequence);
-            return;
-        }
+    /// A newer version of the same key takes the place of `earlier`.
+    fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
+        let earlier = match earlier {
+            Filed::Object(id) => id,
+            Filed::Tombstone(id) => {
+                self.dig_up(id);
+                return;
+            }
+        };
         self.hide(earlier, State::Superseded);
         self.count.superseded += 1;
         self.tell_about_removal(earlier, fx);
         let key = self.objects[earlier as usize].key;
-        self.keys.remove(&key);
+        self.keys.remove(key, Filed::Object(earlier));
         self.drop_superseded_claims(earlier);
         self.settle(now, earlier, fx);
     }

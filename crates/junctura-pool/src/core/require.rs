@@ -11,6 +11,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::Require;
 
 use super::client::Pending;
+use super::follow::send_gap;
 use super::interest::Interest;
 use super::object::State;
 use super::{Core, Nanoseconds};
@@ -219,7 +220,8 @@ impl Core {
             if let Some(Interest::Follow(following)) = requirement.reader.and_then(|r| self.interests.get(r as usize)) {
                 request = following.request;
             }
-            self.send_gap(client, request, &[object], reason, fx);
+            let name = self.objects[object as usize].name();
+            send_gap(&mut self.count, client, request, [name], reason, fx);
         }
     }
 

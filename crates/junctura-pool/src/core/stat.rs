@@ -63,7 +63,7 @@ pub struct ObjectsStat {
     pub visible: u64,
     /// Bytes of their payloads.
     pub visible_bytes: u64,
-    /// Versions that are not visible but kept for holders or requirements.
+    /// Versions that are not visible but kept for those who hold them or have yet to hear of them.
     pub kept: u64,
     /// Keys that are remembered as gone.
     pub tombstones: u64,
@@ -189,16 +189,14 @@ impl Core {
     #[must_use]
     pub fn stat(&self) -> Stat {
         let count = &self.count;
-        let known = self.objects.len() as u64;
-        let tombstones = self.tombstones.len() as u64;
         Stat {
             incarnation: self.config.incarnation,
             sequence: self.sequence,
             objects: ObjectsStat {
                 visible: count.visible,
                 visible_bytes: count.visible_bytes,
-                kept: known - count.visible - tombstones,
-                tombstones,
+                kept: self.objects.len() as u64 - count.visible,
+                tombstones: self.tombstones.len() as u64,
                 held: self.clients.values().map(|state| state.held.len() as u64).sum(),
             },
             totals: Totals {

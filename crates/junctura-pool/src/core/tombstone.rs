@@ -1,165 +1,194 @@
 //! Tombstones: keys that were visible and are gone, remembered for a time and up to a count.
+//!
+//! A tombstone is what can still be said of an object: its attributes, its version, why it went. It stands in two queues,
+//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
+//! offered again.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use junctura_model::RecordRef;
 use junctura_model::selector::SelectorSet;
+use junctura_wire::body::ObjectName;
 use slab::Slab;
 
-use super::object::Object;
+use super::follow::send_gap;
+use super::keys::Filed;
+use super::object::{Spare, Why};
+use super::queue::{Links, Queue};
 use super::{Core, Nanoseconds};
+use crate::Effects;
 
-/// Which objects of the table are tombstones.
-///
-/// The queues may also name objects whose key was offered again; such entries count for nothing, never stand first in
-/// `ages`, and are thrown out before they are more than those that count.
-#[derive(Default)]
-pub(super) struct Tombstones {
-    /// Oldest first.
-    ages: VecDeque<Tombstone>,
-    datasets: HashMap<u64, OfDataset>,
-    count: usize,
+/// What is remembered of an object that is gone.
+pub(super) struct Tombstone {
+    pub(super) key: u128,
+    pub(super) sequence: u64,
+    record: Vec<u8>,
+    schema: u16,
+    pub(super) why: Why,
+    dataset: u64,
+    buried: Nanoseconds,
+    by_age: Links,
+    in_dataset: Links,
 }
 
-#[derive(Clone, Copy)]
-struct Tombstone {
-    object: u32,
-    sequence: u64,
-    buried: Nanoseconds,
+/// All tombstones.
+#[derive(Default)]
+pub(super) struct Tombstones {
+    table: Slab<Tombstone>,
+    by_age: Queue,
+    datasets: HashMap<u64, OfDataset>,
+    /// Apart from those of objects: these have long left the processor's cache, and a new object's attributes are read again
+    /// as soon as they are written.
+    spare: Spare,
 }
 
 #[derive(Default)]
 struct OfDataset {
-    /// Oldest first: objects and their sequence numbers.
-    ages: VecDeque<(u32, u64)>,
+    by_age: Queue,
     count: usize,
 }
 
-/// Queues up to this length are not worth cleaning.
-const LEFTOVERS_MAX: usize = 64;
+impl Tombstone {
+    pub(super) fn record(&self) -> RecordRef<'_> {
+        RecordRef::trusted(&self.record)
+    }
+
+    fn name(&self) -> ObjectName<'_> {
+        ObjectName {
+            schema: self.schema,
+            sequence: self.sequence,
+            record: self.record.as_slice().into(),
+        }
+    }
+}
 
 impl Tombstones {
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.table.len()
+    }
+
+    pub(super) fn get(&self, id: u32) -> &Tombstone {
+        &self.table[id as usize]
     }
 
     /// When the oldest is to be forgotten.
     pub(super) fn next_expiry(&self, age: Duration) -> Option<Nanoseconds> {
-        self.ages
-            .front()
-            .map(|oldest| oldest.buried.saturating_add(age.as_nanos() as u64))
+        let oldest = self.get(self.by_age.first()?);
+        Some(oldest.buried.saturating_add(age.as_nanos() as u64))
     }
 
-    /// Throws out entries that count for nothing: all at the front, the others when there are many.
-    fn clean(&mut self, objects: &Slab<Object>) {
-        while self
-            .ages
-            .front()
-            .is_some_and(|oldest| !is_tombstone(objects, oldest.object, oldest.sequence))
-        {
-            self.ages.pop_front();
-        }
-        if self.ages.len() > 2 * self.count + LEFTOVERS_MAX {
-            self.ages.retain(|one| is_tombstone(objects, one.object, one.sequence));
-        }
+    fn of_dataset(&self, dataset: u64) -> usize {
+        self.datasets.get(&dataset).map_or(0, |of_dataset| of_dataset.count)
     }
-}
 
-fn is_tombstone(objects: &Slab<Object>, id: u32, sequence: u64) -> bool {
-    objects
-        .get(id as usize)
-        .is_some_and(|object| object.is_tombstone && object.sequence == sequence)
+    fn oldest_of(&self, dataset: u64) -> Option<u32> {
+        self.datasets.get(&dataset)?.by_age.first()
+    }
+
+    fn add(&mut self, tombstone: Tombstone) -> u32 {
+        let of_dataset = self.datasets.entry(tombstone.dataset).or_default();
+        of_dataset.count += 1;
+        let id = self.table.insert(tombstone) as u32;
+        of_dataset.by_age.push(&mut self.table, id, |one| &mut one.in_dataset);
+        self.by_age.push(&mut self.table, id, |one| &mut one.by_age);
+        id
+    }
+
+    fn remove(&mut self, id: u32) -> Tombstone {
+        let dataset = self.get(id).dataset;
+        if let Some(of_dataset) = self.datasets.get_mut(&dataset) {
+            of_dataset.count -= 1;
+            of_dataset.by_age.remove(&mut self.table, id, |one| &mut one.in_dataset);
+            if of_dataset.count == 0 {
+                self.datasets.remove(&dataset);
+            }
+        }
+        self.by_age.remove(&mut self.table, id, |one| &mut one.by_age);
+        self.table.remove(id as usize)
+    }
 }
 
 impl Core {
-    /// Remembers an object that has just gone.
-    pub(super) fn bury(&mut self, now: Nanoseconds, id: u32) {
-        if self.config.tombstones == 0 || self.config.tombstones_per_dataset == 0 {
-            let key = self.objects[id as usize].key;
-            self.keys.remove(&key);
+    /// Remembers an object that has just gone: from now on its key stands for the tombstone.
+    pub(super) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
+        let object = &self.objects[id as usize];
+        let (key, dataset) = (object.key, object.dataset);
+        let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
+        if in_dataset_max == 0 || all_max == 0 {
+            self.keys.remove(key, Filed::Object(id));
             return;
         }
-        let object = &mut self.objects[id as usize];
-        object.is_tombstone = true;
-        let (sequence, dataset) = (object.sequence, object.dataset);
-        self.tombstones.ages.push_back(Tombstone {
-            object: id,
-            sequence,
-            buried: now,
-        });
-        self.tombstones.count += 1;
-        let of_dataset = self.tombstones.datasets.entry(dataset).or_default();
-        of_dataset.ages.push_back((id, sequence));
-        of_dataset.count += 1;
-        if of_dataset.count > self.config.tombstones_per_dataset {
-            let objects = &self.objects;
-            let oldest =
-                std::iter::from_fn(|| of_dataset.ages.pop_front()).find(|&(id, s)| is_tombstone(objects, id, s));
-            if let Some((oldest, its_sequence)) = oldest {
-                self.dig_up(oldest, its_sequence);
-            }
+        if self.tombstones.of_dataset(dataset) >= in_dataset_max {
+            self.dig_up_oldest(in_dataset_max, |tombstones| tombstones.oldest_of(dataset));
+        } else if self.tombstones.len() >= all_max {
+            self.dig_up_oldest(all_max, |tombstones| tombstones.by_age.first());
         }
-        if self.tombstones.count > self.config.tombstones {
-            self.forget_oldest();
+        let object = &self.objects[id as usize];
+        let tombstone = self.tombstones.add(Tombstone {
+            key,
+            sequence: object.sequence,
+            record: Vec::new(),
+            schema: object.schema,
+            why,
+            dataset,
+            buried: now,
+            by_age: Links::default(),
+            in_dataset: Links::default(),
+        });
+        // Only now, for the same reason as a new object's.
+        let record = self.tombstones.spare.filled(&object.record);
+        self.tombstones.table[tombstone as usize].record = record;
+        self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
+    }
+
+    /// Makes room among `count`: for more than one, since what is known of old keys lies far apart in memory, and a
+    /// processor fetches for many at once in little more time than for one.
+    fn dig_up_oldest(&mut self, count: usize, oldest: impl Fn(&Tombstones) -> Option<u32>) {
+        const ONE_IN: usize = 256;
+        for _ in 0..=count / ONE_IN {
+            if let Some(oldest) = oldest(&self.tombstones) {
+                self.dig_up(oldest);
+            }
         }
     }
 
-    /// The key is offered again, or too old: its tombstone goes.
-    pub(super) fn dig_up(&mut self, id: u32, sequence: u64) {
-        if !is_tombstone(&self.objects, id, sequence) {
-            return;
-        }
-        let dataset = self.objects[id as usize].dataset;
-        let object = &mut self.objects[id as usize];
-        object.is_tombstone = false;
-        if self.keys.get(&object.key) == Some(&id) {
-            self.keys.remove(&object.key);
-        }
-        self.tombstones.count -= 1;
-        if let Some(of_dataset) = self.tombstones.datasets.get_mut(&dataset) {
-            of_dataset.count -= 1;
-            if of_dataset.count == 0 {
-                self.tombstones.datasets.remove(&dataset);
-            } else if of_dataset.ages.len() > 2 * of_dataset.count + LEFTOVERS_MAX {
-                let objects = &self.objects;
-                of_dataset
-                    .ages
-                    .retain(|&(id, sequence)| is_tombstone(objects, id, sequence));
-            }
-        }
-        self.tombstones.clean(&self.objects);
-        self.forget_if_unneeded(id);
+    /// Forgets a tombstone: its key is offered again, or it is too old, or there are too many.
+    pub(super) fn dig_up(&mut self, id: u32) {
+        let tombstone = self.tombstones.remove(id);
+        self.keys.remove(tombstone.key, Filed::Tombstone(id));
+        self.tombstones.spare.keep(tombstone.record);
     }
 
     /// Tombstones of objects that became visible after `since` and match, in the order of their numbers.
     pub(super) fn tombstones_after(&self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
-        let is_missed = |tombstone: &&Tombstone| {
-            tombstone.sequence > since && is_tombstone(&self.objects, tombstone.object, tombstone.sequence) && {
-                let object = &self.objects[tombstone.object as usize];
-                selectors
-                    .of(usize::from(object.schema))
-                    .is_some_and(|one| one.matches(object.record()))
-            }
+        let is_missed = |tombstone: &Tombstone| {
+            tombstone.sequence > since
+                && selectors
+                    .of(usize::from(tombstone.schema))
+                    .is_some_and(|one| one.matches(tombstone.record()))
         };
-        let mut missed: Vec<_> = self.tombstones.ages.iter().filter(is_missed).collect();
-        missed.sort_unstable_by_key(|tombstone| tombstone.sequence);
-        missed.into_iter().map(|tombstone| tombstone.object).collect()
+        let all = self.tombstones.table.iter();
+        let mut missed: Vec<_> = all.filter(|(_, tombstone)| is_missed(tombstone)).collect();
+        missed.sort_unstable_by_key(|(_, tombstone)| tombstone.sequence);
+        missed.into_iter().map(|(id, _)| id as u32).collect()
     }
 
-    pub(super) fn forget_old_tombstones(&mut self, now: Nanoseconds) {
-        while self
-            .tombstones
-            .next_expiry(self.config.tombstone_age)
-            .is_some_and(|at| at <= now)
-        {
-            self.forget_oldest();
+    /// Tells a follow what it has missed.
+    pub(super) fn tell_missed(&mut self, client: u32, request: u64, missed: &[u32], fx: &mut impl Effects) {
+        let why = |id: u32| self.tombstones.get(id).why;
+        for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
+            let names = same.iter().map(|&id| self.tombstones.get(id).name());
+            send_gap(&mut self.count, client, request, names, why(same[0]).name(), fx);
         }
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some(&Tombstone { object, sequence, .. }) = self.tombstones.ages.front() {
-            self.dig_up(object, sequence);
+    pub(super) fn forget_old_tombstones(&mut self, now: Nanoseconds) {
+        let age = self.config.tombstone_age;
+        while self.tombstones.next_expiry(age).is_some_and(|at| at <= now)
+            && let Some(oldest) = self.tombstones.by_age.first()
+        {
+            self.dig_up(oldest);
         }
     }
 }
