@@ -21,7 +21,7 @@ const RELEASES_AGE: Duration = Duration::from_millis(1);
 /// Buffers of delivered objects that are kept for the next ones.
 const SPARES_MAX: usize = 1024;
 /// A leased segment in which nothing lay for so long may go.
-const SURPLUS_AGE: Duration = Duration::from_secs(1);
+const SURPLUS_AGE: Duration = Duration::from_secs(10);
 /// A buffer larger than this is not kept.
 const SPARE_BYTES_MAX: usize = 64 << 10;
 

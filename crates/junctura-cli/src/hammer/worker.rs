@@ -45,6 +45,12 @@ const ROTATION_BYTES: usize = 512 << 20;
 /// Slots that a consumer may hold while its releases are under way.
 const SLOTS_UNDER_WAY: usize = 256;
 
+/// Bytes of the slot that a payload lies in: there are four sizes between powers of two.
+fn slot_bytes(payload_bytes: u64) -> u64 {
+    let step = (payload_bytes.next_power_of_two() / 8).max(64);
+    payload_bytes.next_multiple_of(step)
+}
+
 impl Plan {
     /// Slots that a producer goes through before it comes to the first again.
     pub(super) fn slots_in_rotation(&self) -> usize {
@@ -56,12 +62,13 @@ impl Plan {
         self.slots_in_rotation() + self.window as usize + SLOTS_UNDER_WAY / self.producers as usize
     }
 
-    /// Memory that all producers together need of a pool.
+    /// Memory that all producers together need of a pool: not much more than they take before the run, so that whoever runs
+    /// ahead waits for slots and not for the system to make pages.
     pub(super) fn budget_bytes(&self) -> u64 {
         const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
-        let slot_bytes = (self.payload_bytes as u64).div_ceil(4) * 5 + 4096;
-        let inline_bytes = 256 << 20;
-        inline_bytes + u64::from(self.producers) * (self.slots() as u64 * slot_bytes + LARGEST_SEGMENT_BYTES)
+        const INLINE_BYTES: u64 = 256 << 20;
+        let slots = self.slots() as u64 * slot_bytes(self.payload_bytes as u64);
+        INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
     }
 
     /// What the process calls itself.

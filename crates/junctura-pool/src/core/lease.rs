@@ -1,5 +1,6 @@
 //! Memory for payloads: segments leased to producers, and what waits when there is none.
 
+use junctura_memory::classes::slot_bytes;
 use junctura_memory::ledger::{Full, Reason};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -83,13 +84,17 @@ impl Core {
     /// Clients with leased segments in which nothing lies are asked to give them back.
     fn recall_empty_segments(&mut self, fx: &mut impl Effects) {
         for (client, segment) in self.ledger.recallable(0) {
-            fx.reply(client, 0, &Reply::Recall(segment));
+            self.recall_if_wanted(client, segment, fx);
         }
     }
 
-    /// The last object has left a segment that is still leased: if somebody waits for memory, it is asked for.
+    /// Nothing lies in a segment that is still leased: if somebody waits for memory, it is asked for. Not if all who wait
+    /// could use the slots of that very segment: they have them already.
     pub(super) fn recall_if_wanted(&mut self, client: u32, segment: u32, fx: &mut impl Effects) {
-        if !self.waiting_leases.is_empty() || !self.stalled.is_empty() {
+        let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
+        let has_slots =
+            |lease: &WaitingLease| lease.client == client && Some(slot_bytes(lease.payload_bytes)) == its_slots;
+        if !self.stalled.is_empty() || !self.waiting_leases.iter().all(has_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
         }
     }
