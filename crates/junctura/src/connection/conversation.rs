@@ -1,0 +1,140 @@
+//! Questions and answers over a connection: one answer, or a stream of them until one side ends it.
+
+use std::collections::VecDeque;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Request;
+use junctura_wire::fixed::Holding;
+
+use super::{Connection, Wait};
+use crate::mail::{Letter, Talk};
+use crate::state::{State, Stop};
+
+impl Connection {
+    /// Sends a request and waits for its one answer.
+    pub(crate) fn call(&self, request: &Request<'_>) -> Result<Letter> {
+        let mut state = self.lock()?;
+        let number = state.mail.open(Talk::Once)?;
+        if let Err(error) = state.append(number, request) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        let (mut state, letter) =
+            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
+        match letter {
+            Ok(Some(Letter::Failed(error))) => {
+                state.mail.close(number);
+                Err(error)
+            }
+            Ok(Some(letter)) => {
+                state.mail.close(number);
+                Ok(letter)
+            }
+            Ok(None) => Err(unexpected("no answer")),
+            Err(error) => {
+                state.abandon_now(number, Stop::Cancel);
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins a conversation that goes on until one side ends it.
+    pub(crate) fn begin(&self, request: &Request<'_>) -> Result<(u64, u64)> {
+        let mut state = self.lock()?;
+        let number = state.mail.open(Talk::Stream)?;
+        if let Err(error) = state.append(number, request) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        let (mut state, letter) =
+            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
+        match letter {
+            Ok(Some(Letter::Began(sequence))) => Ok((number, sequence)),
+            Ok(Some(Letter::Failed(error) | Letter::Ended(error))) => {
+                state.mail.close(number);
+                Err(error)
+            }
+            Ok(_) => {
+                state.abandon_now(number, Stop::End);
+                Err(unexpected("no beginning"))
+            }
+            Err(error) => {
+                state.abandon_now(number, Stop::End);
+                Err(error)
+            }
+        }
+    }
+
+    /// The server has said its last word in a conversation.
+    pub(crate) fn finished(&self, number: u64) {
+        if let Ok(mut state) = self.lock() {
+            state.mail.close(number);
+        }
+    }
+
+    /// Ends a conversation, gives back what came and was not read, and waits for the server's last word.
+    pub(crate) fn stop(&self, number: u64, unread: VecDeque<Letter>) -> Result<()> {
+        let mut state = self.lock()?;
+        let (letters, goes_on) = state.mail.abandon(number);
+        state.discard(unread.into_iter().chain(letters));
+        if let Err(error) = state.alive() {
+            self.settle(&mut state);
+            return Err(error);
+        }
+        if !goes_on {
+            return state.send().map(|_| ());
+        }
+        let stop = state.mail.open_stop(number)?;
+        state.append(stop, &Request::Stop(number))?;
+        let (mut state, letter) = self.wait_keeping(state, Wait::letters(stop), |state| state.mail.get(stop)?.take());
+        match letter {
+            Ok(_) => state.mail.close(stop),
+            Err(_) => _ = state.mail.abandon(stop),
+        }
+        // What came until then was given back: that goes now.
+        let sent = state.send().map(|_| ());
+        letter.map(|_| ()).and(sent)
+    }
+
+    /// Sends what is batched, and waits until it has gone.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.push(self.lock()?).1
+    }
+
+    /// Gives an object back; `more` says that its reader has others at hand already and will be back soon.
+    ///
+    /// Then releases gather, to go together; else it goes at once, since nobody knows when this client says something again.
+    pub(crate) fn release(&self, holding: Holding, body: Vec<u8>, more: bool) {
+        let Ok(mut state) = self.lock() else { return };
+        state.release(holding, body);
+        if !more || state.is_release_due() {
+            // Where the socket is full, it goes with the next request.
+            let _ = state.send();
+        }
+        self.settle(&mut state);
+    }
+
+    /// Leaves in good order: what is to go goes, then nothing works any more. While objects are held the server is told
+    /// nothing but their release: what lies in their memory stays as it is.
+    pub(crate) fn close(&self) {
+        let Ok(state) = self.lock() else { return };
+        let (mut state, _sent) = self.push(state);
+        if state.alive().is_err() {
+            return;
+        }
+        state.close(Error::new(Code::Closed, self.greeting.server(), "the pool was closed"));
+        self.settle(&mut state);
+    }
+
+    /// Ends the connection of a closed pool once nothing is held any more.
+    fn settle(&self, state: &mut State) {
+        if state.leave_if_done() {
+            self.socket.close();
+        }
+    }
+}
+
+/// An answer that does not belong to the question.
+pub(crate) fn unexpected(what: &str) -> Error {
+    Error::new(Code::Protocol, "answer", format!("unexpected: {what}"))
+}

@@ -1,0 +1,156 @@
+//! One connection, shared by all threads of a process without a thread of its own.
+//!
+//! Whoever has to wait and finds nobody reading becomes the **reader**: it waits on the socket, sorts what comes into the
+//! mailboxes of those who asked, wakes them, and hands the reading on when its own answer is there. The others sleep until
+//! they are woken. Requests gather in the outbox; they go when there are many, or before anybody waits. When the socket
+//! takes no more, the writer waits for room and reads meanwhile, so two full sockets never wait for each other.
+//!
+//! There is one lock. It is held for moments, never while something waits. A forked child must not say a word on its
+//! parent's connection: every send and every wait looks at the process first.
+
+mod conversation;
+mod waiting;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_transport::{Alarm, Inbox, Incoming, LocalCarrier, UnixCarrier};
+use junctura_wire::body;
+
+use crate::handshake::{Greeting, Home};
+use crate::segments::Segments;
+use crate::state::{State, forked};
+use crate::target::Target;
+pub(crate) use conversation::unexpected;
+pub(crate) use waiting::Wait;
+
+/// Asked when a wait is interrupted; an error ends the wait.
+pub(crate) type Hook = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+pub(crate) type Guard<'a> = MutexGuard<'a, State>;
+
+pub(crate) struct Connection {
+    pub(crate) greeting: Greeting,
+    pub(crate) offer_timeout: Option<Duration>,
+    hook: Option<Hook>,
+    pid: u32,
+    state: Mutex<State>,
+    /// Only the reader touches it.
+    reader: Mutex<Reader>,
+    socket: UnixCarrier,
+    /// An embedded server lives as long as anybody is connected from here.
+    _home: Arc<Home>,
+}
+
+struct Reader {
+    incoming: Incoming,
+    inbox: Inbox,
+    alarm: Alarm,
+}
+
+impl Connection {
+    /// Takes over a connection whose server has said welcome; `inbox` holds what came after that.
+    ///
+    /// # Errors
+    /// As [`Alarm::new`].
+    pub(crate) fn new(
+        carrier: LocalCarrier,
+        inbox: Inbox,
+        greeting: Greeting,
+        segments: Segments,
+        offer_timeout: Option<Duration>,
+        hook: Option<Hook>,
+        home: Arc<Home>,
+    ) -> Result<Self> {
+        let socket = carrier.socket().clone();
+        let (incoming, outgoing) = carrier.split();
+        Ok(Self {
+            greeting,
+            offer_timeout,
+            hook,
+            pid: std::process::id(),
+            state: Mutex::new(State::new(outgoing, segments)),
+            reader: Mutex::new(Reader {
+                incoming,
+                inbox,
+                alarm: Alarm::new()?,
+            }),
+            socket,
+            _home: home,
+        })
+    }
+
+    /// A schema's number that the server said just now.
+    pub(crate) fn known_schema(&self, number: u16) -> Result<&Arc<Schema>> {
+        let schema = self.greeting.schemas.get(usize::from(number));
+        schema.ok_or_else(|| {
+            Error::new(
+                Code::Protocol,
+                format!("schema {number}"),
+                "an object has it, but the pool does not",
+            )
+        })
+    }
+
+    pub(crate) fn version(&self, sequence: u64) -> Version {
+        Version {
+            incarnation: self.greeting.incarnation,
+            sequence,
+        }
+    }
+
+    /// As the server is asked.
+    pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::Target<'a>> {
+        target.resolve(&self.greeting.schemas, self.greeting.default_schema)
+    }
+
+    /// Whether this is a forked child of the process that connected.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.pid != std::process::id()
+    }
+
+    /// The schema of this number; numbers were checked when they came.
+    pub(crate) fn schema(&self, number: u16) -> &Arc<Schema> {
+        &self.greeting.schemas[usize::from(number)]
+    }
+
+    /// # Errors
+    /// `Closed` in a forked child, if another thread of the parent held the lock when it forked.
+    pub(crate) fn lock(&self) -> Result<Guard<'_>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if self.is_inherited() => Err(forked()),
+            Err(TryLockError::WouldBlock) => Ok(self.relock()),
+        }
+    }
+
+    fn relock(&self) -> Guard<'_> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Connection(client {} of {})",
+            self.greeting.client,
+            self.greeting.server()
+        )
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // In a forked child the descriptor is closed and nothing is said: the parent goes on.
+        if self.is_inherited() {
+            return;
+        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.leave();
+    }
+}

@@ -1,0 +1,269 @@
+//! Waiting on a connection that threads share: who reads, who sleeps, and what goes out before.
+
+use std::sync::{Arc, Condvar, PoisonError};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Carrier, Inbox, Interest, Received, wait};
+
+use super::{Connection, Guard, Reader};
+use crate::state::{Sleeper, State};
+
+/// Offers gather up to about this many bytes before they are sent.
+const BATCH_BYTES: usize = 24 << 10;
+/// An offer goes at once when nothing was sent for this long.
+const BATCH_AGE: Duration = Duration::from_micros(50);
+/// With an interrupt hook, no wait lasts longer before the hook is asked: a signal may have come just before the wait.
+const HOOK_ROUND: Duration = Duration::from_millis(200);
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// Letters of this conversation.
+    pub(crate) request: u64,
+    /// Slots too.
+    pub(crate) for_slots: bool,
+    /// Room for what is to go.
+    pub(crate) for_room: bool,
+    /// Until then; `None`: for ever.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Wait {
+    /// For room for what is to go.
+    const ROOM: Self = Self {
+        request: 0,
+        for_slots: false,
+        for_room: true,
+        deadline: None,
+    };
+
+    /// For letters of this conversation, as long as it takes.
+    pub(crate) fn letters(request: u64) -> Self {
+        Self {
+            request,
+            for_slots: false,
+            for_room: false,
+            deadline: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+impl Connection {
+    /// Waits until `take` finds what it looks for; `None`: the time is over. What is to go goes first.
+    ///
+    /// # Errors
+    /// Whatever ended the connection, or what the interrupt hook said.
+    pub(crate) fn wait<T>(
+        &self,
+        state: Guard<'_>,
+        what: Wait,
+        take: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let (state, taken) = self.wait_keeping(state, what, take);
+        drop(state);
+        taken
+    }
+
+    /// As [`Self::wait`], and keeps the lock.
+    pub(crate) fn wait_keeping<'a, T>(
+        &'a self,
+        mut state: Guard<'a>,
+        what: Wait,
+        mut take: impl FnMut(&mut State) -> Option<T>,
+    ) -> (Guard<'a>, Result<Option<T>>) {
+        let taken = loop {
+            if let Some(taken) = take(&mut state) {
+                break Ok(Some(taken));
+            }
+            if let Err(error) = state.stay_in_process().and_then(|()| state.alive()) {
+                break Err(error);
+            }
+            let (next, sent) = self.push(state);
+            state = next;
+            if let Err(error) = sent {
+                break Err(error);
+            }
+            if let Some(taken) = take(&mut state) {
+                break Ok(Some(taken));
+            }
+            if what.is_over() {
+                break Ok(None);
+            }
+            let (next, done) = if state.led {
+                self.sleep(state, what)
+            } else {
+                self.read(state, Interest::READ, what.deadline)
+            };
+            state = next;
+            if let Err(error) = done {
+                break Err(error);
+            }
+        };
+        // Somebody else may have to go on reading.
+        if !state.led
+            && let Some(sleeper) = state.sleepers.first()
+        {
+            sleeper.bell.notify_one();
+        }
+        (state, taken)
+    }
+
+    /// Sends everything that is to go; waits, and reads, while the socket is full.
+    pub(crate) fn push<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+        loop {
+            match state.send() {
+                Ok(true) => return (state, Ok(())),
+                Ok(false) => {}
+                Err(error) => return (state, Err(error)),
+            }
+            let (next, done) = if state.led && state.waits_for_socket() {
+                drop(state);
+                let room = wait(self.socket.as_fd(), Interest::WRITE).map(|_| ());
+                let room = room.or_else(|error| self.interrupted(error));
+                (self.relock(), room)
+            } else if state.led {
+                self.sleep(state, Wait::ROOM)
+            } else {
+                self.read(state, Interest::BOTH, None)
+            };
+            state = next;
+            if let Err(error) = done {
+                return (state, Err(error));
+            }
+        }
+    }
+
+    /// Sends what can go at once, if it is time to.
+    pub(crate) fn push_when_due(&self, mut state: Guard<'_>) -> Result<()> {
+        if state.unsent() >= BATCH_BYTES {
+            let (_state, sent) = self.push(state);
+            return sent;
+        }
+        // The first of a batch, and then every eighth, looks at the clock: that costs as much as a small copy.
+        if state.gathered.is_multiple_of(8) && state.sent_at.elapsed() >= BATCH_AGE {
+            state.send()?;
+        } else {
+            state.gathered += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, without waiting.
+    pub(crate) fn glance<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+        if state.led {
+            return (state, Ok(()));
+        }
+        if let Err(error) = state.stay_in_process() {
+            return (state, Err(error));
+        }
+        state.led = true;
+        drop(state);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reader { incoming, inbox, .. } = &mut *reader;
+        let came = incoming.glance(inbox);
+        self.sort_out(came, inbox)
+    }
+
+    /// Waits for the socket as the connection's reader and sorts what comes.
+    fn read<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        interest: Interest,
+        deadline: Option<Instant>,
+    ) -> (Guard<'a>, Result<()>) {
+        state.led = true;
+        drop(state);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reader { incoming, inbox, alarm } = &mut *reader;
+        let came = match incoming.wait(inbox, interest, alarm, self.round(deadline)) {
+            Ok(ready) if ready.readable => incoming.receive(inbox),
+            Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
+            Err(error) if error.code() != Code::Interrupted => Err(error),
+            // The time of the round is over, or a signal came: the hook is asked, once, without the lock.
+            Ok(_) | Err(_) => {
+                let asked = self.ask_hook();
+                let mut state = self.relock();
+                state.led = false;
+                return (state, asked);
+            }
+        };
+        self.sort_out(came, inbox)
+    }
+
+    /// Sorts what has come, and ends to be the reader.
+    fn sort_out(&self, came: Result<Received>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
+        let mut state = self.relock();
+        state.led = false;
+        let sorted = came.and_then(|came| {
+            self.dispatch(&mut state, inbox)?;
+            state.return_surplus()?;
+            if came == Received::End {
+                inbox.finish()?;
+                let cause = "the server closed the connection";
+                let told = state.remark.as_ref().map(ToString::to_string);
+                let cause = told.map_or_else(|| cause.to_owned(), |told| format!("{cause}; it last said: {told}"));
+                return Err(Error::new(Code::Disconnected, self.greeting.server(), cause));
+            }
+            Ok(())
+        });
+        if let Err(error) = sorted {
+            state.end(error);
+        }
+        state.wake_concerned();
+        (state, Ok(()))
+    }
+
+    /// Sleeps until the reader has something for this thread, or hands the reading on.
+    fn sleep<'a>(&'a self, mut state: Guard<'a>, what: Wait) -> (Guard<'a>, Result<()>) {
+        let bell = Arc::new(Condvar::new());
+        let sleeper = Sleeper {
+            request: what.request,
+            for_slots: what.for_slots,
+            for_room: what.for_room,
+            bell: Arc::clone(&bell),
+        };
+        state.sleepers.push(sleeper);
+        let mut state = match self.round(what.deadline) {
+            None => bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(until) => {
+                let time = until.saturating_duration_since(Instant::now());
+                bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        state.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, &bell));
+        if self.hook.is_none() {
+            return (state, Ok(()));
+        }
+        drop(state);
+        let asked = self.ask_hook();
+        (self.relock(), asked)
+    }
+
+    /// Until when to wait in one piece.
+    fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
+        match &self.hook {
+            None => deadline,
+            Some(_) => {
+                let round = Instant::now() + HOOK_ROUND;
+                Some(deadline.map_or(round, |deadline| deadline.min(round)))
+            }
+        }
+    }
+
+    /// A signal came while waiting: the hook says whether to go on.
+    fn interrupted(&self, error: Error) -> Result<()> {
+        if error.code() == Code::Interrupted {
+            self.ask_hook()
+        } else {
+            Err(error)
+        }
+    }
+
+    fn ask_hook(&self) -> Result<()> {
+        self.hook.as_ref().map_or(Ok(()), |hook| hook())
+    }
+}
