@@ -16,7 +16,7 @@ use rustix::time::{
 use crate::{Interest, Ready, poll, refused};
 
 /// Longer than anybody waits; an alarm for later than this goes off then.
-const DISTANCE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+const DISTANCE_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Wakes who waits. Readable once it has gone off.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_later_deadline_leaves_it_as_it_is_and_an_earlier_one_does_not() {
         let mut alarm = Alarm::new().unwrap();
-        let soon = Instant::now() + Duration::from_secs(3600);
+        let soon = Instant::now() + Duration::from_hours(1);
         alarm.set(soon).unwrap();
         alarm.set(soon + Duration::from_secs(1)).unwrap();
         assert_eq!(alarm.set_for, Some(soon));

@@ -27,6 +27,8 @@ mod lock;
 mod outbox;
 mod poll;
 mod ring;
+#[cfg(feature = "conformance")]
+pub mod scribble;
 mod tide;
 mod unix;
 
@@ -38,6 +40,8 @@ pub use listener::Listener;
 pub use local::{Incoming, LocalCarrier, Outgoing};
 pub use outbox::Outbox;
 pub use poll::{Interest, Ready, wait};
+#[cfg(feature = "conformance")]
+pub use ring::Scribbler;
 pub use ring::{Parts, RING_BYTES, Rings};
 pub use unix::UnixCarrier;
 

@@ -111,13 +111,10 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
     let greeting = listen(&mut carrier, &mut inbox, address, me.hook.as_ref(), |inbox| {
         greeting(inbox, address, &me.schemas)
     })?;
-    let rings = match wants_rings() {
-        true => Some(rings(&mut carrier, &mut inbox, address, me.hook.as_ref())?),
-        false => None,
-    };
+    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, address, me.hook.as_ref()));
     let mut carrier = LocalCarrier::new(carrier);
     if let Some(rings) = rings {
-        carrier.switch(rings, 0);
+        carrier.switch(rings?, 0);
     }
     let segments = Segments::new(me.reuse);
     Connection::new(

@@ -9,7 +9,9 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use junctura::Pool;
-use junctura_transport::{Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, UnixCarrier, wait};
+use junctura_transport::{
+    Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, Scribbler, UnixCarrier, wait,
+};
 use junctura_wire::{Reply, Request, VERSION, body};
 
 /// Where words lie in the memory of rings (`docs/formats/wire.md`).
@@ -20,7 +22,7 @@ const READ_BY_CLIENT: usize = 256 + 128;
 struct Hostile {
     carrier: LocalCarrier,
     inbox: Inbox,
-    scribble: Box<dyn Fn(usize, &[u8])>,
+    scribbler: Scribbler,
     server_bell: File,
 }
 
@@ -49,13 +51,13 @@ impl Hostile {
         }
         let server_bell = parts[1].try_clone().unwrap().into();
         let rings = Rings::join(4096, parts.try_into().unwrap()).unwrap();
-        let scribble = Box::new(rings.scribbler());
+        let scribbler = rings.scribbler();
         let mut carrier = LocalCarrier::new(socket);
         carrier.switch(rings, 0);
         Self {
             carrier,
             inbox,
-            scribble,
+            scribbler,
             server_bell,
         }
     }
@@ -85,7 +87,7 @@ impl Hostile {
     }
 
     /// Hears whatever comes until the server has ended the connection.
-    fn is_ended(mut self) {
+    fn hears_the_end(mut self) {
         loop {
             match self.carrier.receive(&mut self.inbox) {
                 Ok(Received::End) => return,
@@ -121,19 +123,19 @@ fn a_position_that_cannot_be_ends_the_client_that_says_it() {
     let pool = pool();
     let mut hostile = Hostile::join(pool.url());
     hostile.say(&Request::Stat);
-    (hostile.scribble)(WRITTEN_TO_SERVER, &u64::MAX.to_ne_bytes());
+    hostile.scribbler.scribble(WRITTEN_TO_SERVER, &u64::MAX.to_ne_bytes());
     hostile.ring();
-    hostile.is_ended();
+    hostile.hears_the_end();
     works(&pool, "written");
 
     let mut hostile = Hostile::join(pool.url());
     hostile.follow();
-    (hostile.scribble)(READ_BY_CLIENT, &(1_u64 << 40).to_ne_bytes());
+    hostile.scribbler.scribble(READ_BY_CLIENT, &(1_u64 << 40).to_ne_bytes());
     for number in 0..30 {
         pool.offer([("name", format!("{number}").as_str())], &[1_u8; 500])
             .unwrap();
     }
-    hostile.is_ended();
+    hostile.hears_the_end();
     works(&pool, "read");
 }
 
@@ -144,7 +146,7 @@ fn garbage_in_the_ring_ends_the_client() {
     let mut out = Outbox::new();
     out.push_unchecked(&[0xee; 300], None);
     hostile.carrier.send(&mut out).unwrap();
-    hostile.is_ended();
+    hostile.hears_the_end();
     works(&pool, "garbage");
 }
 
@@ -157,9 +159,9 @@ fn memory_full_of_rubbish_ends_the_client() {
             .map(|at| (at.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
             .collect();
         hostile.say(&Request::Stat);
-        (hostile.scribble)(0, &rubbish);
+        hostile.scribbler.scribble(0, &rubbish);
         hostile.ring();
-        hostile.is_ended();
+        hostile.hears_the_end();
     }
     works(&pool, "rubbish");
 }

@@ -91,17 +91,28 @@ impl Rings {
 
     /// Something that writes anywhere into the memory of these rings, as a broken peer may.
     #[cfg(feature = "conformance")]
-    #[doc(hidden)]
     #[must_use]
-    pub fn scribbler(&self) -> impl Fn(usize, &[u8]) + use<> {
-        let memory = Arc::clone(&self.writer.memory);
-        move |at, bytes| memory.scribble(at, bytes)
+    pub fn scribbler(&self) -> Scribbler {
+        Scribbler(Arc::clone(&self.writer.memory))
     }
 
     /// Bytes of each ring.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
         self.writer.memory.ring_bytes()
+    }
+}
+
+/// Writes anywhere into the memory of a connection's rings, as a broken peer may.
+#[cfg(feature = "conformance")]
+#[derive(Debug)]
+pub struct Scribbler(Arc<Memory>);
+
+#[cfg(feature = "conformance")]
+impl Scribbler {
+    /// Writes from byte `at` on; what does not lie in the memory is left out.
+    pub fn scribble(&self, at: usize, bytes: &[u8]) {
+        self.0.scribble(at, bytes);
     }
 }
 

@@ -245,13 +245,11 @@ impl Connection {
 
     /// Until when to wait in one piece.
     fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
-        match &self.hook {
-            None => deadline,
-            Some(_) => {
-                let round = Instant::now() + HOOK_ROUND;
-                Some(deadline.map_or(round, |deadline| deadline.min(round)))
-            }
+        if self.hook.is_none() {
+            return deadline;
         }
+        let round = Instant::now() + HOOK_ROUND;
+        Some(deadline.map_or(round, |deadline| deadline.min(round)))
     }
 
     /// A signal came while waiting: the hook says whether to go on.

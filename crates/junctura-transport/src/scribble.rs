@@ -1,0 +1,106 @@
+//! A peer that writes anything anywhere into the memory of its rings, for tests and fuzzing: what it does to the other end.
+
+use junctura_model::{Code, Result};
+use junctura_wire::Reply;
+use junctura_wire::frame::BODY_BYTES_MAX;
+
+use crate::{Carrier, Inbox, LocalCarrier, Outbox, Received, Rings, UnixCarrier};
+
+/// Bytes of the rings that are scribbled in.
+pub const RING_BYTES: usize = 4096;
+
+/// What happens next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// The broken peer writes into the memory; what does not lie in it is left out.
+    Scribble {
+        /// From this byte on.
+        at: usize,
+        /// What it writes.
+        bytes: Vec<u8>,
+    },
+    /// The honest end says a frame with a body of so many bytes.
+    Say(usize),
+    /// The honest end hears what there is.
+    Hear,
+    /// The broken peer says a frame, as far as it can.
+    PeerSays(usize),
+    /// The broken peer hears what there is.
+    PeerHears,
+}
+
+/// Takes the steps, until the honest end finds that the protocol is broken.
+///
+/// # Panics
+/// When the honest end panics, fails in any other way than `Protocol`, or keeps more than it may.
+pub fn run(steps: impl IntoIterator<Item = Step>) {
+    let (near, far) = UnixCarrier::pair().expect("a socket");
+    let (server, parts) = Rings::create(RING_BYTES).expect("memory");
+    let client = Rings::join(RING_BYTES, parts).expect("what was made just now");
+    let scribbler = client.scribbler();
+    let (mut honest, mut broken) = (End::new(near, server), End::new(far, client));
+    for step in steps {
+        let outcome = match step {
+            Step::Scribble { at, bytes } => {
+                scribbler.scribble(at, &bytes);
+                Ok(())
+            }
+            Step::Say(bytes) => honest.say(bytes),
+            Step::Hear => honest.hear(),
+            Step::PeerSays(bytes) => {
+                let _ = broken.say(bytes);
+                Ok(())
+            }
+            Step::PeerHears => {
+                let _ = broken.hear();
+                Ok(())
+            }
+        };
+        assert!(
+            honest.inbox.len() <= 2 * BODY_BYTES_MAX,
+            "more is kept than a frame needs"
+        );
+        if let Err(error) = outcome {
+            assert_eq!(error.code(), Code::Protocol, "{error}");
+            return;
+        }
+    }
+}
+
+/// One end with its buffers.
+struct End {
+    carrier: LocalCarrier,
+    inbox: Inbox,
+    outbox: Outbox,
+}
+
+impl End {
+    fn new(socket: UnixCarrier, rings: Rings) -> Self {
+        let mut carrier = LocalCarrier::new(socket);
+        carrier.switch(rings, 0);
+        Self {
+            carrier,
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+        }
+    }
+
+    fn say(&mut self, bytes: usize) -> Result<()> {
+        let text = "x".repeat(bytes);
+        self.outbox.push(|out| Reply::Stats(&text).encode(1, out))?;
+        self.carrier.send(&mut self.outbox).map(|_| ())
+    }
+
+    fn hear(&mut self) -> Result<()> {
+        // A peer that keeps changing its words could give something each time; nobody has to listen to the end.
+        for _ in 0..16 {
+            let received = self.carrier.receive(&mut self.inbox)?;
+            while self.inbox.next_frame()?.is_some() {}
+            if received == Received::Nothing {
+                break;
+            }
+        }
+        let _ = self.carrier.incoming().may_sleep();
+        Ok(())
+    }
+}
