@@ -53,6 +53,7 @@ pub(crate) struct Arguments {
 /// Serves.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let address: Address = arguments.address.parse()?;
+    open_many_files();
     let server = match Server::bind(&address, arguments.options()?) {
         Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
         bound => bound?,
@@ -71,6 +72,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         eprintln!("junctura: serving {}", server.address());
     }
     server.run()
+}
+
+/// A client takes four descriptors, and the limit is often 1,024 unless one asks for more.
+fn open_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the server turns clients away when it can open no more.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 impl Arguments {

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
-use junctura::Pool;
+use junctura::{EventKind, Pool};
 use junctura_transport::{
     Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, Scribbler, UnixCarrier, wait,
 };
@@ -171,11 +171,15 @@ fn who_does_not_read_is_not_waited_for() {
     let pool = pool();
     let mut deaf = Hostile::join(pool.url());
     deaf.follow();
-    for number in 0..2000 {
-        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 500])
+    // More than the server queues for a client before it listens to it no more.
+    for number in 0..3000 {
+        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 4000])
             .unwrap();
     }
     works(&pool, "deaf");
+    let mut departures = pool.subscribe("", &[EventKind::Left]).unwrap();
     drop(deaf);
+    let left = departures.next_event().unwrap().unwrap();
+    assert_eq!(left.client.unwrap().name, "hostile");
     works(&pool, "gone");
 }

@@ -40,7 +40,7 @@ impl Connection {
             is_closing: false,
             waits_for: Ready {
                 readable: true,
-                writable: false,
+                ..Ready::default()
             },
         }
     }
@@ -98,6 +98,7 @@ impl Connection {
         let interest = Ready {
             readable: !self.is_paused && !self.is_closing,
             writable: !self.outbox.is_empty() && self.carrier.outgoing().waits_for_socket(),
+            ended: false,
         };
         (interest != self.waits_for).then(|| {
             self.waits_for = interest;

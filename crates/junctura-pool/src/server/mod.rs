@@ -209,6 +209,11 @@ impl Server {
     }
 
     fn serve(&mut self, client: u32, ready: poller::Ready) {
+        let is_paused = |connection: &Connection| connection.is_paused;
+        if ready.ended && self.world.connections.get(&client).is_some_and(is_paused) {
+            // Nobody will read what it has not read, and so it will never be read again.
+            return self.lost(client, "its connection ended");
+        }
         if ready.writable {
             self.world.touch(client);
         }

@@ -13,8 +13,11 @@ use super::io;
 /// What a connection is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ready {
+    /// Something has come, or the end.
     pub(super) readable: bool,
     pub(super) writable: bool,
+    /// The client is gone.
+    pub(super) ended: bool,
 }
 
 /// Who woke the server.
@@ -40,6 +43,7 @@ impl Ready {
     pub(super) const BOTH: Self = Self {
         readable: true,
         writable: true,
+        ended: false,
     };
 }
 
@@ -78,6 +82,7 @@ impl Wakeup {
                     ready: Ready {
                         readable,
                         writable: flags.contains(epoll::EventFlags::OUT),
+                        ended,
                     },
                 })
             }
