@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
 use super::load::Space;
@@ -336,8 +336,14 @@ impl<'a> Run<'a> {
         } else {
             ProgressBar::new_spinner()
         };
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {human_pos} objects received, {per_sec}");
-        progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {human_pos} objects received, {rate}/s");
+        let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+        };
+        progress.set_style(style.map_or_else(
+            |_| ProgressStyle::default_spinner(),
+            |style| style.with_key("rate", rate),
+        ));
         progress.enable_steady_tick(Duration::from_millis(200));
         progress
     }
