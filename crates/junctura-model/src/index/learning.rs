@@ -49,12 +49,14 @@ impl<Id: Copy + Ord> Learning<Id> {
             self.draws = self.draws.wrapping_add(SPREAD);
             tree.survey(tokens, (self.draws >> 16) as usize, &mut self.drawn);
         }
-        let mut moved = false;
+        let drawn = self.drawn.len();
+        let mut moved = 0;
         for (dim, entry) in self.drawn.drain(..) {
             let ranks = entry.keys().ranks(census);
-            moved |= ranks.is_far_from_rarest(dim) && tree.refile(&entry, dim, &ranks, census);
+            moved += usize::from(ranks.is_far_from_rarest(dim) && tree.refile(&entry, dim, &ranks, census));
         }
-        self.rarity = if moved || census.sampled() < BEGINNING {
+        // A few always move where the load changes; that alone is not worth the search.
+        self.rarity = if moved * 4 > drawn || census.sampled() < BEGINNING {
             OFTEN.max(self.rarity - 1)
         } else {
             SELDOM.min(self.rarity + 1)
