@@ -76,8 +76,8 @@ impl Alarm {
         }
     }
 
-    /// Waits until `fd` is ready or the alarm goes off, which it does at `deadline` or before (`None`: for ever). Nothing
-    /// is ready then.
+    /// Waits until `fd` is ready or the alarm goes off, which it does at `deadline` or before (`None`: if it is still set
+    /// for an earlier wait, else never). Nothing is ready then: wait again, if it is not time yet.
     ///
     /// # Errors
     /// As [`wait`](crate::wait).
@@ -85,7 +85,6 @@ impl Alarm {
         if let Some(deadline) = deadline {
             self.set(deadline)?;
         }
-        // Set for a deadline that is over for others, it does no harm.
         let (ready, [gone_off]) = poll::wait_beside(fd, interest, [self.timer.as_fd()])?;
         if gone_off {
             self.answer();

@@ -20,8 +20,8 @@ pub trait Carrier: Send {
     /// Sends as much as can go at once.
     ///
     /// # Errors
-    /// `Disconnected` when the peer is known to be gone (what it said before can still be received); `LimitExceeded` when the system
-    /// carries no more descriptors; `Io` for anything else that it refuses.
+    /// `Disconnected` when the peer is known to be gone (what it said before can still be received); `LimitExceeded` when
+    /// the system carries no more descriptors; `Io` for anything else that it refuses.
     fn send(&mut self, from: &mut Outbox) -> Result<Sent>;
 
     /// What to wait on: readable when something has come, writable when something can go.

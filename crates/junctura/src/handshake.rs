@@ -143,7 +143,7 @@ fn listen<T>(
         match carrier.receive(inbox)? {
             Received::Nothing => patiently(carrier, Interest::READ, hook)?,
             Received::End => {
-                let cause = "the server closed the connection before it said welcome";
+                let cause = "the server closed the connection before the handshake was over";
                 return Err(Error::new(Code::Unavailable, address.to_string(), cause));
             }
             Received::Bytes(_) | Received::Full => {}

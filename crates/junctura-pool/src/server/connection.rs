@@ -70,9 +70,14 @@ impl Connection {
         self.carrier.receive(inbox)
     }
 
+    /// Whether what it says is taken.
+    pub(super) fn is_heard(&self) -> bool {
+        !self.is_paused && !self.is_closing
+    }
+
     /// Whether something has come already that no descriptor will tell of.
     pub(super) fn has_more(&mut self) -> bool {
-        !self.is_paused && !self.is_closing && !self.carrier.incoming().may_sleep()
+        self.is_heard() && (self.inbox.wants_descriptor() || !self.carrier.incoming().may_sleep())
     }
 
     /// Sends what is queued, as far as the client takes it. Whether it is read again, after a pause.
@@ -96,7 +101,7 @@ impl Connection {
     /// What is to be waited for from now on, if it is not what was waited for.
     pub(super) fn changed_interest(&mut self) -> Option<Ready> {
         let interest = Ready {
-            readable: !self.is_paused && !self.is_closing,
+            readable: self.is_heard(),
             writable: !self.outbox.is_empty() && self.carrier.outgoing().waits_for_socket(),
             ended: false,
         };

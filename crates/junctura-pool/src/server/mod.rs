@@ -1,4 +1,4 @@
-//! The server: one thread that reads sockets, asks the core, and carries out what it says.
+//! The server: one thread that reads sockets and rings, asks the core, and carries out what it says.
 //!
 //! ```text
 //!   epoll --> receive what has come --> core decides --> outboxes --> flush: deliveries first, then answers
@@ -209,9 +209,9 @@ impl Server {
     }
 
     fn serve(&mut self, client: u32, ready: poller::Ready) {
-        let is_paused = |connection: &Connection| connection.is_paused;
-        if ready.ended && self.world.connections.get(&client).is_some_and(is_paused) {
-            // Nobody will read what it has not read, and so it will never be read again.
+        let is_unheard = |connection: &Connection| !connection.is_heard();
+        if ready.ended && self.world.connections.get(&client).is_some_and(is_unheard) {
+            // It waits for a peer that will never read again, and its end would be told for ever.
             return self.lost(client, "its connection ended");
         }
         if ready.writable {
@@ -227,7 +227,7 @@ impl Server {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
-        if connection.is_paused {
+        if !connection.is_heard() {
             return;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
