@@ -22,7 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PYTHON = str(ROOT / ".venv/bin/python")
-PYTEST = [PYTHON, "-m", "pytest", "-q"]
+# Of all that is random: `PROPTEST_RNG_SEED=… cargo test` and `pytest --hypothesis-seed=…` run it again.
+SEED = "20261121"
+PYTEST = [PYTHON, "-m", "pytest", "-q", f"--hypothesis-seed={SEED}"]
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
 TESTED = ["--workspace"] + (["--exclude", "junctura-python"] if (ROOT / "crates/junctura-python").is_dir() else [])
 
@@ -153,7 +155,9 @@ def environment() -> dict[str, str]:
     """The suites find the built command and the Python of the house first."""
     path = f"{ROOT / '.venv/bin'}:{TARGET / 'release'}:{os.environ.get('PATH', '')}"
     here = {"PATH": path, "VIRTUAL_ENV": str(ROOT / ".venv"), "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": PYTHON}
-    return {**os.environ, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}
+    # What is random is the same in every run, unless another seed is asked for.
+    seeded = {"PROPTEST_RNG_SEED": SEED, **os.environ}
+    return {**seeded, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}
 
 
 def report(outcomes: list[Outcome]) -> bool:
