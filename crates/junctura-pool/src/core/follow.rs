@@ -335,7 +335,7 @@ impl Core {
         }
         let newest = match self.find_key(object.key) {
             Some(Filed::Object(newest)) => self.objects[newest as usize].record(),
-            Some(Filed::Tombstone(newest)) => self.tombstones.get(newest).record(),
+            Some(Filed::Tombstone(newest)) => self.tombstones.record(self.tombstones.get(newest)),
             None => return false,
         };
         let selector = following.selectors.of(usize::from(object.schema));

@@ -24,6 +24,7 @@ mod list;
 mod object;
 mod offer;
 mod order;
+mod pages;
 mod queue;
 mod require;
 mod stat;

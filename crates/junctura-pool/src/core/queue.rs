@@ -22,6 +22,11 @@ impl Queue {
         self.first
     }
 
+    /// All entries, from the first.
+    pub(super) fn iter<T>(self, table: &Slab<T>, links: fn(&T) -> &Links) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.first, move |&id| links(&table[id as usize]).after)
+    }
+
     /// Appends an entry of the table; `links` says where entries keep their neighbours in this queue.
     pub(super) fn push<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut Links) {
         *links(&mut table[id as usize]) = Links {
@@ -54,7 +59,7 @@ mod tests {
     use super::*;
 
     fn order(queue: Queue, table: &Slab<Links>) -> Vec<u32> {
-        std::iter::successors(queue.first(), |&id| table[id as usize].after).collect()
+        queue.iter(table, |links| links).collect()
     }
 
     #[test]

@@ -14,7 +14,8 @@ use slab::Slab;
 
 use super::follow::send_gap;
 use super::keys::Filed;
-use super::object::{Spare, Why};
+use super::object::Why;
+use super::pages::{Line, Pages};
 use super::queue::{Links, Queue};
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -23,7 +24,7 @@ use crate::Effects;
 pub(super) struct Tombstone {
     pub(super) key: u128,
     pub(super) sequence: u64,
-    record: Vec<u8>,
+    record: Line,
     schema: u16,
     pub(super) why: Why,
     dataset: u64,
@@ -38,29 +39,13 @@ pub(super) struct Tombstones {
     table: Slab<Tombstone>,
     by_age: Queue,
     datasets: HashMap<u64, OfDataset>,
-    /// Apart from those of objects: these have long left the processor's cache, and a new object's attributes are read again
-    /// as soon as they are written.
-    spare: Spare,
+    records: Pages,
 }
 
 #[derive(Default)]
 struct OfDataset {
     by_age: Queue,
     count: usize,
-}
-
-impl Tombstone {
-    pub(super) fn record(&self) -> RecordRef<'_> {
-        RecordRef::trusted(&self.record)
-    }
-
-    fn name(&self) -> ObjectName<'_> {
-        ObjectName {
-            schema: self.schema,
-            sequence: self.sequence,
-            record: self.record.as_slice().into(),
-        }
-    }
 }
 
 impl Tombstones {
@@ -70,6 +55,20 @@ impl Tombstones {
 
     pub(super) fn get(&self, id: u32) -> &Tombstone {
         &self.table[id as usize]
+    }
+
+    /// The attributes of the object.
+    pub(super) fn record(&self, tombstone: &Tombstone) -> RecordRef<'_> {
+        RecordRef::trusted(self.records.read(tombstone.record))
+    }
+
+    fn name(&self, id: u32) -> ObjectName<'_> {
+        let tombstone = self.get(id);
+        ObjectName {
+            schema: tombstone.schema,
+            sequence: tombstone.sequence,
+            record: self.records.read(tombstone.record).into(),
+        }
     }
 
     /// When the oldest is to be forgotten.
@@ -82,8 +81,17 @@ impl Tombstones {
         self.datasets.get(&dataset).map_or(0, |of_dataset| of_dataset.count)
     }
 
-    fn oldest_of(&self, dataset: u64) -> Option<u32> {
-        self.datasets.get(&dataset)?.by_age.first()
+    fn oldest(&self, count: usize) -> Vec<u32> {
+        self.by_age.iter(&self.table, |one| &one.by_age).take(count).collect()
+    }
+
+    fn oldest_of(&self, dataset: u64, count: usize) -> Vec<u32> {
+        let queue = self
+            .datasets
+            .get(&dataset)
+            .map(|of_dataset| of_dataset.by_age)
+            .unwrap_or_default();
+        queue.iter(&self.table, |one| &one.in_dataset).take(count).collect()
     }
 
     fn add(&mut self, tombstone: Tombstone) -> u32 {
@@ -109,6 +117,11 @@ impl Tombstones {
     }
 }
 
+/// How many go at once where there may be so many.
+fn surplus(count_max: usize) -> usize {
+    1 + count_max / 256
+}
+
 impl Core {
     /// Remembers an object that has just gone: from now on its key stands for the tombstone.
     pub(super) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
@@ -120,15 +133,16 @@ impl Core {
             return;
         }
         if self.tombstones.of_dataset(dataset) >= in_dataset_max {
-            self.dig_up_oldest(in_dataset_max, |tombstones| tombstones.oldest_of(dataset));
+            self.dig_up_all(&self.tombstones.oldest_of(dataset, surplus(in_dataset_max)));
         } else if self.tombstones.len() >= all_max {
-            self.dig_up_oldest(all_max, |tombstones| tombstones.by_age.first());
+            self.dig_up_all(&self.tombstones.oldest(surplus(all_max)));
         }
         let object = &self.objects[id as usize];
+        let record = self.tombstones.records.write(&object.record);
         let tombstone = self.tombstones.add(Tombstone {
             key,
             sequence: object.sequence,
-            record: Vec::new(),
+            record,
             schema: object.schema,
             why,
             dataset,
@@ -136,20 +150,19 @@ impl Core {
             by_age: Links::default(),
             in_dataset: Links::default(),
         });
-        // Only now, for the same reason as a new object's.
-        let record = self.tombstones.spare.filled(&object.record);
-        self.tombstones.table[tombstone as usize].record = record;
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
     }
 
-    /// Makes room among `count`: for more than one, since what is known of old keys lies far apart in memory, and a
-    /// processor fetches for many at once in little more time than for one.
-    fn dig_up_oldest(&mut self, count: usize, oldest: impl Fn(&Tombstones) -> Option<u32>) {
-        const ONE_IN: usize = 256;
-        for _ in 0..=count / ONE_IN {
-            if let Some(oldest) = oldest(&self.tombstones) {
-                self.dig_up(oldest);
-            }
+    /// Makes room for more than one, since what is known of old keys lies far apart in memory, and a processor fetches for
+    /// many at once in little more time than for one.
+    fn dig_up_all(&mut self, oldest: &[u32]) {
+        self.keys.fetch(
+            oldest
+                .iter()
+                .map(|&id| (self.tombstones.get(id).key, Filed::Tombstone(id))),
+        );
+        for &id in oldest {
+            self.dig_up(id);
         }
     }
 
@@ -157,7 +170,7 @@ impl Core {
     pub(super) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
         self.keys.remove(tombstone.key, Filed::Tombstone(id));
-        self.tombstones.spare.keep(tombstone.record);
+        self.tombstones.records.erase(tombstone.record);
     }
 
     /// Tombstones of objects that became visible after `since` and match, in the order of their numbers.
@@ -166,7 +179,7 @@ impl Core {
             tombstone.sequence > since
                 && selectors
                     .of(usize::from(tombstone.schema))
-                    .is_some_and(|one| one.matches(tombstone.record()))
+                    .is_some_and(|one| one.matches(self.tombstones.record(tombstone)))
         };
         let all = self.tombstones.table.iter();
         let mut missed: Vec<_> = all.filter(|(_, tombstone)| is_missed(tombstone)).collect();
@@ -178,7 +191,7 @@ impl Core {
     pub(super) fn tell_missed(&mut self, client: u32, request: u64, missed: &[u32], fx: &mut impl Effects) {
         let why = |id: u32| self.tombstones.get(id).why;
         for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
-            let names = same.iter().map(|&id| self.tombstones.get(id).name());
+            let names = same.iter().map(|&id| self.tombstones.name(id));
             send_gap(&mut self.count, client, request, names, why(same[0]).name(), fx);
         }
     }
