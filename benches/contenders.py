@@ -97,13 +97,15 @@ def ours(load: Load, *extra: str, name: str = "junctura") -> Contender:
 
 
 def limit(mode: str, load: Load) -> Contender:
-    """One of the machine's limits: ``ring``, ``ring-copy``, ``socket``."""
+    """One of the machine's limits: ``ring``, ``ring-copy``, ``socket``, ``relay``."""
     names = {
         "ring": "limit: ring in shared memory",
         "ring-copy": "limit: ring in shared memory, one copy",
         "socket": "limit: unix socket, payload copied through",
+        "relay": "limit: two wake-ups, through a process between",
     }
-    answer = "an answer of the consumer" if mode == "socket" else "that the consumer is done"
+    answers = {"socket": "an answer of the consumer", "relay": "an answer of the process between"}
+    answer = answers.get(mode, "that the consumer is done")
     command = [str(BUILT / "limits"), mode, *load.words(load.slots), str(load.warmup_s), str(load.seconds)]
 
     def run() -> Figures:

@@ -15,8 +15,8 @@ from harness import BANDWIDTH, LATENCY, RATE, Bench, Case, Check, begin
 
 FIELD_BYTES = 804 << 10
 SMALL_BYTES = 1 << 10
-SPIN = ("--spin", "20us")
-SPINNING = "junctura, server looks 20 us before it sleeps"
+SLEEP = ("--spin", "0us")
+SLEEPING = "junctura, server sleeps at once"
 
 
 def field_load(bench: Bench, window: int, touch: str) -> Load:
@@ -93,8 +93,8 @@ def latencies(bench: Bench) -> list[Case]:
     cases = []
     for name, rate, most in (("at-1000-a-second", 1000.0, 20.0), ("back-to-back", None, 30.0)):
         load = small_load(bench, 1, rate)
-        contenders = [ours(load), ours(load, *SPIN, name=SPINNING), limit("ring", load), limit("socket", load)]
-        contenders += [redis(load), zenoh(load), iceoryx2(load)]
+        contenders = [ours(load), ours(load, *SLEEP, name=SLEEPING), limit("ring", load), limit("socket", load)]
+        contenders += [limit("relay", load), redis(load), zenoh(load), iceoryx2(load)]
         pace = "one each millisecond" if rate else "back to back, window 1"
         question = f"from offer to delivery, 1 KiB, {pace}"
         checks = [Check("junctura", at_most=most)]

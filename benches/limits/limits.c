@@ -1,6 +1,6 @@
 // What this machine allows: the least that any way of handing an object from one process to another has to do.
 //
-//   limits ring|ring-copy|socket BYTES WINDOW RATE untouched|filled|touched SLOTS WARMUP_S SECONDS
+//   limits ring|ring-copy|socket|relay BYTES WINDOW RATE untouched|filled|touched SLOTS WARMUP_S SECONDS
 //   limits memcpy BYTES SECONDS
 //
 // ring:       a ring of slots in shared memory; a number per object is all that is handed over. Who finds nothing to do
@@ -8,12 +8,19 @@
 // ring-copy:  the same, but each payload is copied into its slot from the producer's own memory (64 MiB of it).
 // socket:     a unix socket; the producer writes the payload, the consumer answers each quarter of a window with as many
 //             bytes, and the producer waits when WINDOW objects have no answer.
+// relay:      the payload stays in its slot; a third process is woken by the producer (eventfd, epoll), wakes the consumer
+//             (eventfd, poll) and then answers the producer, who waits for that. Nothing else is done, nobody looks again
+//             before he sleeps, and WINDOW is 1: the wake-ups that a server costs which decides who receives what.
 // memcpy:     copies of BYTES from one end of 256 MiB to the other.
 // One line of JSON each. There are no attributes, no index, no query, no crash handling.
 #define _GNU_SOURCE
 #include "load.h"
 
 #include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -127,6 +134,78 @@ static void socket_consumer(const load *l, int fd) {
     print_tally(l, &t, "");
 }
 
+// Who rings whom: the producer the relay, the relay the consumer, the relay the producer.
+typedef struct {
+    int offered, delivered, answered;
+} bells;
+
+static void strike(int bell) {
+    uint64_t one = 1;
+    if (write(bell, &one, sizeof one) != sizeof one) die("eventfd");
+}
+
+static void answer(int bell) {
+    uint64_t count;
+    if (read(bell, &count, sizeof count) != sizeof count) die("eventfd");
+}
+
+static void relay_producer(const load *l, const bells *b, char *slots) {
+    uint64_t start = now_ns(), n = 0;
+    for (bool more = true; more; n++) {
+        more = pace(l, start, n);
+        write_payload(l, slots + n % l->slots * l->bytes, more ? n : END);
+        strike(b->offered);
+        answer(b->answered);
+    }
+}
+
+static void relay(const bells *b) {
+    struct epoll_event event = {.events = EPOLLIN};
+    int epoll = epoll_create1(0);
+    if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, b->offered, &event) != 0) die("epoll");
+    for (;;) {
+        if (epoll_wait(epoll, &event, 1, -1) < 1) die("epoll");
+        answer(b->offered);
+        strike(b->delivered);
+        strike(b->answered);
+    }
+}
+
+static void relay_consumer(const load *l, const bells *b, const char *slots) {
+    tally t = tally_new();
+    struct pollfd waited = {.fd = b->delivered, .events = POLLIN};
+    for (uint64_t n = 0;; n++) {
+        if (poll(&waited, 1, -1) < 1) die("poll");
+        answer(b->delivered);
+        if (!take(l, &t, slots + n % l->slots * l->bytes)) break;
+    }
+    print_tally(l, &t, "");
+}
+
+static pid_t child(void) {
+    pid_t pid = fork();
+    if (pid < 0) die("fork");
+    return pid;
+}
+
+static int relayed(load *l) {
+    char *slots = shared_bytes(l->slots * l->bytes);
+    bells b = {eventfd(0, EFD_SEMAPHORE), eventfd(0, EFD_SEMAPHORE), eventfd(0, EFD_SEMAPHORE)};
+    pid_t between = child();
+    if (between == 0) relay(&b);
+    pid_t producer = child();
+    if (producer == 0) {
+        relay_producer(l, &b, slots);
+        exit(0);
+    }
+    relay_consumer(l, &b, slots);
+    int status;
+    waitpid(producer, &status, 0);
+    kill(between, SIGKILL);
+    waitpid(between, NULL, 0);
+    return status != 0;
+}
+
 static void copy_memory(size_t bytes, double seconds) {
     size_t blocks = MEMCPY_BYTES / bytes;
     char *from = private_bytes(blocks * bytes), *to = private_bytes(blocks * bytes);
@@ -137,17 +216,13 @@ static void copy_memory(size_t bytes, double seconds) {
            (double)copied / took, (double)copied * (double)bytes / took / (1u << 30), copied);
 }
 
-static int pair(const char *mode, load *l, double warmup_s, double seconds) {
+static int pair(const char *mode, load *l) {
     bool is_socket = strcmp(mode, "socket") == 0;
     ring *r = shared_bytes(sizeof(ring));
     char *slots = is_socket ? NULL : shared_bytes(l->slots * l->bytes);
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("socketpair");
-    // Both sides have their memory ready before the time begins.
-    l->from_ns = now_ns() + (uint64_t)((warmup_s + 0.2) * 1e9);
-    l->to_ns = l->from_ns + (uint64_t)(seconds * 1e9);
-    pid_t producer = fork();
-    if (producer < 0) die("fork");
+    pid_t producer = child();
     if (producer == 0) {
         if (is_socket) socket_producer(l, ends[0]);
         else ring_producer(l, r, slots, strcmp(mode, "ring-copy") == 0);
@@ -166,7 +241,7 @@ int main(int count, char **words) {
         return 0;
     }
     if (count != 9) {
-        fprintf(stderr, "limits ring|ring-copy|socket BYTES WINDOW RATE TOUCH SLOTS WARMUP_S SECONDS, or memcpy BYTES SECONDS\n");
+        fprintf(stderr, "limits ring|ring-copy|socket|relay BYTES WINDOW RATE TOUCH SLOTS WARMUP_S SECONDS, or memcpy BYTES SECONDS\n");
         return 2;
     }
     load l = {.bytes = strtoull(words[2], NULL, 10) / 8 * 8,
@@ -175,5 +250,8 @@ int main(int count, char **words) {
               .touch = touch_of(words[5]),
               .slots = strtoull(words[6], NULL, 10)};
     if (l.slots <= l.window) l.slots = l.window + 1;
-    return pair(words[1], &l, atof(words[7]), atof(words[8]));
+    // All have their memory ready before the time begins.
+    l.from_ns = now_ns() + (uint64_t)((atof(words[7]) + 0.2) * 1e9);
+    l.to_ns = l.from_ns + (uint64_t)(atof(words[8]) * 1e9);
+    return strcmp(words[1], "relay") == 0 ? relayed(&l) : pair(words[1], &l);
 }

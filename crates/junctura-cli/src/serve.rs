@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     /// Print the address on standard output once clients can connect; end quietly if another server is there already
     #[arg(long)]
     announce: bool,
-    /// Look for work this long before sleeping: lower latency for a busy core
-    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "0s")]
+    /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20us")]
     spin: Duration,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct ServerSettings {
     pub(crate) budget_bytes: Option<u64>,
     pub(crate) inline_bytes_max: Option<u64>,
     pub(crate) checked: bool,
-    pub(crate) spin: Duration,
+    pub(crate) spin: Option<Duration>,
 }
 
 /// Opens a pool; every setting has a default.
@@ -143,10 +143,11 @@ impl PoolBuilder {
         self
     }
 
-    /// How long the embedded server looks for work before it sleeps: lower latency for the price of a busy core.
+    /// How long the embedded server looks for work before it sleeps, where that pays; 20 microseconds unless told. Longer is
+    /// lower latency for a core that is busy so much longer.
     #[must_use]
     pub fn spin(mut self, spin: Duration) -> Self {
-        self.server.spin = spin;
+        self.server.spin = Some(spin);
         self
     }
 
@@ -219,7 +220,7 @@ impl ServerSettings {
         ServerOptions {
             config,
             end_when_idle: None,
-            spin: self.spin,
+            spin: self.spin.unwrap_or(ServerOptions::SPIN),
         }
     }
 }

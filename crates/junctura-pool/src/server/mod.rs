@@ -29,14 +29,29 @@ use poller::{Poller, Wakeup};
 use world::World;
 
 /// How a server runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The pool's configuration. Its incarnation is set by the server.
     pub config: Config,
     /// End when nobody has been here and nothing has lain here for this long; `None`: go on until stopped.
     pub end_when_idle: Option<Duration>,
-    /// Look for work this long before sleeping: lower latency for the price of a busy core.
+    /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer.
     pub spin: Duration,
+}
+
+impl ServerOptions {
+    /// About what it takes to sleep and be woken.
+    pub const SPIN: Duration = Duration::from_micros(20);
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            end_when_idle: None,
+            spin: Self::SPIN,
+        }
+    }
 }
 
 /// A pool that listens.

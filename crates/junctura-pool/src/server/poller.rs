@@ -96,6 +96,35 @@ impl Wakeup {
 pub(super) struct Poller {
     epoll: OwnedFd,
     alarm: Alarm,
+    patience: Patience,
+}
+
+/// Whether it pays to look for work before sleeping. Where clients answer at once it does; where they have no core to answer
+/// on, looking only keeps theirs busy.
+struct Patience {
+    /// The part of the last looks that found work, in 256ths.
+    found: u32,
+    waits: u32,
+}
+
+impl Patience {
+    /// Looking goes on while it finds work one time in so many.
+    const ONE_IN: u32 = 4;
+    /// Else one wait in so many begins with a look.
+    const SELDOM: u32 = 64;
+
+    fn new() -> Self {
+        Self { found: 256, waits: 0 }
+    }
+
+    fn has_some(&mut self) -> bool {
+        self.waits = self.waits.wrapping_add(1);
+        self.found * Self::ONE_IN >= 256 || self.waits.is_multiple_of(Self::SELDOM)
+    }
+
+    fn looked(&mut self, found: bool) {
+        self.found = (self.found * 7 + if found { 256 } else { 0 }) / 8;
+    }
 }
 
 impl Poller {
@@ -104,6 +133,7 @@ impl Poller {
         let poller = Self {
             epoll,
             alarm: Alarm::new()?,
+            patience: Patience::new(),
         };
         poller.add(poller.alarm.as_fd(), Wakeup::Alarm)?;
         Ok(poller)
@@ -137,22 +167,29 @@ impl Poller {
         self.wait_once(ready, Some(&Timespec::default()))
     }
 
-    /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`.
+    /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`, if that has
+    /// been worth it.
     pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<()> {
         if let Some(deadline) = deadline {
             self.alarm.set(deadline)?;
         }
-        if !spin.is_zero() {
-            let began = Instant::now();
-            while began.elapsed() < spin {
-                self.look(ready)?;
-                if !ready.is_empty() {
-                    return Ok(());
-                }
-                std::hint::spin_loop();
+        if !spin.is_zero() && self.patience.has_some() {
+            self.look_for(ready, spin)?;
+            self.patience.looked(!ready.is_empty());
+            if !ready.is_empty() {
+                return Ok(());
             }
         }
         self.wait_once(ready, None)
+    }
+
+    fn look_for(&self, ready: &mut Vec<Wakeup>, time: Duration) -> Result<()> {
+        let began = Instant::now();
+        while ready.is_empty() && began.elapsed() < time {
+            self.look(ready)?;
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 
     /// Notes that the alarm has gone off.
@@ -180,4 +217,26 @@ impl Poller {
 pub(super) fn eventfd() -> Result<OwnedFd> {
     let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
     rustix::event::eventfd(0, flags).map_err(|errno| io("eventfd", errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_ends_where_it_finds_nothing_and_begins_again_where_it_does() {
+        let mut patience = Patience::new();
+        let mut looks = |found: bool| {
+            let mut count = 0;
+            for _ in 0..10 * Patience::SELDOM {
+                if patience.has_some() {
+                    patience.looked(found);
+                    count += 1;
+                }
+            }
+            count
+        };
+        assert!(looks(false) < 32);
+        assert!(looks(true) > 8 * Patience::SELDOM);
+    }
 }
