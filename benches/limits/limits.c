@@ -28,6 +28,7 @@
 #define SOURCE_BYTES (64u << 20)
 #define MEMCPY_BYTES (256u << 20)
 #define LOOKS 200
+#define RELAY_SLOTS 1024
 
 // One side waits for the other's position to pass a value.
 typedef struct {
@@ -149,10 +150,11 @@ static void answer(int bell) {
     if (read(bell, &count, sizeof count) != sizeof count) die("eventfd");
 }
 
-static void relay_producer(const load *l, const bells *b, char *slots) {
+static void relay_producer(const load *l, ring *r, const bells *b, char *slots) {
     uint64_t start = now_ns(), n = 0;
     for (bool more = true; more; n++) {
         more = pace(l, start, n);
+        if (n >= l->slots) await_at_least(&r->consumed, n - l->slots + 1);
         write_payload(l, slots + n % l->slots * l->bytes, more ? n : END);
         strike(b->offered);
         answer(b->answered);
@@ -171,13 +173,15 @@ static void relay(const bells *b) {
     }
 }
 
-static void relay_consumer(const load *l, const bells *b, const char *slots) {
+static void relay_consumer(const load *l, ring *r, const bells *b, const char *slots) {
     tally t = tally_new();
     struct pollfd waited = {.fd = b->delivered, .events = POLLIN};
     for (uint64_t n = 0;; n++) {
         if (poll(&waited, 1, -1) < 1) die("poll");
         answer(b->delivered);
-        if (!take(l, &t, slots + n % l->slots * l->bytes)) break;
+        bool more = take(l, &t, slots + n % l->slots * l->bytes);
+        advance(&r->consumed, n + 1);
+        if (!more) break;
     }
     print_tally(l, &t, "");
 }
@@ -189,16 +193,19 @@ static pid_t child(void) {
 }
 
 static int relayed(load *l) {
+    // The consumer may fall behind the process between by so many.
+    if (l->slots < RELAY_SLOTS) l->slots = RELAY_SLOTS;
     char *slots = shared_bytes(l->slots * l->bytes);
+    ring *r = shared_bytes(sizeof(ring));
     bells b = {eventfd(0, EFD_SEMAPHORE), eventfd(0, EFD_SEMAPHORE), eventfd(0, EFD_SEMAPHORE)};
     pid_t between = child();
     if (between == 0) relay(&b);
     pid_t producer = child();
     if (producer == 0) {
-        relay_producer(l, &b, slots);
+        relay_producer(l, r, &b, slots);
         exit(0);
     }
-    relay_consumer(l, &b, slots);
+    relay_consumer(l, r, &b, slots);
     int status;
     waitpid(producer, &status, 0);
     kill(between, SIGKILL);

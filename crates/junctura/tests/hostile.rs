@@ -110,6 +110,14 @@ fn pool() -> Pool {
     Pool::builder().schema("free").open().unwrap()
 }
 
+/// Offers so many objects of so many bytes.
+fn offer(pool: &Pool, count: usize, bytes: usize) {
+    let payload = vec![1_u8; bytes];
+    for number in 0..count {
+        pool.offer([("name", format!("{number}").as_str())], &payload).unwrap();
+    }
+}
+
 /// Others hand over as if nothing had happened.
 fn works(pool: &Pool, name: &str) {
     let payload = vec![7_u8; 100_000];
@@ -131,10 +139,7 @@ fn a_position_that_cannot_be_ends_the_client_that_says_it() {
     let mut hostile = Hostile::join(pool.url());
     hostile.follow();
     hostile.scribbler.scribble(READ_BY_CLIENT, &(1_u64 << 40).to_ne_bytes());
-    for number in 0..30 {
-        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 500])
-            .unwrap();
-    }
+    offer(&pool, 30, 500);
     hostile.hears_the_end();
     works(&pool, "read");
 }
@@ -172,10 +177,7 @@ fn who_does_not_read_is_not_waited_for() {
     let mut deaf = Hostile::join(pool.url());
     deaf.follow();
     // More than the server queues for a client before it listens to it no more.
-    for number in 0..3000 {
-        pool.offer([("name", format!("{number}").as_str())], &[1_u8; 4000])
-            .unwrap();
-    }
+    offer(&pool, 3000, 4000);
     works(&pool, "deaf");
     let mut departures = pool.subscribe("", &[EventKind::Left]).unwrap();
     drop(deaf);

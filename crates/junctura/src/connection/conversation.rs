@@ -6,42 +6,32 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::fixed::Holding;
 
-use super::{Connection, Wait};
+use super::{Connection, Guard, Wait};
 use crate::mail::{Letter, Talk};
 use crate::state::{State, Stop};
 
 impl Connection {
     /// Sends a request and waits for its one answer.
     pub(crate) fn call(&self, request: &Request<'_>) -> Result<Letter> {
-        let mut state = self.lock()?;
-        let number = state.mail.open(Talk::Once)?;
-        if let Err(error) = state.append(number, request) {
-            state.mail.close(number);
-            return Err(error);
-        }
-        let (mut state, letter) =
-            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
-        match letter {
-            Ok(Some(Letter::Failed(error))) => {
-                state.mail.close(number);
-                Err(error)
-            }
-            Ok(Some(letter)) => {
-                state.mail.close(number);
-                Ok(letter)
-            }
-            Ok(None) => Err(unexpected("no answer")),
-            Err(error) => {
-                state.abandon_now(number, Stop::Cancel);
-                Err(error)
-            }
-        }
+        let (mut state, number, letter) = self.open(Talk::Once, request, Stop::Cancel)?;
+        state.mail.close(number);
+        Ok(letter)
     }
 
     /// Begins a conversation that goes on until one side ends it.
     pub(crate) fn begin(&self, request: &Request<'_>) -> Result<(u64, u64)> {
+        let (mut state, number, letter) = self.open(Talk::Stream, request, Stop::End)?;
+        if let Letter::Began(sequence) = letter {
+            return Ok((number, sequence));
+        }
+        state.abandon_now(number, Stop::End);
+        Err(unexpected("no beginning"))
+    }
+
+    /// Sends a request, waits for the first letter, and keeps the lock; `stop` is how to give it up while it waits.
+    fn open(&self, talk: Talk, request: &Request<'_>, stop: Stop) -> Result<(Guard<'_>, u64, Letter)> {
         let mut state = self.lock()?;
-        let number = state.mail.open(Talk::Stream)?;
+        let number = state.mail.open(talk)?;
         if let Err(error) = state.append(number, request) {
             state.mail.close(number);
             return Err(error);
@@ -49,17 +39,17 @@ impl Connection {
         let (mut state, letter) =
             self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
         match letter {
-            Ok(Some(Letter::Began(sequence))) => Ok((number, sequence)),
             Ok(Some(Letter::Failed(error) | Letter::Ended(error))) => {
                 state.mail.close(number);
                 Err(error)
             }
-            Ok(_) => {
-                state.abandon_now(number, Stop::End);
-                Err(unexpected("no beginning"))
+            Ok(Some(letter)) => Ok((state, number, letter)),
+            Ok(None) => {
+                state.abandon_now(number, stop);
+                Err(unexpected("no answer"))
             }
             Err(error) => {
-                state.abandon_now(number, Stop::End);
+                state.abandon_now(number, stop);
                 Err(error)
             }
         }
