@@ -24,6 +24,7 @@ __all__ = [
     "Live",
     "Object",
     "Peer",
+    "PendingDemand",
     "Pipeline",
     "Pool",
     "Released",
@@ -31,6 +32,7 @@ __all__ = [
     "Schema",
     "Selector",
     "Subscription",
+    "Timer",
     "Version",
     "__version__",
     "codes",
@@ -174,6 +176,21 @@ class Subscription:
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
+
+@final
+class PendingDemand:
+    def get(self) -> Object: ...
+    def try_get(self) -> Object | None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None: ...
+
+@final
+class Timer:
+    def __new__(cls, *, after: float | None = None, every: float | None = None) -> Self: ...
+    def ring(self) -> bool: ...
 
 @final
 class Object:
@@ -381,6 +398,18 @@ class Pool:
         schema: str | None = None,
         **key: _Given,
     ) -> Object: ...
+    def begin_demand(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> PendingDemand: ...
+    def wait(
+        self, *on: Follow | Subscription | PendingDemand | Timer, timeout: float | None = None
+    ) -> builtins.list[Follow | Subscription | PendingDemand | Timer]: ...
     def follow(
         self,
         selector: str = "",

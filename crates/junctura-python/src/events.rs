@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use junctura::{EventKind, Pool, PoolEvent};
+use junctura::{Awaited, Awaiting, EventKind, Pool, PoolEvent};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
@@ -104,6 +104,11 @@ impl Subscription {
         Ok(Self {
             inner: Mutex::new(Some(subscription)),
         })
+    }
+
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        inner.as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
     }
 
     fn take(&self, py: Python<'_>) -> Option<junctura::Subscription> {

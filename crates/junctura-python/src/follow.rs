@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use junctura::{Code, FollowOptions, Item};
+use junctura::{Awaited, Awaiting, Code, FollowOptions, Item};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -119,6 +119,10 @@ impl Follow {
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<junctura::Follow>> {
         self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        self.lock(py).as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
     }
 
     /// The next item that the user wants to see; `None`: the follow has ended.

@@ -39,6 +39,7 @@ mod selector;
 mod target;
 mod values;
 mod version;
+mod wait;
 
 use pyo3::prelude::*;
 
@@ -71,6 +72,8 @@ mod _native {
     use crate::selector::Selector;
     #[pymodule_export]
     use crate::version::Version;
+    #[pymodule_export]
+    use crate::wait::{PendingDemand, Timer};
 
     #[pymodule_init]
     fn init() -> pyo3::PyResult<()> {

@@ -2,7 +2,7 @@
 
 use junctura::{FollowOptions, RequireOptions, WithdrawOptions};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::allocation::{Allocation, refuse_if_wanted};
 use crate::data::{Form, Prepared, arrays};
@@ -19,6 +19,7 @@ use crate::require::{Requirement, refuse_group};
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
+use crate::wait::{PendingDemand, wait};
 
 /// The shared space in which objects are offered and found.
 ///
@@ -364,6 +365,77 @@ impl Pool {
         target
             .ask(py, |target| self.inner.demand(target, timeout))
             .map(|object| Object::new(object, None))
+    }
+
+    /// As `demand`, and does not wait: the answer comes to what this returns. For `wait`, beside others.
+    ///
+    /// Parameters
+    /// ----------
+    /// target, timeout, schema, **key
+    ///     As `demand`.
+    ///
+    /// Returns
+    /// -------
+    /// PendingDemand
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
+    fn begin_demand<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<PendingDemand> {
+        let timeout = read_timeout(py, timeout)?;
+        let target = Target::read(py, target, key, schema)?;
+        target
+            .ask(py, |target| self.inner.begin_demand(target, timeout))
+            .map(PendingDemand::new)
+    }
+
+    /// Waits until at least one of these has something; other Python threads run meanwhile, and Ctrl-C ends the wait.
+    ///
+    /// Parameters
+    /// ----------
+    /// *on : Follow, Subscription, PendingDemand or Timer
+    ///     Of this pool; each used by no other thread.
+    /// timeout : float, optional
+    ///     Seconds; 0 does not wait, None waits for ever.
+    ///
+    /// Returns
+    /// -------
+    /// list
+    ///     Those that have something, or have ended, in the order given: `next(timeout=0)` of a follow or a subscription,
+    ///     `try_get()` of a pending demand, `ring()` of a timer take it.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     When nothing came in time.
+    /// InvalidArgument
+    ///     For what is of another pool, or where nothing could ever come.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     events, demand = pool.subscribe("name=wind"), pool.begin_demand("name=orography")
+    /// ...     version = pool.offer(b"heights", name="orography")
+    /// ...     assert pool.wait(events, demand) == [demand]
+    /// ...     bytes(demand.get())
+    /// b'heights'
+    #[pyo3(signature = (*on, timeout=None))]
+    fn wait<'py>(
+        &self,
+        py: Python<'py>,
+        on: &Bound<'py, PyTuple>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        wait(py, &self.inner, on, timeout)
     }
 
     /// Everything that matches a selector: what is there, then what comes, each version of each object once.

@@ -282,7 +282,7 @@ impl Connection {
             Err(error) => return (state, Err(error)),
         };
         let what = Wait {
-            request: lease.number,
+            requests: &[lease.number],
             for_slots: true,
             for_room: false,
             deadline: None,

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use junctura_model::Result;
+use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::body::Demand;
 
-use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
+use crate::connection::{Connection, Wait, unexpected};
+use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
 use crate::pool::Pool;
+use crate::state::Stop;
 use crate::target::Target;
+use crate::wait::Awaiting;
 
 impl Pool {
     /// The object with this key, or the newest one that matches a selector; waits until there is one.
@@ -38,6 +40,75 @@ impl Pool {
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         demand(&self.connection()?, &target.into(), timeout, None)
     }
+
+    /// As [`Pool::demand`], and does not wait: the answer comes to what this returns. For [`Pool::wait`], beside others.
+    ///
+    /// # Errors
+    /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
+    pub fn begin_demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<PendingDemand> {
+        let connection = self.connection()?;
+        let number = connection.post(Talk::Once, &request(&connection, &target.into(), timeout, None)?)?;
+        Ok(PendingDemand {
+            connection,
+            number: Some(number),
+        })
+    }
+}
+
+/// A demand whose answer may not have come. Dropping it gives the demand up.
+#[derive(Debug)]
+pub struct PendingDemand {
+    connection: Arc<Connection>,
+    /// `None` once it is answered.
+    number: Option<u64>,
+}
+
+impl PendingDemand {
+    /// The object, if it has come; `None`: not yet, or it was taken already.
+    ///
+    /// # Errors
+    /// As [`Pool::demand`], once; there is no answer after that.
+    pub fn try_get(&mut self) -> Result<Option<Object>> {
+        self.get_until(Some(Instant::now()))
+    }
+
+    /// The object; waits for it, as long as the demand's own timeout lets it.
+    ///
+    /// # Errors
+    /// As [`Pool::demand`]; `NotFound` where the answer was taken already.
+    pub fn get(mut self) -> Result<Object> {
+        let answer = self.get_until(None)?;
+        answer.ok_or_else(|| Error::new(Code::NotFound, "demand", "its answer was taken already"))
+    }
+
+    fn get_until(&mut self, deadline: Option<Instant>) -> Result<Option<Object>> {
+        let Some(number) = self.number else { return Ok(None) };
+        let requests = [number];
+        let what = Wait::letters_until(&requests, deadline);
+        let letter = self
+            .connection
+            .wait(self.connection.lock()?, what, |state| state.mail.get(number)?.take())?;
+        let Some(letter) = letter else { return Ok(None) };
+        self.number = None;
+        self.connection.finished(number);
+        match letter {
+            Letter::Failed(error) => Err(error),
+            letter => object(&self.connection, letter).map(Some),
+        }
+    }
+
+    pub(crate) fn awaiting_answer(&self) -> Awaiting {
+        let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
+        number.unwrap_or_else(Awaiting::ready)
+    }
+}
+
+impl Drop for PendingDemand {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.connection.give_up(number, Stop::Cancel);
+        }
+    }
 }
 
 pub(crate) fn demand(
@@ -46,21 +117,31 @@ pub(crate) fn demand(
     timeout: Option<Duration>,
     requirement: Option<u64>,
 ) -> Result<Object> {
-    let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
-    let target = connection.resolve(target)?;
-    match connection.call(&Request::Demand(Demand {
-        target,
-        timeout_ms,
+    let answer = connection.call(&request(connection, target, timeout, requirement)?)?;
+    object(connection, answer)
+}
+
+fn request<'a>(
+    connection: &Connection,
+    target: &'a Target<'_>,
+    timeout: Option<Duration>,
+    requirement: Option<u64>,
+) -> Result<Request<'a>> {
+    Ok(Request::Demand(Demand {
+        target: connection.resolve(target)?,
+        timeout_ms: timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         requirement,
-    }))? {
-        Letter::Delivered(arrived) => {
-            let origin = Arc::new(Origin {
-                connection: Arc::clone(connection),
-                follow: None,
-                at_hand: AtomicUsize::new(0),
-            });
-            Object::new(&origin, arrived)
-        }
-        _ => Err(unexpected("no object for a demand")),
-    }
+    }))
+}
+
+fn object(connection: &Arc<Connection>, answer: Letter) -> Result<Object> {
+    let Letter::Delivered(arrived) = answer else {
+        return Err(unexpected("no object for a demand"));
+    };
+    let origin = Arc::new(Origin {
+        connection: Arc::clone(connection),
+        follow: None,
+        at_hand: AtomicUsize::new(0),
+    });
+    Object::new(&origin, arrived)
 }

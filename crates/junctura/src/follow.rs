@@ -233,6 +233,10 @@ impl Follow {
         })
     }
 
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     /// Ends it; what was on its way is given back.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()

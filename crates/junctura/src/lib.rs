@@ -47,10 +47,12 @@ mod state;
 mod stream;
 mod subscribe;
 mod target;
+mod wait;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
 pub use builder::PoolBuilder;
+pub use demand::PendingDemand;
 pub use described::Described;
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Item};
 pub use given::IntoGiven;
@@ -64,4 +66,5 @@ pub use pool::Pool;
 pub use require::{RequireOptions, Requirement};
 pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
+pub use wait::{Awaited, Awaiting, Timer};
 pub use withdraw::WithdrawOptions;

@@ -167,7 +167,7 @@ impl Connection {
         }
         let mut acks = VecDeque::new();
         let take = |state: &mut State| state.mail.get(number)?.take_acks(&mut acks).then_some(());
-        let (mut state, waited) = self.wait_keeping(state, Wait::letters(number), take);
+        let (mut state, waited) = self.wait_keeping(state, Wait::letters(&number), take);
         if let Err(error) = waited {
             state.abandon_now(number, Stop::Silently);
             return Err(error);

@@ -269,7 +269,7 @@ fn await_acks<'a>(
     number: u64,
     batch: &mut VecDeque<Result<u64>>,
 ) -> (Guard<'a>, Result<()>) {
-    let (state, waited) = connection.wait_keeping(state, Wait::letters(number), |state| {
+    let (state, waited) = connection.wait_keeping(state, Wait::letters(&number), |state| {
         state.mail.get(number)?.take_acks(batch).then_some(())
     });
     (state, waited.map(|_| ()))

@@ -28,8 +28,8 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 /// A thread that waits while another one reads.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
-    /// The conversation it waits for.
-    pub(crate) request: u64,
+    /// The conversations it waits for.
+    pub(crate) requests: Box<[u64]>,
     /// It also waits for slots.
     pub(crate) for_slots: bool,
     /// It waits until there is room for what it has to say.
@@ -315,7 +315,8 @@ impl State {
             return;
         }
         for sleeper in &self.sleepers {
-            if sleeper.for_room || self.mail.has_mail(sleeper.request) || self.freed && sleeper.for_slots {
+            let has_mail = sleeper.requests.iter().any(|&request| self.mail.has_mail(request));
+            if sleeper.for_room || has_mail || self.freed && sleeper.for_slots {
                 sleeper.bell.notify_one();
             }
         }

@@ -12,6 +12,7 @@ use junctura_wire::Request;
 
 use crate::connection::{Connection, Wait};
 use crate::mail::Letter;
+use crate::wait::Awaiting;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -47,6 +48,15 @@ impl Stream {
         self.batch.len()
     }
 
+    /// What to wait for, for who does not want to wait for this alone.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        if self.over || !self.batch.is_empty() {
+            Awaiting::ready()
+        } else {
+            Awaiting::letters(&self.connection, self.number)
+        }
+    }
+
     /// Whether the server, or the user, has ended it.
     pub(crate) fn is_over(&self) -> bool {
         self.over
@@ -61,12 +71,7 @@ impl Stream {
                 batch,
                 ..
             } = self;
-            let what = Wait {
-                request: *number,
-                for_slots: false,
-                for_room: false,
-                deadline,
-            };
+            let what = Wait::letters_until(std::slice::from_ref(number), deadline);
             connection.wait(connection.lock()?, what, |state| {
                 state.take_letters(*number, batch).then_some(())
             })?;

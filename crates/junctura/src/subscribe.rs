@@ -165,6 +165,10 @@ impl Subscription {
         }
     }
 
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     /// Ends it.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()

@@ -30,14 +30,9 @@ impl Connection {
 
     /// Sends a request, waits for the first letter, and keeps the lock; `stop` is how to give it up while it waits.
     fn open(&self, talk: Talk, request: &Request<'_>, stop: Stop) -> Result<(Guard<'_>, u64, Letter)> {
-        let mut state = self.lock()?;
-        let number = state.mail.open(talk)?;
-        if let Err(error) = state.append(number, request) {
-            state.mail.close(number);
-            return Err(error);
-        }
+        let (state, number) = self.ask(talk, request)?;
         let (mut state, letter) =
-            self.wait_keeping(state, Wait::letters(number), |state| state.mail.get(number)?.take());
+            self.wait_keeping(state, Wait::letters(&number), |state| state.mail.get(number)?.take());
         match letter {
             Ok(Some(Letter::Failed(error) | Letter::Ended(error))) => {
                 state.mail.close(number);
@@ -52,6 +47,30 @@ impl Connection {
                 state.abandon_now(number, stop);
                 Err(error)
             }
+        }
+    }
+
+    /// Begins a conversation, and waits for nothing.
+    pub(crate) fn post(&self, talk: Talk, request: &Request<'_>) -> Result<u64> {
+        let (mut state, number) = self.ask(talk, request)?;
+        state.send()?;
+        Ok(number)
+    }
+
+    fn ask(&self, talk: Talk, request: &Request<'_>) -> Result<(Guard<'_>, u64)> {
+        let mut state = self.lock()?;
+        let number = state.mail.open(talk)?;
+        if let Err(error) = state.append(number, request) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        Ok((state, number))
+    }
+
+    /// Nobody wants the answer any more.
+    pub(crate) fn give_up(&self, number: u64, stop: Stop) {
+        if let Ok(mut state) = self.lock() {
+            state.abandon_now(number, stop);
         }
     }
 
@@ -76,7 +95,7 @@ impl Connection {
         }
         let stop = state.mail.open_stop(number)?;
         state.append(stop, &Request::Stop(number))?;
-        let (mut state, letter) = self.wait_keeping(state, Wait::letters(stop), |state| state.mail.get(stop)?.take());
+        let (mut state, letter) = self.wait_keeping(state, Wait::letters(&stop), |state| state.mail.get(stop)?.take());
         match letter {
             Ok(_) => state.mail.close(stop),
             Err(_) => _ = state.mail.abandon(stop),

@@ -18,9 +18,9 @@ const HOOK_ROUND: Duration = Duration::from_millis(200);
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
-    /// Letters of this conversation.
-    pub(crate) request: u64,
+pub(crate) struct Wait<'a> {
+    /// Letters of these conversations.
+    pub(crate) requests: &'a [u64],
     /// Slots too.
     pub(crate) for_slots: bool,
     /// Room for what is to go.
@@ -29,22 +29,29 @@ pub(crate) struct Wait {
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Wait {
+impl Wait<'static> {
     /// For room for what is to go.
     const ROOM: Self = Self {
-        request: 0,
+        requests: &[],
         for_slots: false,
         for_room: true,
         deadline: None,
     };
+}
 
+impl<'a> Wait<'a> {
     /// For letters of this conversation, as long as it takes.
-    pub(crate) fn letters(request: u64) -> Self {
+    pub(crate) fn letters(request: &'a u64) -> Self {
+        Self::letters_until(std::slice::from_ref(request), None)
+    }
+
+    /// For letters of any of these conversations.
+    pub(crate) fn letters_until(requests: &'a [u64], deadline: Option<Instant>) -> Self {
         Self {
-            request,
+            requests,
             for_slots: false,
             for_room: false,
-            deadline: None,
+            deadline,
         }
     }
 
@@ -60,7 +67,7 @@ impl Connection {
     pub(crate) fn wait<T>(
         &self,
         state: Guard<'_>,
-        what: Wait,
+        what: Wait<'_>,
         take: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>> {
         let (state, taken) = self.wait_keeping(state, what, take);
@@ -72,7 +79,7 @@ impl Connection {
     pub(crate) fn wait_keeping<'a, T>(
         &'a self,
         mut state: Guard<'a>,
-        what: Wait,
+        what: Wait<'_>,
         mut take: impl FnMut(&mut State) -> Option<T>,
     ) -> (Guard<'a>, Result<Option<T>>) {
         let taken = loop {
@@ -91,7 +98,10 @@ impl Connection {
                 break Ok(Some(taken));
             }
             if what.is_over() {
-                break Ok(None);
+                // What has come by now is in time.
+                let (next, looked) = self.glance(state);
+                state = next;
+                break looked.map(|()| take(&mut state));
             }
             let (next, done) = if state.led {
                 self.sleep(state, what)
@@ -218,10 +228,10 @@ impl Connection {
     }
 
     /// Sleeps until the reader has something for this thread, or hands the reading on.
-    fn sleep<'a>(&'a self, mut state: Guard<'a>, what: Wait) -> (Guard<'a>, Result<()>) {
+    fn sleep<'a>(&'a self, mut state: Guard<'a>, what: Wait<'_>) -> (Guard<'a>, Result<()>) {
         let bell = Arc::new(Condvar::new());
         let sleeper = Sleeper {
-            request: what.request,
+            requests: what.requests.into(),
             for_slots: what.for_slots,
             for_room: what.for_room,
             bell: Arc::clone(&bell),

@@ -1,0 +1,188 @@
+//! Waiting for several things at once.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use junctura::{Awaited, Awaiting, Pool};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::error::{OrRaise, invalid, raise};
+use crate::events::Subscription;
+use crate::follow::Follow;
+use crate::given::type_name;
+use crate::interrupt::drop_detached;
+use crate::object::Object;
+use crate::options::timeout as read_timeout;
+
+/// A demand whose answer may not have come; made by `Pool.begin_demand`.
+///
+/// It is given up with its `with` block, or when it is forgotten.
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct PendingDemand {
+    inner: Mutex<Option<junctura::PendingDemand>>,
+}
+
+impl PendingDemand {
+    pub(crate) fn new(demand: junctura::PendingDemand) -> Self {
+        Self {
+            inner: Mutex::new(Some(demand)),
+        }
+    }
+
+    fn take(&self, py: Python<'_>) -> Option<junctura::PendingDemand> {
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        inner.as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
+    }
+}
+
+#[pymethods]
+impl PendingDemand {
+    /// The object; waits for it, as long as the demand's own timeout lets it. It can be had once.
+    ///
+    /// Raises
+    /// ------
+    /// NotFound, Timeout, Gone
+    ///     As `Pool.demand`; NotFound also where the answer was taken already.
+    fn get(&self, py: Python<'_>) -> PyResult<Object> {
+        let Some(demand) = self.take(py) else {
+            let cause = "its answer was taken already";
+            return Err(raise(
+                py,
+                &junctura::Error::new(junctura::Code::NotFound, "demand", cause),
+            ));
+        };
+        let object = py.detach(|| demand.get()).or_raise(py)?;
+        Ok(Object::new(object, None))
+    }
+
+    /// The object, if it has come; None: not yet, or it was taken already.
+    ///
+    /// Raises
+    /// ------
+    /// NotFound, Timeout, Gone
+    ///     As `Pool.demand`, once.
+    fn try_get(&self, py: Python<'_>) -> PyResult<Option<Object>> {
+        let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Some(demand) = inner.as_mut() else { return Ok(None) };
+        let object = py.detach(|| demand.try_get()).or_raise(py)?;
+        Ok(object.map(|object| Object::new(object, None)))
+    }
+
+    /// Gives it up.
+    fn close(&self, py: Python<'_>) {
+        drop_detached(self.take(py));
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+}
+
+impl Drop for PendingDemand {
+    fn drop(&mut self) {
+        drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// Goes off once, or again and again; for `Pool.wait`.
+///
+/// Parameters
+/// ----------
+/// after : float, optional
+///     Seconds until it goes off, once.
+/// every : float, optional
+///     Seconds until it goes off, and again after each such time; what was missed meanwhile is left out.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     follow, timer = pool.follow(only_new=True, live="yield"), junctura.Timer(after=0.001)
+/// ...     _ = follow.next()  # it is live
+/// ...     pool.wait(follow, timer) == [timer], timer.ring()
+/// (True, True)
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Timer {
+    inner: Mutex<junctura::Timer>,
+}
+
+impl Timer {
+    fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        inner.awaiting()
+    }
+}
+
+#[pymethods]
+impl Timer {
+    #[new]
+    #[pyo3(signature = (*, after=None, every=None))]
+    fn new(py: Python<'_>, after: Option<f64>, every: Option<f64>) -> PyResult<Self> {
+        let (after, every) = (read_timeout(py, after)?, read_timeout(py, every)?);
+        let timer = match (after, every) {
+            (Some(time), None) => junctura::Timer::after(time),
+            (None, Some(Duration::ZERO)) => return Err(invalid(py, "every", "more than 0 seconds")),
+            (None, Some(time)) => junctura::Timer::every(time),
+            _ => return Err(invalid(py, "timer", "either after= or every=")),
+        };
+        Ok(Self {
+            inner: Mutex::new(timer),
+        })
+    }
+
+    /// Whether it has gone off; if so, it waits for its next time.
+    fn ring(&self, py: Python<'_>) -> bool {
+        let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        inner.ring()
+    }
+}
+
+/// See `Pool.wait`.
+pub(crate) fn wait<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    on: &Bound<'py, PyTuple>,
+    timeout: Option<f64>,
+) -> PyResult<Bound<'py, PyList>> {
+    let timeout = read_timeout(py, timeout)?;
+    let awaiting: Vec<Awaiting> = on.iter().map(|one| awaiting(&one)).collect::<PyResult<_>>()?;
+    let places = py.detach(|| {
+        let on: Vec<&dyn Awaited> = awaiting.iter().map(|one| one as &dyn Awaited).collect();
+        pool.wait(&on, timeout)
+    });
+    let ready = places.or_raise(py)?.into_iter().map(|place| on.get_item(place));
+    PyList::new(py, ready.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<Awaiting> {
+    let py = one.py();
+    if let Ok(follow) = one.cast::<Follow>() {
+        return Ok(follow.get().awaiting(py));
+    }
+    if let Ok(subscription) = one.cast::<Subscription>() {
+        return Ok(subscription.get().awaiting(py));
+    }
+    if let Ok(demand) = one.cast::<PendingDemand>() {
+        return Ok(demand.get().awaiting(py));
+    }
+    if let Ok(timer) = one.cast::<Timer>() {
+        return Ok(timer.get().awaiting(py));
+    }
+    let cause = format!(
+        "takes follows, subscriptions, pending demands and timers, not {}",
+        type_name(one)
+    );
+    Err(invalid(py, "wait", cause))
+}

@@ -1,0 +1,268 @@
+//! Waiting for several things at once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+
+use crate::connection::{Connection, Wait};
+use crate::demand::PendingDemand;
+use crate::follow::Follow;
+use crate::pool::Pool;
+use crate::state::State;
+use crate::subscribe::Subscription;
+
+/// What can be waited for beside others with [`Pool::wait`]: a [`Follow`], a [`Subscription`], a [`PendingDemand`], a
+/// [`Timer`].
+pub trait Awaited {
+    /// What to wait for, as things stand now.
+    fn awaiting(&self) -> Awaiting;
+}
+
+/// What somebody waits for. It does not borrow what it was made from, and holds for as long as nothing was taken from that.
+#[derive(Clone)]
+pub struct Awaiting(What);
+
+#[derive(Clone)]
+enum What {
+    Ready,
+    Letters(Arc<Connection>, u64),
+    Until(Instant),
+    Never,
+}
+
+impl Awaiting {
+    /// Nothing: it is there, or has ended.
+    #[must_use]
+    pub fn ready() -> Self {
+        Self(What::Ready)
+    }
+
+    /// What comes in a conversation.
+    pub(crate) fn letters(connection: &Arc<Connection>, number: u64) -> Self {
+        Self(What::Letters(Arc::clone(connection), number))
+    }
+
+    fn is_ready(&self, state: &State, now: Instant) -> bool {
+        match &self.0 {
+            What::Ready => true,
+            What::Letters(_, number) => state.mail.has_mail(*number),
+            What::Until(at) => *at <= now,
+            What::Never => false,
+        }
+    }
+}
+
+impl fmt::Debug for Awaiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            What::Ready => f.write_str("Awaiting(nothing)"),
+            What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
+            What::Until(at) => write!(f, "Awaiting({at:?})"),
+            What::Never => f.write_str("Awaiting(what does not come)"),
+        }
+    }
+}
+
+impl Awaited for Awaiting {
+    fn awaiting(&self) -> Awaiting {
+        self.clone()
+    }
+}
+
+impl Awaited for Follow {
+    fn awaiting(&self) -> Awaiting {
+        self.stream().awaiting()
+    }
+}
+
+impl Awaited for Subscription {
+    fn awaiting(&self) -> Awaiting {
+        self.stream().awaiting()
+    }
+}
+
+impl Awaited for PendingDemand {
+    fn awaiting(&self) -> Awaiting {
+        self.awaiting_answer()
+    }
+}
+
+impl Awaited for Timer {
+    fn awaiting(&self) -> Awaiting {
+        Awaiting(self.next.map_or(What::Never, What::Until))
+    }
+}
+
+/// Goes off at a time, once or again and again.
+#[derive(Clone, Debug)]
+pub struct Timer {
+    next: Option<Instant>,
+    every: Option<Duration>,
+}
+
+impl Timer {
+    /// Goes off once, at this moment.
+    #[must_use]
+    pub fn at(moment: Instant) -> Self {
+        Self {
+            next: Some(moment),
+            every: None,
+        }
+    }
+
+    /// Goes off once, after this time; never, if that is more than the clock can say.
+    #[must_use]
+    pub fn after(time: Duration) -> Self {
+        Self {
+            next: Instant::now().checked_add(time),
+            every: None,
+        }
+    }
+
+    /// Goes off after this time (at least a microsecond), and again after each such time. What was missed meanwhile is left
+    /// out.
+    #[must_use]
+    pub fn every(time: Duration) -> Self {
+        let time = time.max(Duration::from_micros(1));
+        Self {
+            every: Some(time),
+            ..Self::after(time)
+        }
+    }
+
+    /// Whether it has gone off; if so, it waits for its next time.
+    pub fn ring(&mut self) -> bool {
+        let now = Instant::now();
+        let Some(due) = self.next.filter(|&due| due <= now) else {
+            return false;
+        };
+        self.next = self.every.and_then(|time| {
+            let missed = now.duration_since(due).as_nanos() / time.as_nanos();
+            due.checked_add(time.saturating_mul(u32::try_from(missed + 1).unwrap_or(u32::MAX)))
+        });
+        true
+    }
+}
+
+impl Pool {
+    /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`] or a
+    /// [`Subscription`] has when `try_next` gives something or it has ended, a [`PendingDemand`] when `try_get` answers, a
+    /// [`Timer`] when it `ring`s. What is there already is found without waiting.
+    ///
+    /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.
+    ///
+    /// ```
+    /// # use junctura::{Pool, Timer};
+    /// # use std::time::Duration;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let mut winds = pool.follow("name=u/v")?;
+    /// let mut orography = pool.begin_demand("name=orography", None)?;
+    /// let mut report = Timer::every(Duration::from_mins(1));
+    /// pool.offer([("name", "orography")], b"heights")?;
+    ///
+    /// let mut heights = None;
+    /// while heights.is_none() {
+    ///     for ready in pool.wait(&[&winds, &orography, &report], None)? {
+    ///         match ready {
+    ///             0 => while let Some(item) = winds.try_next()? { println!("{item:?}"); },
+    ///             1 => heights = orography.try_get()?,
+    ///             _ => assert!(report.ring()),
+    ///         }
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Timeout` when nothing came in time; `InvalidArgument` for what is of another pool, or where nothing could ever
+    /// come; `Disconnected`.
+    pub fn wait(&self, on: &[&dyn Awaited], timeout: Option<Duration>) -> Result<Vec<usize>> {
+        let on: Vec<Awaiting> = on.iter().map(|one| one.awaiting()).collect();
+        self.connection()?.wait_for_any(&on, timeout)
+    }
+}
+
+impl Connection {
+    fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
+        let requests = self.conversations(on)?;
+        let deadline = earliest(on, timeout)?;
+        let ready = |state: &mut State| {
+            let now = Instant::now();
+            let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(state, now));
+            let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
+            (!ready.is_empty()).then_some(ready)
+        };
+        let (mut state, found) = self.wait_keeping(self.lock()?, Wait::letters_until(&requests, deadline), ready);
+        match found?.or_else(|| ready(&mut state)) {
+            Some(ready) => Ok(ready),
+            None => Err(Error::new(Code::Timeout, "wait", "nothing came in time")),
+        }
+    }
+
+    fn conversations(self: &Arc<Self>, on: &[Awaiting]) -> Result<Vec<u64>> {
+        let mut requests = Vec::new();
+        for (place, one) in on.iter().enumerate() {
+            let What::Letters(connection, number) = &one.0 else {
+                continue;
+            };
+            if !Arc::ptr_eq(connection, self) {
+                let cause = "it is of another pool, or of another process than this one";
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    format!("wait: number {place}"),
+                    cause,
+                ));
+            }
+            requests.push(*number);
+        }
+        Ok(requests)
+    }
+}
+
+/// Until when to wait at most.
+fn earliest(on: &[Awaiting], timeout: Option<Duration>) -> Result<Option<Instant>> {
+    let is_endless = timeout.is_none() && on.iter().all(|one| matches!(one.0, What::Never));
+    if is_endless {
+        let cause = "there is nothing to wait for, and no timeout";
+        return Err(Error::new(Code::InvalidArgument, "wait", cause));
+    }
+    let timers = on.iter().filter_map(|one| match one.0 {
+        What::Until(at) => Some(at),
+        _ => None,
+    });
+    let timeout = timeout.and_then(|time| Instant::now().checked_add(time));
+    Ok(timers.chain(timeout).min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_goes_off_once_or_again_and_leaves_out_what_was_missed() {
+        let past = Instant::now();
+        let mut once = Timer::at(past);
+        assert!(once.ring());
+        assert!(!once.ring());
+        assert!(matches!(once.awaiting().0, What::Never));
+
+        let hour = Duration::from_hours(1);
+        let mut hourly = Timer {
+            next: Some(past),
+            every: Some(hour),
+        };
+        assert!(hourly.ring());
+        assert!(!hourly.ring());
+        assert_eq!(hourly.next, Some(past + hour));
+        let mut often = Timer {
+            next: Some(past),
+            every: Some(Duration::from_nanos(1)),
+        };
+        assert!(often.ring());
+        assert!(often.next > Some(past));
+    }
+}

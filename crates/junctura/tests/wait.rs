@@ -1,0 +1,147 @@
+//! Waiting on several things at once.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::thread;
+use std::time::Duration;
+
+use junctura::{Awaited, Code, EventKind, Follow, Item, OfferOptions, Pool, Retention, Timer};
+
+fn pool() -> Pool {
+    Pool::builder().schema("free").open().unwrap()
+}
+
+fn offer(pool: &Pool, name: &str) {
+    pool.offer([("name", name)], name.as_bytes()).unwrap();
+}
+
+/// A follow that has said that it is live.
+fn live(pool: &Pool, selector: &str) -> Follow {
+    let mut follow = pool.follow(selector).unwrap();
+    while !follow.is_live() {
+        follow.next_item().unwrap();
+    }
+    follow
+}
+
+#[test]
+fn whoever_has_something_is_named() {
+    let pool = pool();
+    let mut winds = live(&pool, "name=u/v");
+    let mut orography = pool.begin_demand("name=orography", None).unwrap();
+    let mut events = pool.subscribe("name=t", &[EventKind::Offered]).unwrap();
+    assert_eq!(
+        pool.wait(&[&winds, &orography, &events], Some(Duration::ZERO))
+            .unwrap_err()
+            .code(),
+        Code::Timeout
+    );
+
+    offer(&pool, "t");
+    assert_eq!(pool.wait(&[&winds, &orography, &events], None).unwrap(), [2]);
+    // It stays so until it is taken.
+    assert_eq!(pool.wait(&[&winds, &orography, &events], None).unwrap(), [2]);
+    assert!(events.try_next().unwrap().is_some());
+
+    assert!(orography.try_get().unwrap().is_none());
+    offer(&pool, "orography");
+    assert_eq!(pool.wait(&[&winds, &orography, &events], None).unwrap(), [1]);
+    assert_eq!(&orography.try_get().unwrap().unwrap()[..], b"orography");
+    // Its answer was taken: there is nothing to wait for.
+    assert_eq!(pool.wait(&[&orography], None).unwrap(), [0]);
+    assert!(orography.try_get().unwrap().is_none());
+    assert_eq!(orography.get().unwrap_err().code(), Code::NotFound);
+
+    offer(&pool, "u");
+    offer(&pool, "v");
+    assert_eq!(pool.wait(&[&winds, &events], None).unwrap(), [0]);
+    for name in ["u", "v"] {
+        let Some(Item::Object(object)) = winds.try_next().unwrap() else {
+            panic!("no object")
+        };
+        assert_eq!(object.get("name"), Some(name));
+    }
+    assert!(winds.try_next().unwrap().is_none());
+}
+
+#[test]
+fn a_timer_ends_a_wait_in_which_nothing_comes() {
+    let pool = pool();
+    let follow = live(&pool, "name=never");
+    let mut timer = Timer::after(Duration::from_millis(2));
+    assert_eq!(pool.wait(&[&follow, &timer], None).unwrap(), [1]);
+    assert!(timer.ring());
+    assert_eq!(pool.wait(&[&timer], None).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(pool.wait(&[], None).unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[test]
+fn it_is_woken_while_another_thread_reads() {
+    let pool = pool();
+    let mut first = pool.begin_demand("name=first", None).unwrap();
+    let mut second = pool.begin_demand("name=second", None).unwrap();
+    thread::scope(|scope| {
+        // One of both reads for both.
+        let reader = scope.spawn(|| pool.demand("name=last", None).unwrap().len());
+        let waiter = scope.spawn(|| {
+            let mut names = Vec::new();
+            while names.len() < 2 {
+                for ready in pool.wait(&[&first, &second], None).unwrap() {
+                    let demand = [&mut first, &mut second].into_iter().nth(ready).unwrap();
+                    names.extend(
+                        demand
+                            .try_get()
+                            .unwrap()
+                            .map(|object| object.get("name").unwrap().to_owned()),
+                    );
+                }
+            }
+            names.sort();
+            names.dedup();
+            names
+        });
+        for name in ["second", "first"] {
+            offer(&pool, name);
+        }
+        assert_eq!(waiter.join().unwrap(), ["first", "second"]);
+        offer(&pool, "last");
+        assert_eq!(reader.join().unwrap(), 4);
+    });
+}
+
+#[test]
+fn what_is_of_another_pool_is_refused() {
+    let (here, there) = (pool(), pool());
+    let follow = there.follow("").unwrap();
+    let refused = here.wait(&[&Timer::after(Duration::ZERO), &follow.awaiting()], None);
+    let error = refused.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert!(error.to_string().contains("number 1"), "{error}");
+}
+
+#[test]
+fn a_demand_that_is_dropped_is_given_up_and_one_that_fails_says_so() {
+    let pool = pool();
+    drop(pool.begin_demand("name=t", None).unwrap());
+    let once = OfferOptions {
+        retention: Some(Retention::Released(1)),
+        ..OfferOptions::default()
+    };
+    pool.offer_with(once, [("name", "t")], b"").unwrap();
+    // Nobody has taken it.
+    assert_eq!(pool.list("name=t").unwrap().len(), 1);
+
+    let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO)).unwrap();
+    assert_eq!(pool.wait(&[&absent], None).unwrap(), [0]);
+    assert_eq!(absent.try_get().unwrap_err().code(), Code::NotFound);
+    assert!(absent.try_get().unwrap().is_none());
+}
+
+#[test]
+fn a_server_that_ends_ends_the_wait() {
+    let pool = pool();
+    let follow = pool.follow("name=never").unwrap();
+    pool.close();
+    let ended = pool.wait(&[&follow], Some(Duration::from_mins(1)));
+    assert!(matches!(ended.unwrap_err().code(), Code::Closed | Code::Disconnected));
+}

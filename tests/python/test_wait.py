@@ -1,0 +1,63 @@
+"""Waiting on several things at once."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import junctura
+
+
+def test_whoever_has_something_is_named(pool: junctura.Pool) -> None:
+    with (
+        pool.follow("name=u/v", only_new=True, live="yield") as winds,
+        pool.begin_demand("name=orography") as orography,
+        pool.subscribe("name=t", kinds=["offered"]) as events,
+    ):
+        assert isinstance(winds.next(), junctura.Live)
+        with pytest.raises(junctura.Timeout):
+            pool.wait(winds, orography, events, timeout=0)
+        pool.offer(b"heights", name="orography")
+        assert pool.wait(winds, orography, events) == [orography]
+        obj = orography.try_get()
+        assert obj is not None and bytes(obj) == b"heights"
+        assert orography.try_get() is None
+        with pytest.raises(junctura.NotFound):
+            orography.get()
+        pool.offer(b"", name="t")
+        pool.offer(b"", name="u")
+        assert pool.wait(winds, events) == [winds, events]
+
+
+def test_timers_go_off(pool: junctura.Pool) -> None:
+    once, often = junctura.Timer(after=0.001), junctura.Timer(every=0.001)
+    assert not junctura.Timer(after=1000).ring()
+    rung = []
+    while len(rung) < 4:
+        rung += [timer for timer in pool.wait(once, often) if timer.ring()]
+    assert rung.count(once) == 1
+    for wrong in ({}, {"after": 1.0, "every": 1.0}, {"every": 0.0}, {"after": -1.0}):
+        with pytest.raises(junctura.InvalidArgument):
+            junctura.Timer(**wrong)
+
+
+def test_other_threads_run_meanwhile(pool: junctura.Pool) -> None:
+    demand = pool.begin_demand("name=late")
+    thread = threading.Thread(target=lambda: pool.offer(b"late", name="late"))
+    thread.start()
+    assert pool.wait(demand, timeout=60) == [demand]
+    assert bytes(demand.get()) == b"late"
+    thread.join()
+
+
+def test_what_cannot_be_waited_for(pool: junctura.Pool) -> None:
+    with pytest.raises(junctura.InvalidArgument, match="nothing to wait for"):
+        pool.wait()
+    with pytest.raises(junctura.InvalidArgument, match="not a str"):
+        pool.wait("name=t")  # type: ignore[arg-type]
+    with junctura.Pool(schema="free") as other, pytest.raises(junctura.InvalidArgument, match="another pool"):
+        pool.wait(other.follow())
+    follow = pool.follow()
+    follow.close()
+    assert pool.wait(follow) == [follow]
