@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -49,6 +50,34 @@ def test_other_threads_run_meanwhile(pool: junctura.Pool) -> None:
     assert pool.wait(demand, timeout=60) == [demand]
     assert bytes(demand.get()) == b"late"
     thread.join()
+
+
+def test_an_event_loop_is_told(pool: junctura.Pool) -> None:
+    async def take(count: int) -> list[str]:
+        loop = asyncio.get_running_loop()
+        names: list[str] = []
+        done = loop.create_future()
+        with pool.follow() as follow:
+
+            def look() -> None:
+                while True:
+                    try:
+                        obj = follow.next(timeout=0)
+                    except junctura.Timeout:
+                        break
+                    assert isinstance(obj, junctura.Object)
+                    names.append(obj["name"])
+                if len(names) == count and not done.done():
+                    done.set_result(None)
+
+            loop.add_reader(pool, look)
+            offers = loop.run_in_executor(None, lambda: [pool.offer(b"", name=f"{n:03}") for n in range(count)])
+            await asyncio.wait_for(done, 60)
+            await offers
+            loop.remove_reader(pool)
+        return names
+
+    assert asyncio.run(take(100)) == [f"{n:03}" for n in range(100)]
 
 
 def test_what_cannot_be_waited_for(pool: junctura.Pool) -> None:

@@ -1,5 +1,7 @@
 //! The pool as Python users hold it.
 
+use std::os::fd::AsRawFd;
+
 use junctura::{FollowOptions, RequireOptions, WithdrawOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -396,6 +398,27 @@ impl Pool {
         target
             .ask(py, |target| self.inner.begin_demand(target, timeout))
             .map(PendingDemand::new)
+    }
+
+    /// A descriptor that is readable when something has come: for event loops of others (`loop.add_reader(pool, …)`,
+    /// `selectors`, `select`). It is the pool's and ends with it.
+    ///
+    /// When it is readable, ask everything that the loop looks after until it has nothing left (`next(timeout=0)` raises
+    /// `Timeout`, `try_get()` gives None); then wait for it again. Nothing is read from the descriptor itself, and it may be
+    /// readable although nothing is there.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import select
+    /// >>> with junctura.Pool(schema="free") as pool, pool.begin_demand("name=a") as demand:
+    /// ...     _ = demand.try_get()
+    /// ...     version = pool.offer(b"payload", name="a")
+    /// ...     while (obj := demand.try_get()) is None:
+    /// ...         _ = select.select([pool], [], [])
+    /// ...     bytes(obj)
+    /// b'payload'
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        Ok(self.inner.descriptor().or_raise(py)?.as_raw_fd())
     }
 
     /// Waits until at least one of these has something; other Python threads run meanwhile, and Ctrl-C ends the wait.

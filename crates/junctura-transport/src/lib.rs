@@ -12,7 +12,7 @@
 //! directory others could write to (`Denied`), a second server on one address (`AlreadyExists`).
 //!
 //! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`LocalCarrier`], [`Outbox`], [`Inbox`], [`wait`],
-//! [`Alarm`].
+//! [`Alarm`], [`Watch`].
 
 mod address;
 mod alarm;
@@ -31,6 +31,7 @@ mod ring;
 pub mod scribble;
 mod tide;
 mod unix;
+mod watch;
 
 pub use address::{Address, Name};
 pub use alarm::Alarm;
@@ -44,6 +45,7 @@ pub use poll::{Interest, Ready, wait};
 pub use ring::Scribbler;
 pub use ring::{Parts, RING_BYTES, Rings};
 pub use unix::UnixCarrier;
+pub use watch::Watch;
 
 use junctura_model::{Code, Error};
 use rustix::io::Errno;

@@ -161,6 +161,21 @@ impl Incoming {
         self.ring.as_ref().is_none_or(|(reader, _)| reader.may_sleep())
     }
 
+    /// As [`Self::bell`], for who keeps it.
+    #[must_use]
+    pub fn shared_bell(&self) -> Option<Arc<OwnedFd>> {
+        self.ring.as_ref().map(|(_, bell)| Arc::clone(bell))
+    }
+
+    /// Before waiting for a [`Watch`](crate::Watch): as [`Self::may_sleep`], after what rang before.
+    #[must_use]
+    pub fn arm(&self) -> bool {
+        if let Some(bell) = self.bell() {
+            ring::answer(bell);
+        }
+        self.may_sleep()
+    }
+
     /// Waits until something has come into the connection or, if asked, can go, or until `deadline` or before.
     ///
     /// # Errors

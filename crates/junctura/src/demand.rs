@@ -88,7 +88,9 @@ impl PendingDemand {
         let letter = self
             .connection
             .wait(self.connection.lock()?, what, |state| state.mail.get(number)?.take())?;
-        let Some(letter) = letter else { return Ok(None) };
+        let Some(letter) = letter else {
+            return self.connection.arm(self.connection.lock()?).1.map(|()| None);
+        };
         self.number = None;
         self.connection.finished(number);
         match letter {

@@ -66,5 +66,5 @@ pub use pool::Pool;
 pub use require::{RequireOptions, Requirement};
 pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
-pub use wait::{Awaited, Awaiting, Timer};
+pub use wait::{Awaited, Awaiting, PoolDescriptor, Timer};
 pub use withdraw::WithdrawOptions;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Outbox, Outgoing, Sent};
+use junctura_transport::{Outbox, Outgoing, Sent, Watch};
 use junctura_wire::Request;
 use junctura_wire::fixed::Holding;
 
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) standing_lease: Option<StandingLease>,
     releases: Vec<Holding>,
     spares: Vec<Vec<u8>>,
+    /// Somebody waits in a loop of his own.
+    pub(crate) watch: Option<Arc<Watch>>,
     /// A thread is reading the socket.
     pub(crate) led: bool,
     pub(crate) sleepers: Vec<Sleeper>,
@@ -87,6 +89,7 @@ impl State {
             standing_lease: None,
             releases: Vec::new(),
             spares: Vec::new(),
+            watch: None,
             led: false,
             sleepers: Vec::new(),
             freed: false,
@@ -263,6 +266,7 @@ impl State {
         self.cut = true;
         self.ended.get_or_insert(error);
         self.wake_all();
+        self.nudge();
     }
 
     /// The user has closed the pool: everybody who waits learns it. The connection goes on while objects are held, since
@@ -272,6 +276,7 @@ impl State {
         self.discard(unread);
         self.ended.get_or_insert(error);
         self.wake_all();
+        self.nudge();
         if self.led {
             // The reader sleeps in the system: an answer wakes it.
             let number = self.mail.next(0);
@@ -321,6 +326,22 @@ impl State {
             }
         }
         self.freed = false;
+    }
+
+    /// Somebody else may have to go on reading.
+    pub(crate) fn hand_on(&self) {
+        if !self.led
+            && let Some(sleeper) = self.sleepers.first()
+        {
+            sleeper.bell.notify_one();
+        }
+    }
+
+    /// Tells who waits in a loop of his own to look.
+    pub(crate) fn nudge(&self) {
+        if let Some(watch) = &self.watch {
+            watch.nudge();
+        }
     }
 
     /// Batches of letters, for those who want to read many under one lock.

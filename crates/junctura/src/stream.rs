@@ -90,7 +90,9 @@ impl Stream {
                 drop(state);
                 if !found {
                     looked?;
-                    self.connection.lock()?.alive()?;
+                    let (state, armed) = self.connection.arm(self.connection.lock()?);
+                    state.alive()?;
+                    armed?;
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Waiting for several things at once.
 
 use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
+use junctura_transport::Watch;
 
 use crate::connection::{Connection, Wait};
 use crate::demand::PendingDemand;
@@ -183,6 +185,36 @@ impl Pool {
     pub fn wait(&self, on: &[&dyn Awaited], timeout: Option<Duration>) -> Result<Vec<usize>> {
         let on: Vec<Awaiting> = on.iter().map(|one| one.awaiting()).collect();
         self.connection()?.wait_for_any(&on, timeout)
+    }
+}
+
+/// A descriptor for loops that wait for other things too; see [`Pool::descriptor`].
+#[derive(Clone, Debug)]
+pub struct PoolDescriptor(Arc<Watch>);
+
+impl AsFd for PoolDescriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for PoolDescriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Pool {
+    /// A descriptor that is readable when something has come: for `epoll`, `poll`, and event loops of others.
+    ///
+    /// When it is readable, ask all follows, subscriptions and pending demands that the loop looks after, with `try_next`
+    /// or `try_get`, until each has nothing left; then wait for it again. Nothing is read from the descriptor itself. It may
+    /// be readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when this process may open no more descriptors.
+    pub fn descriptor(&self) -> Result<PoolDescriptor> {
+        self.connection()?.watch().map(PoolDescriptor)
     }
 }
 

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
 use junctura::{Awaited, Code, EventKind, Follow, Item, OfferOptions, Pool, Retention, Timer};
+use junctura_transport::Interest;
 
 fn pool() -> Pool {
     Pool::builder().schema("free").open().unwrap()
@@ -144,4 +146,54 @@ fn a_server_that_ends_ends_the_wait() {
     pool.close();
     let ended = pool.wait(&[&follow], Some(Duration::from_mins(1)));
     assert!(matches!(ended.unwrap_err().code(), Code::Closed | Code::Disconnected));
+}
+
+/// Takes objects in a loop that waits for the descriptor; gives how many.
+fn take_in_a_loop(pool: &Pool, follow: &mut Follow, count: usize) -> usize {
+    let descriptor = pool.descriptor().unwrap();
+    let mut taken = 0;
+    while taken < count {
+        junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+        while let Some(item) = follow.try_next().unwrap() {
+            taken += usize::from(matches!(item, Item::Object(_)));
+        }
+    }
+    taken
+}
+
+#[test]
+fn a_loop_of_others_is_told_by_a_descriptor() {
+    let pool = pool();
+    let mut follow = live(&pool, "");
+    offer(&pool, "before");
+    thread::scope(|scope| {
+        scope.spawn(|| (0..200).for_each(|number| offer(&Pool::connect(pool.url()).unwrap(), &number.to_string())));
+        assert_eq!(take_in_a_loop(&pool, &mut follow, 201), 201);
+    });
+}
+
+#[test]
+fn a_loop_of_others_is_told_of_what_another_thread_has_read() {
+    let pool = pool();
+    let mut follow = live(&pool, "");
+    thread::scope(|scope| {
+        for number in 0..50 {
+            let pool = &pool;
+            // Each of them reads, or lets the others read, until its own object is there.
+            scope.spawn(move || pool.demand(format!("name={number}").as_str(), None).unwrap().len());
+        }
+        scope.spawn(|| (0..50).for_each(|number| offer(&pool, &number.to_string())));
+        assert_eq!(take_in_a_loop(&pool, &mut follow, 50), 50);
+    });
+}
+
+#[test]
+fn a_loop_of_others_is_told_of_the_end() {
+    let pool = pool();
+    let mut follow = live(&pool, "");
+    let descriptor = pool.descriptor().unwrap();
+    assert!(follow.try_next().unwrap().is_none());
+    pool.close();
+    junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+    assert_eq!(follow.try_next().unwrap_err().code(), Code::Closed);
 }

@@ -12,6 +12,7 @@ mod conversation;
 mod waiting;
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub(crate) struct Connection {
     /// Only the reader touches it.
     reader: Mutex<Reader>,
     socket: UnixCarrier,
+    bell: Option<Arc<OwnedFd>>,
     /// An embedded server lives as long as anybody is connected from here.
     _home: Arc<Home>,
 }
@@ -67,6 +69,7 @@ impl Connection {
     ) -> Result<Self> {
         let socket = carrier.socket().clone();
         let (incoming, outgoing) = carrier.split();
+        let bell = incoming.shared_bell();
         Ok(Self {
             greeting,
             offer_timeout,
@@ -79,6 +82,7 @@ impl Connection {
                 alarm: Alarm::new()?,
             }),
             socket,
+            bell,
             _home: home,
         })
     }

@@ -1,10 +1,11 @@
 //! Waiting on a connection that threads share: who reads, who sleeps, and what goes out before.
 
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Carrier, Inbox, Interest, Received, wait};
+use junctura_transport::{Carrier, Inbox, Interest, Received, Watch, wait};
 
 use super::{Connection, Guard, Reader};
 use crate::state::{Sleeper, State};
@@ -113,12 +114,7 @@ impl Connection {
                 break Err(error);
             }
         };
-        // Somebody else may have to go on reading.
-        if !state.led
-            && let Some(sleeper) = state.sleepers.first()
-        {
-            sleeper.bell.notify_one();
-        }
+        state.hand_on();
         (state, taken)
     }
 
@@ -175,7 +171,48 @@ impl Connection {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { incoming, inbox, .. } = &mut *reader;
         let came = incoming.glance(inbox);
-        self.sort_out(came, inbox)
+        let (state, looked) = self.sort_out(came, inbox);
+        state.hand_on();
+        (state, looked)
+    }
+
+    /// Before somebody waits for the connection's descriptor in a loop of his own: what comes from now on makes it readable,
+    /// and so does what has come and is sorted here.
+    pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+        let Some(watch) = &state.watch else {
+            return (state, Ok(()));
+        };
+        watch.calm();
+        if state.led {
+            // Whoever reads nudges.
+            return (state, Ok(()));
+        }
+        state.led = true;
+        drop(state);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reader { incoming, inbox, .. } = &mut *reader;
+        let came = if incoming.arm() {
+            Ok(Received::Nothing)
+        } else {
+            incoming.receive(inbox)
+        };
+        let (state, looked) = self.sort_out(came, inbox);
+        state.hand_on();
+        (state, looked)
+    }
+
+    /// What is readable when something comes; made at the first call.
+    pub(crate) fn watch(&self) -> Result<Arc<Watch>> {
+        let mut state = self.lock()?;
+        state.stay_in_process()?;
+        if let Some(watch) = &state.watch {
+            return Ok(Arc::clone(watch));
+        }
+        let watch = Arc::new(Watch::new(self.socket.as_fd(), self.bell.as_ref().map(AsFd::as_fd))?);
+        // What came before is to be found.
+        watch.nudge();
+        state.watch = Some(Arc::clone(&watch));
+        Ok(watch)
     }
 
     /// Waits for the socket as the connection's reader and sorts what comes.
@@ -198,16 +235,23 @@ impl Connection {
                 let asked = self.ask_hook();
                 let mut state = self.relock();
                 state.led = false;
+                state.nudge();
                 return (state, asked);
             }
         };
-        self.sort_out(came, inbox)
+        let (state, sorted) = self.sort_out(came, inbox);
+        // Who waits in a loop of his own is not told by the bell any more, until he has looked.
+        state.nudge();
+        (state, sorted)
     }
 
     /// Sorts what has come, and ends to be the reader.
     fn sort_out(&self, came: Result<Received>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
         let mut state = self.relock();
         state.led = false;
+        if came != Ok(Received::Nothing) {
+            state.nudge();
+        }
         let sorted = came.and_then(|came| {
             self.dispatch(&mut state, inbox)?;
             state.return_surplus()?;
