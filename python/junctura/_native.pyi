@@ -219,7 +219,7 @@ class Allocation:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> Version: ...
@@ -246,7 +246,7 @@ class Pipeline:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> int: ...
@@ -356,7 +356,7 @@ class Pool:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> Version: ...
@@ -366,7 +366,7 @@ class Pool:
         *,
         window: int = 1024,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
     ) -> builtins.list[Version]: ...
     def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None

@@ -171,8 +171,9 @@ impl Pool {
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
     /// schema : str, optional
     ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn" or Released, optional
-    ///     Until when it stays; by default as its schema says.
+    /// retention : "withdrawn", a time as text or datetime.timedelta, or Released, optional
+    ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
+    ///     it is visible, or until so many consumers have released it. By default as its schema says.
     /// if_wanted : bool
     ///     Not in this build.
     /// **keywords
@@ -199,6 +200,14 @@ impl Pool {
     /// ...                          date="2026-11-20", time="12:00", step=6, param="2t")
     /// ...     pool.demand("param=2t").key
     /// '{class=od,expver=0001,stream=oper,date=20261120,time=1200}{type=fc,levtype=sfc}{step=6,param=2t}'
+    ///
+    /// An object that goes by itself, which whoever wants to know of it is told:
+    ///
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     events = pool.subscribe(kinds=["expired"])
+    /// ...     version = pool.offer(b"soon gone", name="a", retention="20ms")
+    /// ...     next(events).kind
+    /// 'expired'
     #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(

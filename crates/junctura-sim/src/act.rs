@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Offer, Place, Resume};
+use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -133,7 +133,7 @@ impl World {
                 None => return Err(format!("client {} leases segment {segment}, which is gone", client.id)),
             };
         }
-        let releases = [None, Some(0), Some(0), Some(1), Some(2), Some(3)][rng.below(6)];
+        let stays = stays(rng);
         let malformed = rng.percent(1);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
@@ -148,7 +148,7 @@ impl World {
             payload,
             length,
             place: at,
-            releases,
+            stays,
             malformed,
             checksum,
         };
@@ -386,6 +386,16 @@ fn free_slot(client: &mut Client, rng: &mut Rng) -> Option<(u32, u32, u64)> {
 
 fn timeout(rng: &mut Rng) -> Option<u64> {
     [None, None, Some(0), Some(rng.between(1, 50))][rng.below(4)]
+}
+
+fn stays(rng: &mut Rng) -> Stays {
+    match rng.below(8) {
+        0 => Stays::AsSchemaSays,
+        1 | 2 => Stays::UntilWithdrawn,
+        count @ 3..=5 => Stays::UntilReleased(count as u32 - 2),
+        _ if rng.percent(2) => Stays::For(0),
+        _ => Stays::For(rng.between(1, 60) as u32),
+    }
 }
 
 fn order(rng: &mut Rng) -> Order {

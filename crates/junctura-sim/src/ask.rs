@@ -17,6 +17,19 @@ pub enum Place {
     Slot(u32, u32),
 }
 
+/// How long an object is to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// As its schema says.
+    AsSchemaSays,
+    /// Until somebody takes it out.
+    UntilWithdrawn,
+    /// Until so many have released it.
+    UntilReleased(u32),
+    /// So many milliseconds; for none, it has to fail.
+    For(u32),
+}
+
 /// An offer.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -34,8 +47,8 @@ pub struct Offer {
     pub place: Place,
     /// A checksum of its payload, which the pool hands on.
     pub checksum: Option<u32>,
-    /// `None`: as its schema says; 0: until withdrawn; else until so many have released it.
-    pub releases: Option<u32>,
+    /// How long it is to stay.
+    pub stays: Stays,
     /// The record is none, or there is no such schema: it has to fail.
     pub malformed: bool,
 }
@@ -292,9 +305,18 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     if offer.checksum.is_some() {
         flags |= fixed::CHECKSUM;
     }
-    if offer.releases.is_none() {
-        flags |= fixed::DEFAULT_RETENTION;
-    }
+    let releases = match offer.stays {
+        Stays::AsSchemaSays => {
+            flags |= fixed::DEFAULT_RETENTION;
+            7
+        }
+        Stays::UntilWithdrawn => 0,
+        Stays::UntilReleased(count) => count,
+        Stays::For(milliseconds) => {
+            flags |= fixed::FOR_A_TIME;
+            milliseconds
+        }
+    };
     let record: &[u8] = if offer.malformed {
         &offer.record[1..]
     } else {
@@ -303,7 +325,7 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     let head = OfferHead {
         schema: universe.keys[offer.key].schema.into(),
         flags: flags.into(),
-        releases: offer.releases.unwrap_or(0).into(),
+        releases: releases.into(),
         record_length: (record.len() as u32).into(),
         checksum: offer.checksum.unwrap_or(0).into(),
         segment: segment.into(),

@@ -15,7 +15,7 @@ use junctura_model::{Error, Result};
 use junctura_pool::core::Core;
 use junctura_wire::{Request, frame::Frame};
 
-use crate::ask::{Ask, Offer, Place};
+use crate::ask::{Ask, Offer, Place, Stays};
 use crate::client::{Client, Doing};
 use crate::model::{Cause, Model};
 use crate::plan::{Plan, Turn};
@@ -112,7 +112,7 @@ impl World {
                 length: 8,
                 place: Place::Inline,
                 checksum: None,
-                releases: Some(0),
+                stays: Stays::UntilWithdrawn,
                 malformed: false,
             };
             self.ask(0, Ask::Offer(offer), Doing::Offer(Place::Inline));

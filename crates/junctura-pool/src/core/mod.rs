@@ -1,7 +1,7 @@
 //! The state machine of a pool: events in, effects out.
 //!
 //! ```text
-//!            offer                      last release of a retention, or withdraw, or a newer version
+//!            offer          last release or end of time of a retention, or withdraw, or a newer version
 //!  (nothing) ------> visible ------------------------------------------------------> gone (a tombstone)
 //!                       |  delivered to followers, demands, requirements                |  forgotten by age or count
 //!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
@@ -16,6 +16,7 @@
 mod client;
 mod deliver;
 mod demand;
+mod expiry;
 mod follow;
 mod interest;
 mod keys;
@@ -46,6 +47,7 @@ use slab::Slab;
 use crate::{Config, Effects};
 pub use client::Peer;
 use client::{Client, Pending};
+use expiry::Expiries;
 use interest::Interest;
 use keys::Keys;
 use lease::WaitingLease;
@@ -92,6 +94,7 @@ pub struct Core {
     waiting_leases: VecDeque<WaitingLease>,
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
+    expiries: Expiries,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -145,6 +148,7 @@ impl Core {
             waiting_leases: VecDeque::new(),
             withdrawals: Slab::new(),
             timers: Timers::default(),
+            expiries: Expiries::default(),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -233,6 +237,9 @@ impl Core {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        // First of all: what goes makes room for offers whose time to wait ends just now.
+        self.expire_due(now, fx);
+        self.follow_up(now, fx);
         while let Some(due) = self.timers.take_due(now) {
             match due {
                 timer::Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
@@ -256,6 +263,7 @@ impl Core {
         self.timers
             .next()
             .into_iter()
+            .chain(self.expiries.next())
             .chain(self.tombstones.next_expiry(self.config.tombstone_age))
             .min()
     }

@@ -116,7 +116,11 @@ impl Model {
             .tombstones
             .iter()
             .map(|stone| stone.buried + self.rules.tombstone_age_ns);
-        requests.chain(offers).chain(tombstones).min()
+        let times = self
+            .visible
+            .values()
+            .filter_map(|&sequence| self.object(sequence).until);
+        requests.chain(offers).chain(tombstones).chain(times).min()
     }
 
     /// Compares the core's own figures with the model.

@@ -101,6 +101,8 @@ pub struct Object {
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
     releases_left: Option<u32>,
+    /// When its time is over, if it has one and the server has not noticed yet.
+    until: Option<u64>,
     released_by: BTreeSet<u32>,
     holders: u32,
     owed: u32,
@@ -342,7 +344,10 @@ impl Model {
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
-            Cause::Tick => self.time_out(recorder),
+            Cause::Tick => {
+                self.end_times();
+                self.time_out(recorder);
+            }
         }
         self.settle();
         self.publish_waiting(recorder)?;

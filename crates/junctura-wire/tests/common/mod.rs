@@ -181,6 +181,14 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             },
         ),
         (
+            "offer-for-a-time",
+            Request::Offer {
+                head: words.offer_head(fixed::INLINE | fixed::FOR_A_TIME, words.payload.len() as u64),
+                record: &words.record,
+                inline: &words.payload,
+            },
+        ),
+        (
             "lease",
             Request::Lease(Lease {
                 payload_bytes: length,

@@ -4,6 +4,7 @@
 mod gone;
 mod memory;
 mod readers;
+mod retention;
 mod world;
 
 use world::World;
