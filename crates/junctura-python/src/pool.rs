@@ -153,6 +153,37 @@ impl Pool {
         py.import("json")?.call_method1("loads", (text,))
     }
 
+    /// Stops the server: it takes nothing new from now on (offers, allocations, requirements: `Closed`; new clients:
+    /// `Unavailable`), and ends when everything that requirements are owed was received. Returns when it has ended. What only
+    /// its memory held is gone then; objects that are held stay readable.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds after which it ends anyway; 0 ends it at once. None waits as long as it takes: for ever, where this very
+    ///     client requires something and does not receive it.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     Something was left, and who was owed it; the server has ended all the same.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     requirement = pool.require("name=a")
+    /// ...     version = pool.offer(b"owed", name="a")
+    /// ...     try:
+    /// ...         pool.stop(timeout=0)
+    /// ...     except junctura.Timeout as error:
+    /// ...         "left: 1" in str(error)
+    /// True
+    #[pyo3(signature = (timeout=None))]
+    fn stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = read_timeout(py, timeout)?;
+        py.detach(|| self.inner.stop(timeout)).or_raise(py)
+    }
+
     /// Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.close());

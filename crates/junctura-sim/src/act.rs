@@ -82,6 +82,11 @@ impl World {
             Deed::Stat => {
                 self.ask(place, Ask::Stat, Doing::Stat);
             }
+            Deed::Drain if self.plan.drains => {
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Drain { timeout_ms }, Doing::Withdraw);
+            }
+            Deed::Drain => {}
             Deed::Nonsense => self.nonsense(place, rng),
         }
         Ok(())
@@ -369,6 +374,7 @@ impl World {
                 Ask::Hello {
                     wrong_version: false,
                     offer_timeout_ms: None,
+                    visits: false,
                 },
                 Doing::Hello,
             ),

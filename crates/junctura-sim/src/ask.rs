@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use junctura_wire::body::{self, Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::body::{self, Demand, Drain, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
 
@@ -83,6 +83,7 @@ pub enum Ask {
     Hello {
         wrong_version: bool,
         offer_timeout_ms: Option<u64>,
+        visits: bool,
     },
     /// See [`Offer`].
     Offer(Offer),
@@ -134,6 +135,8 @@ pub enum Ask {
     },
     /// Events.
     Subscribe { query: Query, events: u32 },
+    /// End the pool in good order.
+    Drain { timeout_ms: Option<u64> },
     /// End a follow, list, subscription or requirement.
     Stop(u64),
     /// Counters.
@@ -155,6 +158,7 @@ impl Ask {
             Self::Hello {
                 wrong_version,
                 offer_timeout_ms,
+                visits,
             } => Request::Hello(Hello {
                 version: VERSION + u16::from(*wrong_version),
                 name: "simulated".into(),
@@ -163,6 +167,7 @@ impl Ask {
                 schemas: Vec::new(),
                 offer_timeout_ms: *offer_timeout_ms,
                 ring_bytes: None,
+                visits: *visits,
             }),
             Self::Offer(offer) => {
                 encode_offer(offer, number, universe, &mut out);
@@ -250,6 +255,9 @@ impl Ask {
             Self::Subscribe { query, events } => Request::Subscribe(Subscribe {
                 selector: query.text().into(),
                 events: *events,
+            }),
+            Self::Drain { timeout_ms } => Request::Drain(Drain {
+                timeout_ms: *timeout_ms,
             }),
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,

@@ -96,6 +96,7 @@ impl World {
             Ask::Hello {
                 wrong_version: false,
                 offer_timeout_ms: None,
+                visits: false,
             },
             Doing::Hello,
         );
@@ -162,6 +163,7 @@ impl World {
         let hello = Ask::Hello {
             wrong_version: rng.percent(1),
             offer_timeout_ms: self.plan.offer_timeout_ms,
+            visits: rng.percent(20),
         };
         if !rng.percent(1) {
             self.ask(place, hello, Doing::Hello);

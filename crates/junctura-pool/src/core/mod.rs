@@ -16,6 +16,7 @@
 mod client;
 mod deliver;
 mod demand;
+mod drain;
 mod expiry;
 mod follow;
 mod interest;
@@ -47,6 +48,7 @@ use slab::Slab;
 use crate::{Config, Effects};
 pub use client::Peer;
 use client::{Client, Pending};
+use drain::Drain;
 use expiry::Expiries;
 use interest::Interest;
 use keys::Keys;
@@ -95,6 +97,7 @@ pub struct Core {
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
     expiries: Expiries,
+    drain: Option<Drain>,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -149,6 +152,7 @@ impl Core {
             withdrawals: Slab::new(),
             timers: Timers::default(),
             expiries: Expiries::default(),
+            drain: None,
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -172,14 +176,20 @@ impl Core {
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
             } else {
-                return;
+                break;
             }
+        }
+        if self.drain.is_some() {
+            self.end_if_drained(now, fx);
         }
     }
 
     fn answer(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         let Some(state) = self.clients.get(&client) else { return };
         let known = state.is_known();
+        if let Some(refusal) = self.refusal(&request, known) {
+            return self.fail(now, client, number, &refusal, fx);
+        }
         let outcome = match (request, known) {
             (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
@@ -206,6 +216,7 @@ impl Core {
             (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
             (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
             (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
             (Request::Stat, _) => {
                 let mut stat = self.stat();
@@ -264,6 +275,7 @@ impl Core {
             .next()
             .into_iter()
             .chain(self.expiries.next())
+            .chain(self.drain_deadline())
             .chain(self.tombstones.next_expiry(self.config.tombstone_age))
             .min()
     }
@@ -323,6 +335,10 @@ impl Core {
             Some(Pending::Withdrawal(id)) => {
                 let id = *id;
                 self.drop_withdrawal(id);
+                true
+            }
+            Some(Pending::Drain) => {
+                self.forget_asker(client, which);
                 true
             }
             _ => false,

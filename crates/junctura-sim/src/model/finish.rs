@@ -120,7 +120,12 @@ impl Model {
             .visible
             .values()
             .filter_map(|&sequence| self.object(sequence).until);
-        requests.chain(offers).chain(tombstones).chain(times).min()
+        requests
+            .chain(offers)
+            .chain(tombstones)
+            .chain(times)
+            .chain(self.drain_deadline())
+            .min()
     }
 
     /// Compares the core's own figures with the model.
@@ -133,10 +138,12 @@ impl Model {
             .values()
             .map(|&sequence| self.object(sequence).offer.length)
             .sum();
-        let standing = self
-            .going
-            .values()
-            .filter(|going| !matches!(going, Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. }));
+        let standing = self.going.values().filter(|going| {
+            !matches!(
+                going,
+                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Drain
+            )
+        });
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
         let slots: u64 = self
             .segments

@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod drain;
 mod finish;
 mod interest;
 mod memory;
@@ -198,6 +199,8 @@ enum Going {
         query: Query,
         events: u32,
     },
+    /// Who asked for the end waits for it.
+    Drain,
 }
 
 /// Something that has to be said in this event.
@@ -260,6 +263,7 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
+    draining: Option<drain::Draining>,
     wants: Vec<(u32, u64, Want)>,
     /// Follows that ended in this event, each after the requirement through which it received.
     readers_ended: Vec<(Number, u64)>,
@@ -307,6 +311,7 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
+            draining: None,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
@@ -351,6 +356,7 @@ impl Model {
         }
         self.settle();
         self.publish_waiting(recorder)?;
+        self.end_drain();
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
                 self.totals.delivered += u64::from(said.delivers().is_some());
