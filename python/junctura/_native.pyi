@@ -236,7 +236,7 @@ class Allocation:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> Version: ...
@@ -263,7 +263,7 @@ class Pipeline:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> int: ...
@@ -365,6 +365,7 @@ class Pool:
     def schemas(self) -> builtins.list[Schema]: ...
     def schema(self, name: str | None = None) -> Schema: ...
     def stat(self) -> dict[str, Any]: ...
+    def stop(self, timeout: float | None = None) -> None: ...
     def close(self) -> None: ...
     def offer(
         self,
@@ -373,7 +374,7 @@ class Pool:
         /,
         *,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
         **keywords: _Given,
     ) -> Version: ...
@@ -383,7 +384,7 @@ class Pool:
         *,
         window: int = 1024,
         schema: str | None = None,
-        retention: Literal["withdrawn"] | Released | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
     ) -> builtins.list[Version]: ...
     def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None

@@ -132,6 +132,25 @@ def test_an_object_can_stay_until_it_was_released(shell: Shell, file: Path, fiel
     assert shell.text("ls", "--count") == f"{len(fields) - 1}\n"
 
 
+def test_objects_go_when_their_time_is_over(bare: Shell, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "name: own\nretention: {for: 20ms}\nkey: {dataset: [name]}\nattributes: {name: {type: string}}\n"
+    )
+    bare.serve("--schema", str(tmp_path / "own.yaml"))
+    assert "retention: {for: 20ms}\n" in bare.text("schema", "show", "own", "--pool", bare.pool)
+    watch = bare.watch("--kind", "expired")
+    put = ("put", "--quiet", "-", "--set")
+    bare.run(*put, "name=kept", "--retention", "withdrawn", stdin=b"kept")
+    bare.run(*put, "name=of-the-schema", stdin=b"gone")
+    assert watch.document()["attributes"]["name"] == "of-the-schema"
+    bare.run(*put, "name=of-the-offer", "--retain", "1ms", stdin=b"gone")
+    assert watch.document()["attributes"]["name"] == "of-the-offer"
+    bare.run(*put, "name=long", "--retention", "2d", stdin=b"there")
+    assert [document["attributes"]["name"] for document in bare.documents("ls", "--json")] == ["kept", "long"]
+    assert "expired" in bare.error(3, "get", "--key", "name=of-the-offer")
+    assert bare.stat()["totals"]["expired"] == 2
+
+
 def test_bad_input_is_named(shell: Shell, file: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("plain")
     assert "class" in shell.error(2, "put", tmp_path / "plain.txt")

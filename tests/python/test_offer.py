@@ -257,6 +257,33 @@ def test_versions_rise_and_compare(pool: junctura.Pool) -> None:
         junctura.Version.parse("one")
 
 
+def test_an_object_goes_when_its_time_is_over(pool: junctura.Pool) -> None:
+    events = pool.subscribe(kinds=["expired"])
+    pool.offer(b"", name="a", retention="10ms")
+    pool.offer(b"", name="b", retention=datetime.timedelta(milliseconds=20))
+    pool.offer(b"", name="c", retention="10min")
+    pool.offer(b"", name="d", retention=datetime.timedelta(days=30))
+    assert {names(next(events)) for _ in range(2)} == {"a", "b"}
+    assert [entry["name"] for entry in pool.list()] == ["c", "d"]
+    with pytest.raises(junctura.Gone, match="expired"):
+        pool.demand(name="a")
+
+
+def test_an_offer_goes_before_its_schema() -> None:
+    schema = "name: own\nretention: {for: 10ms}\nkey: {dataset: [name]}\nattributes: {name: {type: string}}\n"
+    with junctura.Pool(schema=schema) as pool:
+        events = pool.subscribe(kinds=["expired"])
+        pool.offer(b"", name="a", retention="withdrawn")
+        pool.offer(b"", name="b")
+        assert names(next(events)) == "b"
+        assert [entry["name"] for entry in pool.list()] == ["a"]
+
+
+def names(event: junctura.Event) -> object:
+    assert event.object is not None
+    return event.object["name"]
+
+
 def test_retention(pool: junctura.Pool) -> None:
     pool.offer(b"", name="a", retention=junctura.Released(2))
     pool.offer(b"", name="b", retention="withdrawn")
@@ -266,8 +293,8 @@ def test_retention(pool: junctura.Pool) -> None:
             assert len(pool.list()) == left
     pool.demand(name="b").release()
     assert len(pool.list()) == 1
-    for wrong in ("forever", 3, junctura.Version(1, 1)):
-        with pytest.raises(junctura.InvalidArgument):
+    for wrong in ("forever", 3, junctura.Version(1, 1), "0s", "50d", datetime.timedelta(0), datetime.timedelta(-1)):
+        with pytest.raises(junctura.InvalidArgument, match="retention"):
             pool.offer(b"", name="c", retention=wrong)  # type: ignore[arg-type]
     with pytest.raises(junctura.InvalidArgument):
         junctura.Released(0)

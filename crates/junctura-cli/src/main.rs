@@ -17,6 +17,7 @@ mod schema;
 mod serve;
 mod size;
 mod stat;
+mod stop;
 mod today;
 mod url;
 mod watch;
@@ -45,6 +46,7 @@ enum Command {
     Stat(stat::Arguments),
     Schema(schema::Arguments),
     Serve(serve::Arguments),
+    Stop(stop::Arguments),
     Hammer(hammer::Arguments),
     #[command(hide = true)]
     HammerWorker(hammer::WorkerArguments),
@@ -67,6 +69,7 @@ fn main() -> std::process::ExitCode {
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Stop(arguments) => stop::run(&arguments),
         Command::Hammer(arguments) => hammer::run(&arguments),
         Command::HammerWorker(arguments) => hammer::work(&arguments),
     };

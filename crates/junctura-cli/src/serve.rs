@@ -12,9 +12,11 @@ use junctura_transport::Address;
 
 use crate::size;
 
-/// Serve a pool until stopped (SIGTERM or Ctrl-C)
+/// Serve a pool until stopped (`junctura stop`, SIGTERM or Ctrl-C)
 ///
-/// The pool lives in this process's memory: what clients offered is gone when it ends.
+/// The pool lives in this process's memory: what clients offered is gone when it ends. The first SIGTERM or Ctrl-C makes it
+/// drain: it takes nothing new, and ends when all that requirements are owed was received, or after --drain-timeout. A second
+/// one ends it at once.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[arg(
@@ -48,6 +50,9 @@ pub(crate) struct Arguments {
     /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20us")]
     spin: Duration,
+    /// After SIGTERM or Ctrl-C, how long to wait for those who are still owed something
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "8s")]
+    drain_timeout: Duration,
 }
 
 /// Serves.
@@ -62,7 +67,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
         .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))?;
     std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
+        let mut signals = signals.forever();
+        if signals.next().is_some() {
+            stopper.drain();
+        }
+        if signals.next().is_some() {
             stopper.stop();
         }
     });
@@ -103,6 +112,7 @@ impl Arguments {
             config,
             end_when_idle: self.end_when_idle,
             spin: self.spin,
+            drain_timeout: self.drain_timeout,
         })
     }
 }

@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 
 /// Shows.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura stat")?;
+    let builder = arguments.pool.builder("junctura stat").visitor(true);
+    let pool = Interrupt::install()?.watch(builder).open()?;
     let text = pool.stat()?;
     let mut out = Out::new();
     if arguments.json {
@@ -47,6 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             bytes(&stat["server"]["rss_bytes"]),
             stat["server"]["cpu_ns"].as_f64().unwrap_or_default() / 1e9
         )?;
+    }
+    if stat["draining"].is_object() {
+        let owed = number(&stat["draining"]["owed"]);
+        writeln!(out, "draining      takes nothing new; {owed} still owed")?;
     }
     write(&stat, &mut out)?;
     out.flush()

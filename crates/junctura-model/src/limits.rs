@@ -1,5 +1,7 @@
 //! The limits of the model, in one place: what comes from outside has a size, a count and a depth.
 
+use core::time::Duration;
+
 /// Attributes that a schema, or an object of an open schema, may have.
 pub const ATTRIBUTES_MAX: usize = 64;
 /// Bytes of one canonical value, or of one item of a list.
@@ -20,3 +22,5 @@ pub const ALLOWED_VALUES_MAX: usize = 4096;
 pub const ALIASES_MAX: usize = 16;
 /// Bytes of the printed form of a cursor.
 pub const CURSOR_BYTES_MAX: usize = 16 * 1024;
+/// The longest retention for a time: it travels as milliseconds in 32 bits.
+pub const RETENTION_MAX: Duration = Duration::from_millis(u32::MAX as u64);

@@ -280,13 +280,14 @@ proptest! {
     }
 
     #[test]
-    fn a_printed_schema_reads_back(doc in any::<String>(), unit in any::<String>(), default in any::<String>(), released in 1u32..) {
+    fn a_printed_schema_reads_back(doc in any::<String>(), unit in any::<String>(), default in any::<String>(), released in 1u32.., timed in any::<bool>()) {
         prop_assume!(default.len() < 1000);
         let quoted = |text: &str| format!("\"{}\"", text.chars().map(|c| format!("\\U{:08x}", c as u32)).collect::<String>());
         let (doc_text, default, unit) = (quoted(&doc), quoted(&default), quoted(&unit));
         let key = "key: {dataset: [a]}";
         let attributes = format!("attributes: {{a: {{type: string, default: {default}, unit: {unit}}}}}");
-        let yaml = format!("name: n\ndoc: {doc_text}\nretention: {{released: {released}}}\n{key}\n{attributes}");
+        let retention = if timed { format!("for: {released}ms") } else { format!("released: {released}") };
+        let yaml = format!("name: n\ndoc: {doc_text}\nretention: {{{retention}}}\n{key}\n{attributes}");
         let schema = Schema::parse_yaml(&yaml).unwrap();
         prop_assert_eq!(schema.doc(), &doc);
         prop_assert_eq!(Schema::parse_yaml(&schema.to_yaml()).unwrap(), schema);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use junctura::{OfferOptions, PoolBuilder, Retention};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyDelta, PyList, PyString, PyTuple};
 
 use crate::error::{OrRaise, invalid};
 use crate::given::type_name;
@@ -62,17 +62,20 @@ pub(crate) fn offer_options<'a>(
 }
 
 fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
+    let py = given.py();
     if let Ok(released) = given.cast::<Released>() {
         return Ok(Retention::Released(released.get().consumers));
     }
-    match given.cast::<PyString>() {
-        Ok(text) if text == "withdrawn" => Ok(Retention::UntilWithdrawn),
-        _ => Err(invalid(
-            given.py(),
-            "retention",
-            format!("\"withdrawn\" or Released(n) is expected, not {}", given.repr()?),
-        )),
+    if let Ok(text) = given.cast::<PyString>() {
+        return text.to_str()?.parse().or_raise(py);
     }
+    if given.is_instance_of::<PyDelta>()
+        && let Ok(time) = given.extract()
+    {
+        return Retention::For(time).check().or_raise(py);
+    }
+    let expected = "\"withdrawn\", a time such as \"10min\" or timedelta(minutes=10), or Released(n) is expected";
+    Err(invalid(py, "retention", format!("{expected}, not {}", given.repr()?)))
 }
 
 /// Seconds; `None` is for ever.

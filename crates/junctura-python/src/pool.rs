@@ -156,6 +156,37 @@ impl Pool {
         py.import("json")?.call_method1("loads", (text,))
     }
 
+    /// Stops the server: it takes nothing new from now on (offers, allocations, requirements: `Closed`; new clients:
+    /// `Unavailable`), and ends when everything that requirements are owed was received. Returns when it has ended. What only
+    /// its memory held is gone then; objects that are held stay readable.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds after which it ends anyway; 0 ends it at once. None waits as long as it takes: for ever, where this very
+    ///     client requires something and does not receive it.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     Something was left, and who was owed it; the server has ended all the same.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     requirement = pool.require("name=a")
+    /// ...     version = pool.offer(b"owed", name="a")
+    /// ...     try:
+    /// ...         pool.stop(timeout=0)
+    /// ...     except junctura.Timeout as error:
+    /// ...         "left: 1" in str(error)
+    /// True
+    #[pyo3(signature = (timeout=None))]
+    fn stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = read_timeout(py, timeout)?;
+        py.detach(|| self.inner.stop(timeout)).or_raise(py)
+    }
+
     /// Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.close());
@@ -174,8 +205,9 @@ impl Pool {
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
     /// schema : str, optional
     ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn" or Released, optional
-    ///     Until when it stays; by default as its schema says.
+    /// retention : "withdrawn", a time as text or datetime.timedelta, or Released, optional
+    ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
+    ///     it is visible, or until so many consumers have released it. By default as its schema says.
     /// if_wanted : bool
     ///     Not in this build.
     /// **keywords
@@ -202,6 +234,14 @@ impl Pool {
     /// ...                          date="2026-11-20", time="12:00", step=6, param="2t")
     /// ...     pool.demand("param=2t").key
     /// '{class=od,expver=0001,stream=oper,date=20261120,time=1200}{type=fc,levtype=sfc}{step=6,param=2t}'
+    ///
+    /// An object that goes by itself, which whoever wants to know of it is told:
+    ///
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     events = pool.subscribe(kinds=["expired"])
+    /// ...     version = pool.offer(b"soon gone", name="a", retention="20ms")
+    /// ...     next(events).kind
+    /// 'expired'
     #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(

@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Offer, Place, Resume};
+use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -82,6 +82,11 @@ impl World {
             Deed::Stat => {
                 self.ask(place, Ask::Stat, Doing::Stat);
             }
+            Deed::Drain if self.plan.drains => {
+                let timeout_ms = timeout(rng);
+                self.ask(place, Ask::Drain { timeout_ms }, Doing::Withdraw);
+            }
+            Deed::Drain => {}
             Deed::Nonsense => self.nonsense(place, rng),
         }
         Ok(())
@@ -133,7 +138,7 @@ impl World {
                 None => return Err(format!("client {} leases segment {segment}, which is gone", client.id)),
             };
         }
-        let releases = [None, Some(0), Some(0), Some(1), Some(2), Some(3)][rng.below(6)];
+        let stays = stays(rng);
         let malformed = rng.percent(1);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
@@ -148,7 +153,7 @@ impl World {
             payload,
             length,
             place: at,
-            releases,
+            stays,
             malformed,
             checksum,
         };
@@ -369,6 +374,7 @@ impl World {
                 Ask::Hello {
                     wrong_version: false,
                     offer_timeout_ms: None,
+                    visits: false,
                 },
                 Doing::Hello,
             ),
@@ -386,6 +392,16 @@ fn free_slot(client: &mut Client, rng: &mut Rng) -> Option<(u32, u32, u64)> {
 
 fn timeout(rng: &mut Rng) -> Option<u64> {
     [None, None, Some(0), Some(rng.between(1, 50))][rng.below(4)]
+}
+
+fn stays(rng: &mut Rng) -> Stays {
+    match rng.below(8) {
+        0 => Stays::AsSchemaSays,
+        1 | 2 => Stays::UntilWithdrawn,
+        count @ 3..=5 => Stays::UntilReleased(count as u32 - 2),
+        _ if rng.percent(2) => Stays::For(0),
+        _ => Stays::For(rng.between(1, 60) as u32),
+    }
 }
 
 fn order(rng: &mut Rng) -> Order {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use junctura_wire::body::{self, Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::body::{self, Demand, Drain, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
 
@@ -15,6 +15,19 @@ pub enum Place {
     Inline,
     /// In a slot of a segment.
     Slot(u32, u32),
+}
+
+/// How long an object is to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// As its schema says.
+    AsSchemaSays,
+    /// Until somebody takes it out.
+    UntilWithdrawn,
+    /// Until so many have released it.
+    UntilReleased(u32),
+    /// So many milliseconds; for none, it has to fail.
+    For(u32),
 }
 
 /// An offer.
@@ -34,8 +47,8 @@ pub struct Offer {
     pub place: Place,
     /// A checksum of its payload, which the pool hands on.
     pub checksum: Option<u32>,
-    /// `None`: as its schema says; 0: until withdrawn; else until so many have released it.
-    pub releases: Option<u32>,
+    /// How long it is to stay.
+    pub stays: Stays,
     /// The record is none, or there is no such schema: it has to fail.
     pub malformed: bool,
 }
@@ -70,6 +83,7 @@ pub enum Ask {
     Hello {
         wrong_version: bool,
         offer_timeout_ms: Option<u64>,
+        visits: bool,
     },
     /// See [`Offer`].
     Offer(Offer),
@@ -121,6 +135,8 @@ pub enum Ask {
     },
     /// Events.
     Subscribe { query: Query, events: u32 },
+    /// End the pool in good order.
+    Drain { timeout_ms: Option<u64> },
     /// End a follow, list, subscription or requirement.
     Stop(u64),
     /// Counters.
@@ -142,6 +158,7 @@ impl Ask {
             Self::Hello {
                 wrong_version,
                 offer_timeout_ms,
+                visits,
             } => Request::Hello(Hello {
                 version: VERSION + u16::from(*wrong_version),
                 name: "simulated".into(),
@@ -150,6 +167,7 @@ impl Ask {
                 schemas: Vec::new(),
                 offer_timeout_ms: *offer_timeout_ms,
                 ring_bytes: None,
+                visits: *visits,
             }),
             Self::Offer(offer) => {
                 encode_offer(offer, number, universe, &mut out);
@@ -238,6 +256,9 @@ impl Ask {
                 selector: query.text().into(),
                 events: *events,
             }),
+            Self::Drain { timeout_ms } => Request::Drain(Drain {
+                timeout_ms: *timeout_ms,
+            }),
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,
             Self::Goodbye => Request::Goodbye,
@@ -292,9 +313,18 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     if offer.checksum.is_some() {
         flags |= fixed::CHECKSUM;
     }
-    if offer.releases.is_none() {
-        flags |= fixed::DEFAULT_RETENTION;
-    }
+    let releases = match offer.stays {
+        Stays::AsSchemaSays => {
+            flags |= fixed::DEFAULT_RETENTION;
+            7
+        }
+        Stays::UntilWithdrawn => 0,
+        Stays::UntilReleased(count) => count,
+        Stays::For(milliseconds) => {
+            flags |= fixed::FOR_A_TIME;
+            milliseconds
+        }
+    };
     let record: &[u8] = if offer.malformed {
         &offer.record[1..]
     } else {
@@ -303,7 +333,7 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     let head = OfferHead {
         schema: universe.keys[offer.key].schema.into(),
         flags: flags.into(),
-        releases: offer.releases.unwrap_or(0).into(),
+        releases: releases.into(),
         record_length: (record.len() as u32).into(),
         checksum: offer.checksum.unwrap_or(0).into(),
         segment: segment.into(),

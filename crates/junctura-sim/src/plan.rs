@@ -31,10 +31,11 @@ pub enum Deed {
     Return,
     Stat,
     Nonsense,
+    Drain,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 16] = [
+    const ALL: [(Self, usize); 17] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -51,6 +52,7 @@ impl Deed {
         (Self::Return, 2),
         (Self::Stat, 1),
         (Self::Nonsense, 1),
+        (Self::Drain, 1),
     ];
 }
 
@@ -90,6 +92,8 @@ pub struct Plan {
     pub refuses_one_in: usize,
     /// Of a hundred deliveries, those that are released at once.
     pub released_at_once: usize,
+    /// Somebody may ask for the end of the pool.
+    pub drains: bool,
     /// So many objects are there before the run begins: enough for a list of several pages.
     pub crowd: usize,
     deeds: Vec<(Deed, usize)>,
@@ -167,6 +171,7 @@ impl Plan {
             times,
             numbers,
             crowd: 0,
+            drains: !recorded && rng.percent(15),
             offer_timeout_ms: [None, Some(5), Some(50)][rng.below(3)],
             payload_bytes_max: [100, 3000, 100_000][rng.below(3)],
             refuses_one_in: [0, 0, 3][rng.below(3)],
@@ -190,6 +195,7 @@ impl Plan {
             times: 3,
             numbers: 220,
             crowd: 1200,
+            drains: false,
             offer_timeout_ms: None,
             payload_bytes_max: 100,
             refuses_one_in: 0,

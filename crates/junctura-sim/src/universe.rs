@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use junctura_model::{Given, RecordRef, Result, Schema};
 
+use crate::ask::Stays;
 use crate::rng::Rng;
 
-/// The schema whose keys are offered once: another offer is refused.
+/// The schema whose keys are offered once, another offer being refused, and whose objects stay for a time unless told.
 pub const ONCE: u16 = 0;
 /// The schema whose keys are superseded by another offer, and whose objects go with their first release unless told.
 pub const AGAIN: u16 = 1;
@@ -19,6 +20,7 @@ pub const AGAIN: u16 = 1;
 const ONCE_YAML: &str = "
 name: once
 same_key: reject
+retention: {for: 30ms}
 key: {dataset: [d], collocation: [t], element: [n]}
 attributes:
   d: {type: string}
@@ -39,10 +41,14 @@ attributes:
   size: {type: integer}
 ";
 
-/// Releases that end the retention of an object of this schema that was offered with its schema's default.
+/// How long an object of this schema stays that was offered with its schema's default.
 #[must_use]
-pub fn default_releases(schema: u16) -> Option<u32> {
-    (schema == AGAIN).then_some(1)
+pub fn default_stay(schema: u16) -> Stays {
+    if schema == AGAIN {
+        Stays::UntilReleased(1)
+    } else {
+        Stays::For(30)
+    }
 }
 
 /// One possible key.

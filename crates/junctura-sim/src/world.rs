@@ -15,7 +15,7 @@ use junctura_model::{Error, Result};
 use junctura_pool::core::Core;
 use junctura_wire::{Request, frame::Frame};
 
-use crate::ask::{Ask, Offer, Place};
+use crate::ask::{Ask, Offer, Place, Stays};
 use crate::client::{Client, Doing};
 use crate::model::{Cause, Model};
 use crate::plan::{Plan, Turn};
@@ -96,6 +96,7 @@ impl World {
             Ask::Hello {
                 wrong_version: false,
                 offer_timeout_ms: None,
+                visits: false,
             },
             Doing::Hello,
         );
@@ -112,7 +113,7 @@ impl World {
                 length: 8,
                 place: Place::Inline,
                 checksum: None,
-                releases: Some(0),
+                stays: Stays::UntilWithdrawn,
                 malformed: false,
             };
             self.ask(0, Ask::Offer(offer), Doing::Offer(Place::Inline));
@@ -162,6 +163,7 @@ impl World {
         let hello = Ask::Hello {
             wrong_version: rng.percent(1),
             offer_timeout_ms: self.plan.offer_timeout_ms,
+            visits: rng.percent(20),
         };
         if !rng.percent(1) {
             self.ask(place, hello, Doing::Hello);

@@ -127,13 +127,19 @@ impl Incoming {
         if space.is_empty() {
             return Ok(Received::Full);
         }
-        match reader.read(space)? {
-            0 => self.socket.receive_end(),
-            bytes => {
-                into.filled(bytes);
-                Ok(Received::Bytes(bytes))
+        let mut bytes = reader.read(space)?;
+        if bytes == 0 {
+            let end = self.socket.receive_end()?;
+            if end == Received::End {
+                // The last words may have been said between the one look and the other.
+                bytes = reader.read(into.space())?;
+            }
+            if bytes == 0 {
+                return Ok(end);
             }
         }
+        into.filled(bytes);
+        Ok(Received::Bytes(bytes))
     }
 
     /// As [`Self::receive`] for who does not wait: where there are rings, the end of the connection is not looked for.

@@ -29,6 +29,9 @@ pub struct Hello<'a> {
     /// Bytes that each ring should have, if the connection is to go on through rings; `None`: it stays on what it is.
     #[n(6)]
     pub ring_bytes: Option<u32>,
+    /// It only looks at the counters or asks for the end: such a client is let in even while the server drains.
+    #[cbor(n(7), default)]
+    pub visits: bool,
 }
 
 /// What a client needs to know of its server.
@@ -80,6 +83,15 @@ pub struct Failure<'a> {
     /// The byte of the input at fault.
     #[n(3)]
     pub position: Option<u64>,
+}
+
+/// Asks the server to end: it takes nothing new, and ends when all that requirements are owed was received.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Drain {
+    /// After this it ends anyway; 0: at once; `None`: as long as it takes.
+    #[n(0)]
+    pub timeout_ms: Option<u64>,
 }
 
 /// Asks for memory: a segment whose slots hold payloads of this size.

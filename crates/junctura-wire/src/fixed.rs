@@ -11,6 +11,8 @@ pub const CHECKSUM: u16 = 2;
 pub const DEFAULT_RETENTION: u16 = 4;
 /// The object was there when the follow began (its first phase).
 pub const FIRST_PHASE: u16 = 8;
+/// `releases` holds milliseconds: the object stays for so long from when it became visible.
+pub const FOR_A_TIME: u16 = 16;
 
 /// ```text
 ///  0        2       4          8            12         16        20     24       32
@@ -21,9 +23,10 @@ pub const FIRST_PHASE: u16 = 8;
 pub struct OfferHead {
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`].
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`].
     pub flags: U16,
-    /// Consumers that must release it before it goes; 0: it stays until withdrawn.
+    /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
+    /// milliseconds, from 1.
     pub releases: U32,
     /// Bytes of the record that follows.
     pub record_length: U32,

@@ -149,6 +149,8 @@ kinds! {
     Stat = 16,
     /// Says that the client leaves in good order.
     Goodbye = 17,
+    /// Asks the server to end in good order.
+    Drain = 20,
 
     /// The answer to `Hello`.
     Welcome = 64,

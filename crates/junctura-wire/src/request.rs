@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
 use crate::shape;
@@ -54,6 +54,8 @@ pub enum Request<'a> {
     Stat,
     /// Leaves in good order.
     Goodbye,
+    /// Asks the server to end in good order.
+    Drain(Drain),
 }
 
 impl<'a> Request<'a> {
@@ -89,6 +91,7 @@ impl<'a> Request<'a> {
             Kind::Stop => Self::Stop(number(kind, body)?),
             Kind::Stat => Self::Stat,
             Kind::Goodbye => Self::Goodbye,
+            Kind::Drain => Self::Drain(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -130,6 +133,7 @@ impl<'a> Request<'a> {
             Self::Stop(_) => Kind::Stop,
             Self::Stat => Kind::Stat,
             Self::Goodbye => Kind::Goodbye,
+            Self::Drain(_) => Kind::Drain,
         }
     }
 
@@ -155,6 +159,7 @@ impl<'a> Request<'a> {
             Self::Withdraw(body) | Self::Retire(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye => {}
+            Self::Drain(body) => put(body, out),
         });
     }
 }

@@ -65,6 +65,7 @@ pub struct PoolBuilder {
     start: bool,
     offer_timeout: Option<Duration>,
     reuse: Reuse,
+    visitor: bool,
     hook: Option<Hook>,
     server: ServerSettings,
 }
@@ -166,6 +167,14 @@ impl PoolBuilder {
         self
     }
 
+    /// Whether this client only looks at the counters or stops the server: such a client is let in even while the server
+    /// drains ([`Pool::stop`]).
+    #[must_use]
+    pub fn visitor(mut self, visitor: bool) -> Self {
+        self.visitor = visitor;
+        self
+    }
+
     /// Called by a wait that a signal interrupts, and now and then by every long one; an error ends the wait with it.
     #[must_use]
     pub fn on_interrupt(mut self, hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
@@ -185,6 +194,7 @@ impl PoolBuilder {
             schemas,
             offer_timeout: self.offer_timeout,
             reuse: self.reuse,
+            visitor: self.visitor,
             hook: self.hook,
         };
         let Some(url) = self.url else {
@@ -221,6 +231,7 @@ impl ServerSettings {
             config,
             end_when_idle: None,
             spin: self.spin.unwrap_or(ServerOptions::SPIN),
+            drain_timeout: ServerOptions::DRAIN_TIMEOUT,
         }
     }
 }

@@ -83,13 +83,14 @@ pub(crate) struct Introduction {
     pub(crate) schemas: Vec<Arc<Schema>>,
     pub(crate) offer_timeout: Option<std::time::Duration>,
     pub(crate) reuse: Reuse,
+    pub(crate) visitor: bool,
     pub(crate) hook: Option<Hook>,
 }
 
 /// Connects to the server at `address`.
 ///
 /// # Errors
-/// `Unavailable` when no server is there, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
+/// `Unavailable` when no server is there or it drains, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
 /// it is another user's.
 pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> Result<Connection> {
     let mut carrier = UnixCarrier::connect(address)?;
@@ -102,6 +103,7 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         schemas: me.schemas.iter().map(|schema| schema.to_yaml()).collect(),
         offer_timeout_ms: me.offer_timeout.map(|time| time.as_millis() as u64),
         ring_bytes: wants_rings().then_some(RING_BYTES as u32),
+        visits: me.visitor,
     });
     outbox.push(|out| hello.encode(0, out))?;
     let mut inbox = Inbox::new();

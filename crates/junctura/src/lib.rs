@@ -44,6 +44,7 @@ mod require;
 mod segments;
 mod start;
 mod state;
+mod stop;
 mod stream;
 mod subscribe;
 mod target;

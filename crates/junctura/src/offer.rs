@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, Result, Retention};
+use junctura_model::{Result, Retention};
 use junctura_wire::Request;
-use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, INLINE, OfferHead};
+use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, INLINE, OfferHead};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
 use crate::allocation::Allocation;
@@ -52,6 +52,22 @@ impl Pool {
     }
 
     /// As [`Pool::offer`], with options.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use junctura::{OfferOptions, Pool, Retention};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let retention = Some(Retention::For(Duration::from_mins(10)));
+    /// let options = OfferOptions { retention, ..OfferOptions::default() };
+    /// pool.offer_with(options, [("space", "demo"), ("name", "first")], b"gone in ten minutes")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
+    /// [`Retention::check`] refuses.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
@@ -121,17 +137,11 @@ impl Connection {
             None => self.greeting.default_schema,
             Some(name) => find_schema(&self.greeting.schemas, name)?,
         };
-        let (releases, flags) = match options.retention {
+        let (releases, flags) = match options.retention.map(Retention::check).transpose()? {
             None => (0, DEFAULT_RETENTION),
             Some(Retention::UntilWithdrawn) => (0, 0),
-            Some(Retention::Released(0)) => {
-                return Err(Error::new(
-                    Code::InvalidArgument,
-                    "retention",
-                    "released by 0 consumers: nobody could get it",
-                ));
-            }
             Some(Retention::Released(releases)) => (releases, 0),
+            Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
         Ok(Terms {
             schema,

@@ -46,7 +46,7 @@ impl Pool {
     /// another process.
     ///
     /// # Errors
-    /// `Unavailable` when no server is there (see [`PoolBuilder::start`]), `Denied` when it is another user's,
+    /// `Unavailable` when no server is there (see [`PoolBuilder::start`]) or it drains (see [`Pool::stop`]), `Denied` when it is another user's,
     /// `InvalidArgument` for a URL that cannot be read.
     pub fn connect(url: &str) -> Result<Pool> {
         PoolBuilder::new().url(url).open()

@@ -149,6 +149,35 @@ fn bad_input_is_refused_by_name_and_leaves_no_trace() {
 }
 
 #[test]
+fn an_object_goes_when_its_time_is_over() {
+    let pool = pool();
+    let mut events = pool.subscribe("", &[EventKind::Expired]).unwrap();
+    let offer = |name, time| {
+        let options = OfferOptions {
+            retention: Some(Retention::For(time)),
+            ..OfferOptions::default()
+        };
+        pool.offer_with(options, named(name), b"")
+    };
+    offer("late", Duration::from_hours(24)).unwrap();
+    let requirement = pool.require("name=owed").unwrap();
+    offer("owed", Duration::from_nanos(1)).unwrap();
+    offer("soon", Duration::from_millis(1)).unwrap();
+    let gone = |event: junctura::PoolEvent| event.object.unwrap().0.get("name").unwrap().to_owned();
+    assert_eq!(gone(events.next_event().unwrap().unwrap()), "soon");
+    drop(requirement.demand("name=owed", NOW).unwrap());
+    assert_eq!(gone(events.next_event().unwrap().unwrap()), "owed");
+    assert_eq!(
+        pool.demand(Target::key(named("soon")), NOW).unwrap_err().code(),
+        Code::Gone
+    );
+    assert_eq!(pool.list("").unwrap().len(), 1);
+    for wrong in [Duration::ZERO, Duration::from_hours(24 * 50)] {
+        assert_eq!(offer("x", wrong).unwrap_err().code(), Code::InvalidArgument);
+    }
+}
+
+#[test]
 fn an_object_that_its_consumers_have_released_goes() {
     let pool = pool();
     let once = OfferOptions {

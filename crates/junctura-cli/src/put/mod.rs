@@ -32,6 +32,7 @@ const EXAMPLES: &str = "Examples:
   junctura put plume.png --schema free --set name=plume        any file, described here
   ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
   junctura put step24.grib --retention released:2              gone when two consumers have had it
+  junctura put step24.grib --retain 10min                      gone after ten minutes
 When a file is damaged, what was good before it is in the pool, and the error names the file, the message and the byte.";
 
 /// Put files into the pool
@@ -60,8 +61,9 @@ pub(crate) struct Arguments {
     /// What the files are
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// How long the objects stay: until withdrawn, or until released by N consumers (default: as the schema says)
-    #[arg(long, value_name = "withdrawn|released:N", value_parser = retention)]
+    /// How long the objects stay: until withdrawn, until released by N consumers, or for a time such as 10min or 1h30m
+    /// (default: as the schema says)
+    #[arg(long, visible_alias = "retain", value_name = "withdrawn|released:N|TIME", value_parser = retention)]
     retention: Option<Retention>,
     /// How long to wait for memory when the pool is full
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
@@ -93,17 +95,9 @@ enum Format {
     Bytes,
 }
 
-/// Reads `withdrawn` or `released:N`.
+/// Reads `withdrawn`, `released:N` or a time.
 fn retention(text: &str) -> std::result::Result<Retention, String> {
-    let count = text
-        .strip_prefix("released:")
-        .and_then(|count| count.parse().ok())
-        .filter(|&count| count > 0);
-    match (text, count) {
-        ("withdrawn", _) => Ok(Retention::UntilWithdrawn),
-        (_, Some(count)) => Ok(Retention::Released(count)),
-        _ => Err("withdrawn or released:N is expected, N at least 1".to_owned()),
-    }
+    text.parse().map_err(|error: Error| error.cause().to_owned())
 }
 
 /// Puts.
@@ -321,7 +315,17 @@ mod tests {
     fn retentions_are_read() {
         assert_eq!(retention("withdrawn"), Ok(Retention::UntilWithdrawn));
         assert_eq!(retention("released:3"), Ok(Retention::Released(3)));
-        for wrong in ["released", "released:0", "released:-1", "released:", "1d", ""] {
+        assert_eq!(retention("10min"), Ok(Retention::For(Duration::from_mins(10))));
+        for wrong in [
+            "released",
+            "released:0",
+            "released:-1",
+            "released:",
+            "0s",
+            "90",
+            "50d",
+            "",
+        ] {
             assert!(retention(wrong).is_err(), "{wrong}");
         }
     }

@@ -170,12 +170,21 @@ fn retention(fields: &Fields<'_>) -> Read<Retention> {
     if node.text("retention").is_ok_and(|text| text == "withdrawn") {
         return Ok(Retention::UntilWithdrawn);
     }
-    let expected = || Trouble::new(node.line, "retention must be withdrawn, or {released: N} with N from 1");
-    let released = Fields::new(node, "retention", &["released"]).map_err(|_| expected())?;
-    let count = released.read("released", "a number from 1", |text| {
-        text.parse().ok().filter(|&n| n > 0)
+    let expected = || {
+        let forms = "withdrawn, or {released: N} with N from 1, or {for: TIME} with a time such as 10min";
+        Trouble::new(node.line, format!("retention must be {forms}"))
+    };
+    let given = Fields::new(node, "retention", &["released", "for"]).map_err(|_| expected())?;
+    let released = given.read("released", "a number from 1", |text| {
+        text.parse().ok().filter(|&n| n > 0).map(Retention::Released)
     })?;
-    count.map(Retention::Released).ok_or_else(expected)
+    let time = given.read("for", "a time of at most 49d, such as 10min", |text| {
+        Retention::for_time(text).and_then(|retention| retention.check().ok())
+    })?;
+    match (released, time) {
+        (Some(one), None) | (None, Some(one)) => Ok(one),
+        _ => Err(expected()),
+    }
 }
 
 /// An attribute that the key names.

@@ -11,12 +11,14 @@ mod compatible;
 mod file;
 mod names;
 mod print;
+mod retention;
 mod yaml;
 
 use std::fmt;
 
 use crate::value::Kind;
 use names::Names;
+pub use retention::Retention;
 
 /// Which attribute of a schema: those of the key first, in key order, then the others in schema order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,15 +42,6 @@ pub enum SameKey {
     Reject,
     /// It becomes a new version.
     Supersede,
-}
-
-/// How long an object stays, unless its offer says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retention {
-    /// Until somebody withdraws it.
-    UntilWithdrawn,
-    /// Until that many consumers released it.
-    Released(u32),
 }
 
 /// What has happened when an offer returns, unless it asks for more or less. This build has only the first; the others

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema};
+use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema, retention};
 
 impl Schema {
     /// The schema as a file; [`Schema::parse_yaml`] makes an equal schema of it.
@@ -33,6 +33,7 @@ impl Schema {
         match self.retention {
             Retention::UntilWithdrawn => writeln!(out, "retention: withdrawn")?,
             Retention::Released(count) => writeln!(out, "retention: {{released: {count}}}")?,
+            Retention::For(time) => writeln!(out, "retention: {{for: {}}}", retention::time(time))?,
         }
         writeln!(out, "key:")?;
         for (level, name) in LEVELS.into_iter().enumerate() {

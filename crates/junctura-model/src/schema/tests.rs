@@ -1,5 +1,7 @@
 //! Schemas: read, printed, compared, refused.
 
+use core::time::Duration;
+
 use super::*;
 use crate::error::Code;
 use crate::value::Type;
@@ -45,7 +47,12 @@ fn ids_are_in_key_order_then_in_file_order() {
 fn prints_as_a_file_that_reads_as_the_same_schema() {
     let rich = SMALL.to_owned()
         + "doc: \"say \\\"x\\\": \\\\ \\x07 {é, #}\"\ngeneration: 3\nopen: true\nsame_key: supersede\nretention: {released: 2}\ndurability: durable\n";
-    for text in [SMALL, &rich] {
+    let timed = SMALL.to_owned() + "retention: {for: 1h30min}\n";
+    assert_eq!(
+        Schema::parse_yaml(&timed).unwrap().default_retention(),
+        Retention::For(Duration::from_mins(90))
+    );
+    for text in [SMALL, &rich, &timed] {
         let schema = Schema::parse_yaml(text).unwrap();
         assert_eq!(
             Schema::parse_yaml(&schema.to_yaml()).unwrap(),
@@ -89,6 +96,7 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
             "name: small\n",
             "name: small\nretention: {released: 1}\ndurability: durable\nsame_key: supersede\n",
         ),
+        ("name: small\n", "name: small\nretention: {for: 10min}\n"),
     ] {
         let other = changed(from, to);
         assert_eq!(other.fingerprint(), schema.fingerprint(), "{to}");
@@ -152,18 +160,6 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
             "generation must be a number from 1",
         ),
         ("name: small", "name: small\nopen: yes", 2, "open must be true or false"),
-        (
-            "name: small",
-            "name: small\nretention: forever",
-            2,
-            "retention must be withdrawn",
-        ),
-        (
-            "name: small",
-            "name: small\nretention: {released: 0}",
-            2,
-            "released must be",
-        ),
         (
             "name: small",
             "name: small\nsame_key: replace",
@@ -264,4 +260,23 @@ fn mars_keys_of_different_fields_differ() {
     );
     assert_eq!(schema.find("level"), schema.find("levelist"));
     assert_eq!(schema.find("member"), schema.find("number"));
+}
+
+#[test]
+fn a_bad_retention_is_refused_with_its_line() {
+    for (retention, line, cause) in [
+        ("retention: forever", 2, "retention must be withdrawn"),
+        ("retention: {released: 0}", 2, "released must be a number from 1"),
+        ("retention:\n  for: soon", 3, "for must be a time of at most 49d"),
+        ("retention: {for: 0s}", 2, "for must be a time"),
+        ("retention: {for: 50d}", 2, "for must be a time"),
+        ("retention: {}", 2, "retention must be withdrawn"),
+        ("retention: {for: 1h, released: 1}", 2, "retention must be withdrawn"),
+    ] {
+        let text = SMALL.replace("name: small", &format!("name: small\n{retention}"));
+        let error = Schema::parse_yaml(&text).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert_eq!(error.subject(), format!("schema line {line}"), "{error}");
+        assert!(error.cause().contains(cause), "{error}");
+    }
 }

@@ -47,6 +47,7 @@ pub(super) enum Pending {
     List(Box<Listing>),
     Lease,
     Withdrawal(u32),
+    Drain,
 }
 
 #[derive(Default)]
@@ -193,6 +194,7 @@ impl Core {
             Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
+            Some(Pending::Drain) => self.forget_asker(client, request),
             Some(Pending::Lease) | None => {}
         }
         self.settle_pending(client, request);

@@ -6,7 +6,7 @@ use junctura_wire::Reply;
 use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
 
 use super::client::{Held, Via};
-use super::object::Place;
+use super::object::{Place, Until};
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -118,12 +118,14 @@ impl Core {
         self.count.released += 1;
         let object = &mut self.objects[held.object as usize];
         object.holders -= 1;
-        if let Some(left @ 1..) = object.releases_left
+        if let Until::Released(left) = object.until
             && !object.released_by.contains(&client)
         {
-            object.releases_left = Some(left - 1);
             if left > 1 {
+                object.until = Until::Released(left - 1);
                 object.released_by.push(client);
+            } else {
+                object.until = Until::Over;
             }
         }
         if let Some(requirement) = held.via.and_then(|via| via.requirement) {

@@ -64,6 +64,7 @@ impl Core {
                 "nothing of this is in the pool now",
             ));
         }
+        self.may_come()?;
         let waiting = Waiting {
             client,
             request,

@@ -1,7 +1,7 @@
 //! The state machine of a pool: events in, effects out.
 //!
 //! ```text
-//!            offer                      last release of a retention, or withdraw, or a newer version
+//!            offer          last release or end of time of a retention, or withdraw, or a newer version
 //!  (nothing) ------> visible ------------------------------------------------------> gone (a tombstone)
 //!                       |  delivered to followers, demands, requirements                |  forgotten by age or count
 //!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
@@ -16,6 +16,8 @@
 mod client;
 mod deliver;
 mod demand;
+mod drain;
+mod expiry;
 mod follow;
 mod interest;
 mod keys;
@@ -46,6 +48,8 @@ use slab::Slab;
 use crate::{Config, Effects};
 pub use client::Peer;
 use client::{Client, Pending};
+use drain::Drain;
+use expiry::Expiries;
 use interest::Interest;
 use keys::Keys;
 use lease::WaitingLease;
@@ -92,6 +96,8 @@ pub struct Core {
     waiting_leases: VecDeque<WaitingLease>,
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
+    expiries: Expiries,
+    drain: Option<Drain>,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -145,6 +151,8 @@ impl Core {
             waiting_leases: VecDeque::new(),
             withdrawals: Slab::new(),
             timers: Timers::default(),
+            expiries: Expiries::default(),
+            drain: None,
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -168,14 +176,20 @@ impl Core {
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
             } else {
-                return;
+                break;
             }
+        }
+        if self.drain.is_some() {
+            self.end_if_drained(now, fx);
         }
     }
 
     fn answer(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         let Some(state) = self.clients.get(&client) else { return };
         let known = state.is_known();
+        if let Some(refusal) = self.refusal(&request, known) {
+            return self.fail(now, client, number, &refusal, fx);
+        }
         let outcome = match (request, known) {
             (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
@@ -202,6 +216,7 @@ impl Core {
             (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
             (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
             (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
             (Request::Stat, _) => {
                 let mut stat = self.stat();
@@ -233,6 +248,9 @@ impl Core {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        // First of all: what goes makes room for offers whose time to wait ends just now.
+        self.expire_due(now, fx);
+        self.follow_up(now, fx);
         while let Some(due) = self.timers.take_due(now) {
             match due {
                 timer::Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
@@ -256,6 +274,8 @@ impl Core {
         self.timers
             .next()
             .into_iter()
+            .chain(self.expiries.next())
+            .chain(self.drain_deadline())
             .chain(self.tombstones.next_expiry(self.config.tombstone_age))
             .min()
     }
@@ -315,6 +335,10 @@ impl Core {
             Some(Pending::Withdrawal(id)) => {
                 let id = *id;
                 self.drop_withdrawal(id);
+                true
+            }
+            Some(Pending::Drain) => {
+                self.forget_asker(client, which);
                 true
             }
             _ => false,

@@ -1,6 +1,6 @@
 //! Objects: their states, and when they and their payloads go.
 
-use junctura_model::RecordRef;
+use junctura_model::{RecordRef, Retention};
 use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
@@ -33,6 +33,28 @@ impl Why {
     }
 }
 
+/// What an object's retention waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    Withdrawn,
+    /// So many more releases.
+    Released(u32),
+    /// A time, which stands in the queue of expiries.
+    Time,
+    /// Nothing any more.
+    Over,
+}
+
+impl From<Retention> for Until {
+    fn from(retention: Retention) -> Self {
+        match retention {
+            Retention::UntilWithdrawn => Self::Withdrawn,
+            Retention::Released(count) => Self::Released(count),
+            Retention::For(_) => Self::Time,
+        }
+    }
+}
+
 /// Where an object's payload lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -58,8 +80,7 @@ pub(super) struct Object {
     pub(super) producer: u32,
     pub(super) schema: u16,
     pub(super) state: State,
-    /// Releases that its retention still waits for; `None`: it stays until withdrawn.
-    pub(super) releases_left: Option<u32>,
+    pub(super) until: Until,
     /// Who has released it, where more than one must.
     pub(super) released_by: Vec<u32>,
     /// Deliveries that are not released.
@@ -90,7 +111,7 @@ impl Object {
     }
 
     fn is_retained(&self) -> bool {
-        self.owed > 0 || self.releases_left != Some(0)
+        self.owed > 0 || self.until != Until::Over
     }
 }
 
@@ -195,6 +216,9 @@ impl Core {
                 RecordRef::trusted(&object.record),
                 &self.config.schemas[usize::from(object.schema)],
             );
+        }
+        if object.until == Until::Time {
+            self.went_before_its_time();
         }
     }
 

@@ -1,13 +1,15 @@
 //! Offers: an object comes in, is checked, becomes visible whole, and goes to everyone who wants it.
 
-use junctura_model::{Code, Error, Result, Retention, SameKey};
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Result, Retention, SameKey, Schema};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
 use super::interest::Interest;
 use super::keys::Filed;
-use super::object::{Object, Place, State};
+use super::object::{Object, Place, State, Until};
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -95,14 +97,7 @@ impl Core {
         if earlier.is_some() && schema.on_same_key() == SameKey::Reject {
             return Err(self.already_exists(schema_number, record).into());
         }
-        let releases_left = if flags & fixed::DEFAULT_RETENTION == 0 {
-            Some(head.releases.get()).filter(|&count| count > 0)
-        } else {
-            match schema.default_retention() {
-                Retention::UntilWithdrawn => None,
-                Retention::Released(count) => Some(count),
-            }
-        };
+        let retention = retention(&head, schema)?;
         if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
             let cause = format!("the pool holds {} objects", self.config.limits.objects);
             return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
@@ -126,7 +121,7 @@ impl Core {
             producer: client,
             schema: schema_number,
             state: State::Visible,
-            releases_left,
+            until: Until::from(retention),
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
@@ -139,6 +134,9 @@ impl Core {
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
         self.file_key(key, id);
+        if let Retention::For(time) = retention {
+            self.expire_at(now.saturating_add(time.as_nanos() as u64), id, sequence);
+        }
         self.index_later(id, sequence);
         self.count.offered += 1;
         self.count.offered_bytes += length;
@@ -315,6 +313,20 @@ pub(super) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
 
 fn dataset(schema: u16, level_bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(level_bytes, u64::from(schema))
+}
+
+/// How long the offer, or else its schema, says that the object stays.
+fn retention(head: &OfferHead, schema: &Schema) -> Result<Retention> {
+    let (flags, given) = (head.flags.get(), head.releases.get());
+    if flags & fixed::DEFAULT_RETENTION != 0 {
+        Ok(schema.default_retention())
+    } else if flags & fixed::FOR_A_TIME != 0 {
+        Retention::For(Duration::from_millis(u64::from(given))).check()
+    } else if given == 0 {
+        Ok(Retention::UntilWithdrawn)
+    } else {
+        Ok(Retention::Released(given))
+    }
 }
 
 fn too_large(length: u64, limit: u64) -> Error {

@@ -98,6 +98,11 @@ impl Core {
         }
     }
 
+    /// How many versions a requirement is owed.
+    pub(super) fn owed_len(&self, id: u32) -> usize {
+        self.requirement_ref(id).map_or(0, |requirement| requirement.owed.len())
+    }
+
     /// The requirement that a request number of this client names.
     pub(super) fn requirement_of(&self, client: u32, number: Option<u64>) -> Result<Option<u32>> {
         let Some(number) = number else { return Ok(None) };

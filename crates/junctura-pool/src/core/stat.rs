@@ -44,6 +44,8 @@ pub struct Stat {
     pub memory: MemoryStat,
     /// Who waits for what.
     pub interests: InterestsStat,
+    /// While the pool drains: what it waits for.
+    pub draining: Option<DrainStat>,
     /// How many are connected.
     pub clients_connected: u64,
     /// Who is connected.
@@ -138,6 +140,13 @@ pub struct InterestsStat {
     pub withdrawals: u64,
 }
 
+/// See [`Stat::draining`].
+#[derive(Clone, Debug, Serialize)]
+pub struct DrainStat {
+    /// What requirements are owed: versions, counted for each requirement.
+    pub owed: u64,
+}
+
 /// See [`Stat::clients`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientStat {
@@ -222,6 +231,9 @@ impl Core {
                 requirements: self.requirements.len() as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
+            draining: self.drain.as_ref().map(|_| DrainStat {
+                owed: self.requirements.iter().map(|&id| self.owed_len(id) as u64).sum(),
+            }),
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),
             schemas: self.schema_stats(),

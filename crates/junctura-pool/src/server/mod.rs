@@ -37,11 +37,15 @@ pub struct ServerOptions {
     pub end_when_idle: Option<Duration>,
     /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer.
     pub spin: Duration,
+    /// How long [`Stopper::drain`] gives those who are owed something.
+    pub drain_timeout: Duration,
 }
 
 impl ServerOptions {
     /// About what it takes to sleep and be woken.
     pub const SPIN: Duration = Duration::from_micros(20);
+    /// Shorter than what service managers and batch systems wait between asking and killing.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 }
 
 impl Default for ServerOptions {
@@ -50,6 +54,7 @@ impl Default for ServerOptions {
             config: Config::default(),
             end_when_idle: None,
             spin: Self::SPIN,
+            drain_timeout: Self::DRAIN_TIMEOUT,
         }
     }
 }
@@ -73,10 +78,30 @@ pub struct Server {
 pub struct Stopper(Arc<OwnedFd>);
 
 impl Stopper {
-    /// Asks the server to end; returns at once.
+    /// What is added to the eventfd: so the sum tells whether the server was ever told to end at once.
+    const DRAIN: u64 = 1;
+    const STOP: u64 = 1 << 32;
+
+    /// Asks the server to end at once; returns at once.
     pub fn stop(&self) {
-        let woken = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
-        debug_assert!(woken.is_ok(), "an eventfd takes a one");
+        self.add(Self::STOP);
+    }
+
+    /// Asks the server to end in good order: it takes nothing new, and ends when all that requirements are owed was received,
+    /// or when [`ServerOptions::drain_timeout`] is over. Returns at once.
+    pub fn drain(&self) {
+        self.add(Self::DRAIN);
+    }
+
+    fn add(&self, what: u64) {
+        let woken = rustix::io::write(&*self.0, &what.to_ne_bytes());
+        debug_assert!(woken.is_ok(), "an eventfd takes it");
+    }
+
+    /// Whether the server was told to end at once.
+    fn is_urgent(wakeup: &OwnedFd) -> bool {
+        let mut sum = [0; 8];
+        rustix::io::read(wakeup, &mut sum).is_ok() && u64::from_ne_bytes(sum) >= Self::STOP
     }
 }
 
@@ -118,11 +143,18 @@ impl Server {
         Stopper(Arc::clone(&self.wakeup))
     }
 
-    /// Serves until it is stopped or, if so asked, deserted. Clients that are still connected see their connection end.
+    /// Serves until it is stopped, has drained or, if so asked, is deserted. Clients that are still connected see their
+    /// connection end; whoever sees that may bind the address anew.
     ///
     /// # Errors
     /// `Io` when the system refuses what every server needs.
     pub fn run(mut self) -> Result<()> {
+        let ended = self.serve_until_the_end();
+        drop(self.listener);
+        ended
+    }
+
+    fn serve_until_the_end(&mut self) -> Result<()> {
         let mut ready = Vec::new();
         loop {
             self.wait(&mut ready)?;
@@ -132,7 +164,8 @@ impl Server {
             for wakeup in ready.drain(..) {
                 match wakeup {
                     Wakeup::Alarm => self.poller.answer_alarm(),
-                    Wakeup::Stop => return Ok(()),
+                    Wakeup::Stop if Stopper::is_urgent(&self.wakeup) => return Ok(()),
+                    Wakeup::Stop => self.drain(),
                     Wakeup::Listener => self.accept(),
                     Wakeup::Client { client, ready } => self.serve(client, ready),
                     Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
@@ -176,7 +209,21 @@ impl Server {
         [timer, idle, desertion].into_iter().flatten().min()
     }
 
+    fn drain(&mut self) {
+        let (now, timeout) = (self.now(), self.options.drain_timeout);
+        self.core.drain(now, Some(timeout), &mut self.world);
+        if self.core.ending().is_none() {
+            tracing::warn!(?timeout, "draining: somebody is still owed something");
+        }
+    }
+
     fn is_over(&mut self) -> bool {
+        if let Some(ending) = self.core.ending() {
+            if let Err(left) = ending {
+                tracing::warn!("{left}");
+            }
+            return true;
+        }
         let Some(after) = self.options.end_when_idle else {
             return false;
         };

@@ -14,6 +14,12 @@ use crate::universe::{Order, Query};
 
 impl Model {
     pub(super) fn apply(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
+        let Some(is_known) = self.clients.get(&client).map(|state| state.known) else {
+            return;
+        };
+        if let Some(code) = self.refusal(ask, is_known) {
+            return self.fail(client, number, Some(code));
+        }
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
@@ -21,6 +27,7 @@ impl Model {
             Ask::Hello {
                 wrong_version,
                 offer_timeout_ms,
+                ..
             } if !state.known => {
                 if *wrong_version {
                     return self.fail(client, number, Some(Code::Unsupported));
@@ -79,6 +86,7 @@ impl Model {
                 targets.sort_unstable();
                 self.take_all_out(client, number, &targets, *timeout_ms, *force);
             }
+            Ask::Drain { timeout_ms } => self.drain(client, number, *timeout_ms),
             Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),
             Ask::Stop(which) => self.stop(client, number, *which),
             Ask::Stat => self.want(client, number, Want::Stats),
@@ -138,6 +146,9 @@ impl Model {
         if timeout_ms == Some(0) {
             return self.fail(client, number, Some(Code::NotFound));
         }
+        if self.is_draining() {
+            return self.fail(client, number, Some(Code::Closed));
+        }
         let deadline = self.deadline_in(timeout_ms);
         self.go_on(
             client,
@@ -151,7 +162,7 @@ impl Model {
     }
 
     /// Notes a request that goes on; false, and it fails, when the client has too many.
-    fn go_on(&mut self, client: u32, number: u64, going: Going) -> bool {
+    pub(super) fn go_on(&mut self, client: u32, number: u64, going: Going) -> bool {
         if self.is_full_of_requests(client) {
             self.fail(client, number, Some(Code::LimitExceeded));
             return false;
@@ -165,7 +176,7 @@ impl Model {
     }
 
     fn cancel(&mut self, client: u32, which: u64) {
-        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. }) =
+        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. } | Going::Drain) =
             self.going.get(&(client, which))
         {
             self.end((client, which));

@@ -116,7 +116,16 @@ impl Model {
             .tombstones
             .iter()
             .map(|stone| stone.buried + self.rules.tombstone_age_ns);
-        requests.chain(offers).chain(tombstones).min()
+        let times = self
+            .visible
+            .values()
+            .filter_map(|&sequence| self.object(sequence).until);
+        requests
+            .chain(offers)
+            .chain(tombstones)
+            .chain(times)
+            .chain(self.drain_deadline())
+            .min()
     }
 
     /// Compares the core's own figures with the model.
@@ -129,10 +138,12 @@ impl Model {
             .values()
             .map(|&sequence| self.object(sequence).offer.length)
             .sum();
-        let standing = self
-            .going
-            .values()
-            .filter(|going| !matches!(going, Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. }));
+        let standing = self.going.values().filter(|going| {
+            !matches!(
+                going,
+                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Drain
+            )
+        });
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
         let slots: u64 = self
             .segments

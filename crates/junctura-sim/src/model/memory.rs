@@ -5,7 +5,7 @@ use junctura_model::Code;
 use junctura_wire::fixed::SegmentHead;
 
 use super::{Checked, Going, Model, Want};
-use crate::ask::{Offer, Place};
+use crate::ask::{Offer, Place, Stays};
 use crate::recorder::Recorder;
 use crate::universe::ONCE;
 
@@ -40,6 +40,9 @@ impl Model {
             self.visible.contains_key(&offer.key) || self.tombstones.iter().any(|stone| stone.key == offer.key);
         if is_known && self.universe.keys[offer.key].schema == ONCE {
             return Verdict::Fails(Some(Code::AlreadyExists));
+        }
+        if offer.stays == Stays::For(0) {
+            return Verdict::Fails(Some(Code::InvalidArgument));
         }
         match offer.place {
             Place::Inline if offer.length > self.rules.inline_bytes_max => Verdict::Fails(Some(Code::TooLarge)),

@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod drain;
 mod finish;
 mod interest;
 mod memory;
@@ -101,6 +102,8 @@ pub struct Object {
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
     releases_left: Option<u32>,
+    /// When its time is over, if it has one and the server has not noticed yet.
+    until: Option<u64>,
     released_by: BTreeSet<u32>,
     holders: u32,
     owed: u32,
@@ -196,6 +199,8 @@ enum Going {
         query: Query,
         events: u32,
     },
+    /// Who asked for the end waits for it.
+    Drain,
 }
 
 /// Something that has to be said in this event.
@@ -258,6 +263,7 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
+    draining: Option<drain::Draining>,
     wants: Vec<(u32, u64, Want)>,
     /// Follows that ended in this event, each after the requirement through which it received.
     readers_ended: Vec<(Number, u64)>,
@@ -305,6 +311,7 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
+            draining: None,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
@@ -342,10 +349,14 @@ impl Model {
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
-            Cause::Tick => self.time_out(recorder),
+            Cause::Tick => {
+                self.end_times();
+                self.time_out(recorder);
+            }
         }
         self.settle();
         self.publish_waiting(recorder)?;
+        self.end_drain();
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
                 self.totals.delivered += u64::from(said.delivers().is_some());

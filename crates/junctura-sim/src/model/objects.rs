@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use junctura_wire::body::events;
 
 use super::{Fate, Going, Model, Number, Object, Tombstone, Want, is_slot};
-use crate::ask::{Offer, Place};
-use crate::universe::default_releases;
+use crate::ask::{Offer, Place, Stays};
+use crate::universe::default_stay;
 
 impl Model {
     /// An object becomes visible: whoever wants it is owed it from now on.
@@ -18,9 +18,14 @@ impl Model {
         self.sequence += 1;
         let sequence = self.sequence;
         self.occupy(sequence, offer);
-        let releases_left = match offer.releases {
-            None => default_releases(self.universe.keys[offer.key].schema),
-            given => given.filter(|&count| count > 0),
+        let stays = match offer.stays {
+            Stays::AsSchemaSays => default_stay(self.universe.keys[offer.key].schema),
+            given => given,
+        };
+        let (releases_left, until) = match stays {
+            Stays::UntilReleased(count) => (Some(count), None),
+            Stays::For(milliseconds) => (None, Some(self.now + u64::from(milliseconds) * 1_000_000)),
+            _ => (None, None),
         };
         self.objects.push(Object {
             sequence,
@@ -29,6 +34,7 @@ impl Model {
             fate: Fate::Visible,
             touched_in: 0,
             releases_left,
+            until,
             released_by: BTreeSet::new(),
             holders: 0,
             owed: 0,
@@ -306,6 +312,26 @@ impl Model {
             self.remove(sequence, Fate::Expired);
         }
         !ended.is_empty()
+    }
+
+    /// Time passed: it is over for some objects, the earliest first. Who is owed one keeps it.
+    pub(super) fn end_times(&mut self) {
+        let now = self.now;
+        let mut over: Vec<(u64, u64)> = self
+            .visible
+            .values()
+            .filter_map(|&sequence| Some((self.object(sequence).until?, sequence)))
+            .filter(|&(until, _)| until <= now)
+            .collect();
+        over.sort_unstable();
+        for (_, sequence) in over {
+            let object = self.object_mut(sequence);
+            object.until = None;
+            object.releases_left = Some(0);
+            if object.owed == 0 {
+                self.remove(sequence, Fate::Expired);
+            }
+        }
     }
 
     fn give_back_payloads(&mut self) -> bool {

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Demand, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, Subscribe, Target,
-    Welcome, Withdraw,
+    Demand, Drain, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, Subscribe,
+    Target, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
 use junctura_wire::{Listed, Reply, Request};
@@ -159,6 +159,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 schemas: words.schemas.clone(),
                 offer_timeout_ms: timeout_ms,
                 ring_bytes: words.flags[0].then_some(words.ints[0]),
+                visits: words.flags[1],
             }),
         ),
         (
@@ -176,6 +177,14 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                     fixed::INLINE | fixed::CHECKSUM | fixed::DEFAULT_RETENTION,
                     words.payload.len() as u64,
                 ),
+                record: &words.record,
+                inline: &words.payload,
+            },
+        ),
+        (
+            "offer-for-a-time",
+            Request::Offer {
+                head: words.offer_head(fixed::INLINE | fixed::FOR_A_TIME, words.payload.len() as u64),
                 record: &words.record,
                 inline: &words.payload,
             },
@@ -261,6 +270,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("stop", Request::Stop(sequence)),
         ("stat", Request::Stat),
         ("goodbye", Request::Goodbye),
+        ("drain", Request::Drain(Drain { timeout_ms })),
     ]
 }
 

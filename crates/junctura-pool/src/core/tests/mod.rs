@@ -1,9 +1,11 @@
 //! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
 //! is kept as text.
 
+mod drain;
 mod gone;
 mod memory;
 mod readers;
+mod retention;
 mod world;
 
 use world::World;

@@ -227,6 +227,34 @@ impl World {
         );
     }
 
+    /// Offers an empty payload that stays for a time.
+    pub(super) fn offer_for(&mut self, client: u32, number: u64, name: &str, milliseconds: u32) {
+        self.offer_with(client, number, name, fixed::FOR_A_TIME, milliseconds);
+    }
+
+    /// Offers an empty payload with flags about its retention.
+    pub(super) fn offer_with(&mut self, client: u32, number: u64, name: &str, flags: u16, releases: u32) {
+        let record = self.record(name, 0);
+        let head = OfferHead {
+            flags: (fixed::INLINE | flags).into(),
+            releases: releases.into(),
+            record_length: (record.len() as u32).into(),
+            ..OfferHead::default()
+        };
+        let request = Request::Offer {
+            head,
+            record: &record,
+            inline: &[],
+        };
+        self.ask(client, number, request);
+    }
+
+    /// A world whose schema has a default retention.
+    pub(super) fn retaining(retention: &str) -> Self {
+        let yaml = format!("{SCHEMA}retention: {retention}\n");
+        Self::with(|config| config.schemas = vec![Arc::new(Schema::parse_yaml(&yaml).unwrap())])
+    }
+
     pub(super) fn offer_slot(&mut self, client: u32, number: u64, name: &str, segment: u32, slot: u32, length: u64) {
         let record = self.record(name, 0);
         let head = OfferHead {

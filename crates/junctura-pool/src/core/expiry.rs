@@ -1,0 +1,88 @@
+//! Retention for a time: which object is to go when.
+//!
+//! Every object that is kept for a time has an entry in one queue, the earliest first. An object that goes before its time
+//! (a newer version, a withdraw) leaves its entry behind, void. Void entries are thrown out as soon as one is the earliest,
+//! and all at once when they are half of the queue; so the first entry always stands for an object, and what a queue takes
+//! follows the objects that are there. Objects without a time are never looked at.
+//!
+//! When the time is over and a requirement is owed the object, it stays until the last of them has had it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use slab::Slab;
+
+use super::object::{Object, Until};
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// When, the object's sequence number, and where it is. In one instant, older ones go first.
+type Entry = (Nanoseconds, u64, u32);
+
+/// See the module's page.
+#[derive(Default)]
+pub(super) struct Expiries {
+    queue: BinaryHeap<Reverse<Entry>>,
+    void: usize,
+}
+
+impl Expiries {
+    /// When the next object is to go.
+    pub(super) fn next(&self) -> Option<Nanoseconds> {
+        self.queue.peek().map(|&Reverse((at, ..))| at)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn take_due(&mut self, now: Nanoseconds) -> Option<Entry> {
+        let due = self.next().is_some_and(|at| at <= now);
+        due.then(|| self.queue.pop()).flatten().map(|Reverse(entry)| entry)
+    }
+
+    /// Throws out void entries, as far as it has to be.
+    fn tidy(&mut self, objects: &Slab<Object>) {
+        while self
+            .queue
+            .peek()
+            .is_some_and(|Reverse(first)| !stands_for_an_object(objects, first))
+        {
+            self.queue.pop();
+            self.void -= 1;
+        }
+        if self.void > self.queue.len() / 2 {
+            self.queue.retain(|Reverse(entry)| stands_for_an_object(objects, entry));
+            self.void = 0;
+        }
+    }
+}
+
+fn stands_for_an_object(objects: &Slab<Object>, &(_, sequence, id): &Entry) -> bool {
+    objects
+        .get(id as usize)
+        .is_some_and(|object| object.sequence == sequence && object.is_visible() && object.until == Until::Time)
+}
+
+impl Core {
+    /// An object is to go at this time.
+    pub(super) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
+        self.expiries.queue.push(Reverse((at, sequence, id)));
+    }
+
+    /// An object with a time has left the sight of readers before it.
+    pub(super) fn went_before_its_time(&mut self) {
+        self.expiries.void += 1;
+        self.expiries.tidy(&self.objects);
+    }
+
+    /// Objects whose time is over go, unless a requirement is owed them.
+    pub(super) fn expire_due(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        while let Some((_, _, id)) = self.expiries.take_due(now) {
+            self.objects[id as usize].until = Until::Over;
+            self.settle(now, id, fx);
+            self.expiries.tidy(&self.objects);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A pool that ends in good order.
+
+use std::time::Duration;
+
+use junctura_model::Code;
+use junctura_wire::Request;
+use junctura_wire::body::{Drain, Hello};
+
+use super::World;
+
+const REFUSED: &str = "Closed draining: it takes nothing new, and ends when what is owed has been received";
+
+fn drain(world: &mut World, client: u32, number: u64, timeout_ms: Option<u64>) {
+    world.ask(client, number, Request::Drain(Drain { timeout_ms }));
+}
+
+#[test]
+fn where_nothing_is_owed_it_is_over_at_once() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.offer(p, 1, "a", "", 0);
+    world.demand(c, 1, "name=a", None);
+    world.follow(c, 2, |_| {});
+    assert!(world.core.ending().is_none());
+    drain(&mut world, p, 2, None);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    assert_eq!(world.heard(p), ["1: offered v1", "2: done 0"]);
+}
+
+#[test]
+fn what_requirements_are_owed_is_received_first() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    world.offer(p, 1, "a", "one", 0);
+    world.offer(p, 2, "b", "two", 0);
+    drain(&mut world, p, 3, None);
+    assert_eq!(world.core.stat().draining.unwrap().owed, 2);
+    world.follow(c, 2, |follow| follow.requirement = Some(1));
+    world.release(c, 1);
+    assert!(world.core.ending().is_none());
+    world.heard(p);
+    world.release(c, 2);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    assert_eq!(world.heard(p), ["3: done 0"]);
+}
+
+#[test]
+fn a_withdraw_that_waited_is_answered_before_the_end() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    world.offer(p, 1, "a", "", 0);
+    world.withdraw(p, 2, "a", None, false);
+    drain(&mut world, p, 3, None);
+    world.heard(p);
+    world.leave(c);
+    assert_eq!(world.heard(p), ["2: done 1", "3: done 0"]);
+}
+
+#[test]
+fn nothing_new_is_taken_and_who_waits_is_told() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "name=a", false);
+    let payload = "x".repeat(3000);
+    world.offer(p, 1, "a", &payload, 0);
+    world.offer(p, 2, "b", &payload, 0);
+    world.offer(p, 3, "c", "", 0);
+    world.lease(p, 4, 4000, None);
+    world.demand(c, 2, "name=z", None);
+    world.demand_key(c, 3, "z", Some(50));
+    world.heard(p);
+    world.heard(c);
+    drain(&mut world, p, 5, None);
+    let (mut heard_p, mut heard_c) = (world.heard(p), world.heard(c));
+    heard_p.sort();
+    heard_c.sort();
+    assert_eq!(heard_p, [2, 3, 4].map(|number| format!("{number}: {REFUSED}")));
+    assert_eq!(heard_c, [2, 3].map(|number| format!("{number}: {REFUSED}")));
+    world.offer(p, 6, "d", "", 0);
+    world.lease(p, 7, 100, None);
+    world.require(c, 6, "", false);
+    world.demand(c, 7, "name=z", None);
+    world.demand(c, 8, "name=z", Some(0));
+    assert_eq!(world.heard(p), [6, 7].map(|number| format!("{number}: {REFUSED}")));
+    let heard = world.heard(c);
+    assert_eq!(heard[..2], [6, 7].map(|number| format!("{number}: {REFUSED}")));
+    assert_eq!(heard[2], "8: NotFound nothing of this is in the pool now");
+    // What is there can be looked at, and nothing of what was refused comes back.
+    world.list(c, 9, "", "");
+    assert_eq!(world.heard(c)[1], "9: listed a.");
+    world.pass(100);
+    assert!(world.heard(c).is_empty());
+}
+
+#[test]
+fn nobody_new_is_let_in_but_visitors() {
+    let mut world = World::new();
+    let c = world.join("c");
+    world.require(c, 1, "", false);
+    world.offer(c, 2, "a", "", 0);
+    world.core.drain(world.now, None, &mut world.fx);
+    for (visits, said) in [(false, 2), (true, 1)] {
+        let client = world.core.join().unwrap();
+        let hello = Hello {
+            version: junctura_wire::VERSION,
+            visits,
+            ..Hello::default()
+        };
+        world.ask(client, 0, Request::Hello(hello));
+        let heard = world.heard(client);
+        assert_eq!(heard.len(), said, "{heard:?}");
+        if visits {
+            drain(&mut world, client, 1, Some(0));
+        } else {
+            assert!(heard[0].starts_with("0: Unavailable draining") && heard[1] == "disconnected");
+        }
+    }
+    assert!(world.core.ending().is_some());
+}
+
+#[test]
+fn after_its_time_it_ends_and_says_what_was_left() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "name=a/b", false);
+    world.require(c, 2, "name=c", false);
+    for name in ["a", "b", "d"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.heard(p);
+    drain(&mut world, p, 2, Some(10));
+    world.pass(9);
+    assert!(world.core.ending().is_none());
+    assert_eq!(world.core.deadline(), Some(10_000_000));
+    world.pass(1);
+    let cause = "ended before all was received; left: 2, c (pid 1 on h) requires \"name=a/b\" (2)";
+    assert_eq!(world.heard(p), [format!("2: Timeout {cause}")]);
+    let left = world.core.ending().unwrap().as_ref().unwrap_err();
+    assert_eq!((left.code(), left.cause()), (Code::Timeout, cause));
+}
+
+#[test]
+fn a_second_word_can_only_bring_the_end_forward() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    world.offer(p, 1, "a", "", 0);
+    world.core.drain(0, Some(Duration::from_millis(50)), &mut world.fx);
+    drain(&mut world, p, 2, None);
+    drain(&mut world, c, 2, Some(100));
+    assert_eq!(world.core.deadline(), Some(50_000_000));
+    world.ask(p, 3, Request::Cancel(2));
+    world.heard(c);
+    world.heard(p);
+    drain(&mut world, p, 4, Some(0));
+    assert!(world.heard(p)[0].starts_with("4: Timeout ended before"));
+    assert!(world.heard(c)[0].starts_with("2: Timeout ended before"));
+}

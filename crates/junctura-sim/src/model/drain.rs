@@ -1,0 +1,95 @@
+//! The end in good order: what is refused from its first moment on, and when it is over.
+
+use junctura_model::Code;
+
+use super::{Going, Model, Number, Want};
+use crate::ask::Ask;
+
+/// A pool that drains.
+#[derive(Clone, Debug)]
+pub(super) struct Draining {
+    until: Option<u64>,
+    /// How it ended: whether something was left.
+    left: Option<bool>,
+}
+
+impl Model {
+    /// Whether it takes nothing new.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+
+    /// Why a request is not taken any more.
+    pub(super) fn refusal(&self, ask: &Ask, is_known: bool) -> Option<Code> {
+        match ask {
+            _ if !self.is_draining() => None,
+            Ask::Hello { visits: false, .. } if !is_known => Some(Code::Unavailable),
+            Ask::Offer(_) | Ask::Lease { .. } | Ask::Require { .. } if is_known => Some(Code::Closed),
+            _ => None,
+        }
+    }
+
+    pub(super) fn drain(&mut self, client: u32, number: u64, timeout_ms: Option<u64>) {
+        if !self.go_on(client, number, Going::Drain) {
+            return;
+        }
+        let until = self.deadline_in(timeout_ms);
+        if let Some(draining) = &mut self.draining {
+            draining.until = draining.until.into_iter().chain(until).min();
+            return;
+        }
+        self.draining = Some(Draining { until, left: None });
+        let waiting: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Demand { .. } | Going::Lease { .. }))
+            .map(|(&number, _)| number)
+            .collect();
+        for number in waiting {
+            self.end(number);
+            self.want(number.0, number.1, Want::Failed(Some(Code::Closed)));
+        }
+        let offers: Vec<Number> = self
+            .clients
+            .iter_mut()
+            .flat_map(|(&client, state)| state.waiting.drain(..).map(move |offer| (client, offer.number)))
+            .collect();
+        for (client, number) in offers {
+            self.want(client, number, Want::Failed(Some(Code::Closed)));
+        }
+    }
+
+    /// It is over when nothing is owed any more, or when its time is; those who asked are told which.
+    pub(super) fn end_drain(&mut self) {
+        let is_owed = |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty());
+        let (now, left) = (self.now, self.going.values().any(is_owed));
+        let Some(draining) = &mut self.draining else { return };
+        if draining.left.is_none() && left && draining.until.is_none_or(|until| until > now) {
+            return;
+        }
+        let left = *draining.left.get_or_insert(left);
+        let askers: Vec<Number> = self
+            .going
+            .iter()
+            .filter(|(_, going)| matches!(going, Going::Drain))
+            .map(|(&number, _)| number)
+            .collect();
+        for number in askers {
+            self.end(number);
+            let answer = if left {
+                Want::Failed(Some(Code::Timeout))
+            } else {
+                Want::Done(0)
+            };
+            self.want(number.0, number.1, answer);
+        }
+    }
+
+    pub(super) fn drain_deadline(&self) -> Option<u64> {
+        self.draining
+            .as_ref()
+            .filter(|draining| draining.left.is_none())
+            .and_then(|draining| draining.until)
+    }
+}

@@ -1,0 +1,50 @@
+//! Ending the server of a pool in good order.
+
+use std::time::Duration;
+
+use junctura_model::{Code, Result};
+use junctura_wire::Request;
+use junctura_wire::body::Drain;
+
+use crate::connection::unexpected;
+use crate::mail::Letter;
+use crate::pool::Pool;
+
+impl Pool {
+    /// Stops the server: it takes nothing new from now on (offers, allocations, requirements: `Closed`; new clients:
+    /// `Unavailable`), and ends when everything that requirements are owed was received and released. Returns when it has
+    /// ended and its address is free. What only its memory held is gone then; objects that are held stay readable.
+    ///
+    /// `timeout` bounds the wait for those who are owed something: then it ends anyway. Zero ends it at once; `None` waits as
+    /// long as it takes, which is for ever where this very client requires something and does not receive it. A second call,
+    /// by whatever client, can only bring the end forward.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.stop(None)?;
+    /// assert_eq!(pool.offer([("name", "late")], b"").unwrap_err().code(), Code::Disconnected);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Timeout`, saying what was left and who was owed it: the server has ended all the same. `Disconnected` when something
+    /// else ended it meanwhile.
+    pub fn stop(&self, timeout: Option<Duration>) -> Result<()> {
+        let connection = self.connection()?;
+        let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
+        let ended = match connection.call(&Request::Drain(Drain { timeout_ms })) {
+            Ok(Letter::Done(_)) => Ok(()),
+            Ok(_) => return Err(unexpected("no end")),
+            Err(left) if left.code() == Code::Timeout => Err(left),
+            Err(error) => return Err(error),
+        };
+        // It answers nothing any more: what comes is the end of the connection, and before that the address is free.
+        match connection.call(&Request::Stat) {
+            Err(error) if error.code() == Code::Interrupted => Err(error),
+            _ => ended,
+        }
+    }
+}

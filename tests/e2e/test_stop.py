@@ -1,0 +1,99 @@
+"""Servers that end: asked by a command, by a signal, with and without somebody who is still owed something."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from e2e_shell import Process, Shell
+
+import junctura
+
+
+def connect(shell: Shell) -> junctura.Pool:
+    return junctura.Pool(f"unix:{shell.folder}/junctura/test.sock", schema="free")
+
+
+def put(shell: Shell, name: str) -> None:
+    shell.run("put", "--quiet", "-", "--schema", "free", "--set", f"name={name}", stdin=b"payload")
+
+
+def wait_for_the_drain(pool: junctura.Pool) -> None:
+    """Whoever waits for what will not come is told when the server begins to drain."""
+    with pytest.raises(junctura.Closed, match="draining"):
+        pool.demand("name=never")
+
+
+def test_a_server_that_owes_nothing_ends_at_once_and_the_next_can_begin(bare: Shell) -> None:
+    for _ in range(3):
+        server = bare.serve()
+        put(bare, "a")
+        assert "has ended" in bare.run("stop").stderr.decode()
+        assert server.end()[0] == 0
+    assert "Unavailable" in bare.error(5, "stop")
+    assert "Unavailable" in bare.error(5, "stop", "unix:@junctura-nobody")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_where_nothing_is_owed(bare: Shell, number: int) -> None:
+    server = bare.serve()
+    put(bare, "a")
+    with connect(bare) as pool, pool.follow() as follow:
+        assert next(follow)["name"] == "a"
+        server.signal(number)
+        assert server.end()[0] == 0
+
+
+def owing(shell: Shell, *arguments: str) -> tuple[Process, junctura.Pool, junctura.Requirement]:
+    server = shell.serve(*arguments)
+    pool = connect(shell)
+    requirement = pool.require("")
+    put(shell, "a")
+    return server, pool, requirement
+
+
+def test_what_is_owed_is_received_first(bare: Shell) -> None:
+    server, pool, requirement = owing(bare)
+    stop = bare.start("stop")
+    wait_for_the_drain(pool)
+    assert bare.stat()["draining"] == {"owed": 1}
+    assert "1 still owed" in bare.text("stat")
+    assert "draining" in bare.error(5, "ls")
+    with pytest.raises(junctura.Closed):
+        pool.offer(b"", name="b")
+    requirement.demand("name=a").release()
+    code, _, said = stop.end()
+    assert (code, server.end()[0]) == (0, 0)
+    assert "has ended" in said
+
+
+def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) -> None:
+    server, _pool, _requirement = owing(bare)
+    assert "left: 1, " in bare.error(4, "stop", "--timeout", "20ms")
+    code, _, said = server.end()
+    assert code == 0
+    assert "left: 1, " in said
+    server, _pool, _requirement = owing(bare)
+    said = bare.run("stop", "--now").stderr.decode()
+    assert "left: 1, " in said
+    assert "has ended" in said
+    assert server.end()[0] == 0
+
+
+def test_a_second_signal_does_not_wait(bare: Shell) -> None:
+    server, pool, requirement = owing(bare, "--drain-timeout", "1h")
+    server.signal(signal.SIGTERM)
+    assert "draining" in server.said()
+    wait_for_the_drain(pool)
+    server.signal(signal.SIGTERM)
+    assert server.end()[0] == 0
+    with pytest.raises(junctura.Disconnected):
+        requirement.demand("name=a")
+
+
+def test_the_first_signal_has_its_time(bare: Shell) -> None:
+    server, _pool, _requirement = owing(bare, "--drain-timeout", "20ms")
+    server.signal(signal.SIGINT)
+    code, _, said = server.end()
+    assert code == 0
+    assert "left: 1, " in said
