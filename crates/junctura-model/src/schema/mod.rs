@@ -11,7 +11,6 @@ mod compatible;
 mod file;
 mod names;
 mod print;
-mod yaml;
 
 use std::fmt;
 
