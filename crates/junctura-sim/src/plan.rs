@@ -31,10 +31,11 @@ pub enum Deed {
     Return,
     Stat,
     Nonsense,
+    Retract,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 16] = [
+    const ALL: [(Self, usize); 17] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -51,6 +52,7 @@ impl Deed {
         (Self::Return, 2),
         (Self::Stat, 1),
         (Self::Nonsense, 1),
+        (Self::Retract, 1),
     ];
 }
 
@@ -129,6 +131,7 @@ impl Plan {
             },
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
+            named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
             tombstones: if recorded {
                 32_768
             } else {
@@ -231,6 +234,7 @@ impl Plan {
                 queued_per_follow: rules.queued_per_follow,
                 event_backlog_bytes: rules.event_backlog_bytes,
                 errors_per_client: rules.errors_per_client,
+                named_requirements: rules.named_requirements,
                 ..Limits::default()
             },
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use crate::body::{Demand, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
 use crate::shape;
@@ -54,6 +54,8 @@ pub enum Request<'a> {
     Stat,
     /// Leaves in good order.
     Goodbye,
+    /// Ends a requirement that has a name.
+    Retract(Retract<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -89,6 +91,7 @@ impl<'a> Request<'a> {
             Kind::Stop => Self::Stop(number(kind, body)?),
             Kind::Stat => Self::Stat,
             Kind::Goodbye => Self::Goodbye,
+            Kind::Retract => Self::Retract(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -130,6 +133,7 @@ impl<'a> Request<'a> {
             Self::Stop(_) => Kind::Stop,
             Self::Stat => Kind::Stat,
             Self::Goodbye => Kind::Goodbye,
+            Self::Retract(_) => Kind::Retract,
         }
     }
 
@@ -155,6 +159,7 @@ impl<'a> Request<'a> {
             Self::Withdraw(body) | Self::Retire(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye => {}
+            Self::Retract(body) => put(body, out),
         });
     }
 }

@@ -36,22 +36,54 @@ impl Pool {
     /// `NotFound` when it is not there and the timeout is zero; `Timeout`; `Gone` when the object with this key was there
     /// and went, with the reason; `InvalidSelector`.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        demand(&self.connection()?, &target.into(), timeout, None)
+        demand(&self.connection()?, &target.into(), timeout, &Through::Nothing)
     }
+
+    /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
+    ///
+    /// # Errors
+    /// Also `NotFound` where there is no requirement of this name.
+    pub fn demand_through<'a>(
+        &self,
+        requirement: &str,
+        target: impl Into<Target<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Object> {
+        demand(
+            &self.connection()?,
+            &target.into(),
+            timeout,
+            &Through::Name(requirement),
+        )
+    }
+}
+
+/// The requirement through which something is received.
+pub(crate) enum Through<'a> {
+    Nothing,
+    /// Of this connection.
+    Number(u64),
+    Name(&'a str),
 }
 
 pub(crate) fn demand(
     connection: &Arc<Connection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
-    requirement: Option<u64>,
+    through: &Through<'_>,
 ) -> Result<Object> {
     let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
     let target = connection.resolve(target)?;
+    let (requirement, requirement_name) = match *through {
+        Through::Nothing => (None, None),
+        Through::Number(number) => (Some(number), None),
+        Through::Name(name) => (None, Some(name.into())),
+    };
     match connection.call(&Request::Demand(Demand {
         target,
         timeout_ms,
         requirement,
+        requirement_name,
     }))? {
         Letter::Delivered(arrived) => {
             let origin = Arc::new(Origin {

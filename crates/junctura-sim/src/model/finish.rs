@@ -17,6 +17,7 @@ impl Model {
         for client in &self.leaving {
             self.clients.remove(client);
         }
+        self.wind_clocks();
         self.check_memory(recorder)?;
         self.check_waiting()?;
         let follows: Vec<Number> = self
@@ -116,7 +117,11 @@ impl Model {
             .tombstones
             .iter()
             .map(|stone| stone.buried + self.rules.tombstone_age_ns);
-        requests.chain(offers).chain(tombstones).min()
+        let lapses = self.going.values().filter_map(|going| match going {
+            Going::Require(one) => one.lapses.map(|(at, _)| at),
+            _ => None,
+        });
+        requests.chain(offers).chain(tombstones).chain(lapses).min()
     }
 
     /// Compares the core's own figures with the model.
@@ -129,10 +134,12 @@ impl Model {
             .values()
             .map(|&sequence| self.object(sequence).offer.length)
             .sum();
-        let standing = self
-            .going
-            .values()
-            .filter(|going| !matches!(going, Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. }));
+        let standing = self.going.values().filter(|going| {
+            !matches!(
+                going,
+                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Use(_)
+            )
+        });
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
         let slots: u64 = self
             .segments
@@ -179,7 +186,7 @@ impl Model {
         ];
         match pairs.iter().find(|(_, said, due)| said != due) {
             Some((name, said, due)) => Err(format!("stat: {name} is {said}, due is {due}")),
-            None => Ok(()),
+            None => self.compare_named(stat),
         }
     }
 

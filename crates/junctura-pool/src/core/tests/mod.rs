@@ -3,6 +3,7 @@
 
 mod gone;
 mod memory;
+mod named;
 mod readers;
 mod world;
 
