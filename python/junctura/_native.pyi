@@ -48,7 +48,9 @@ _Value: TypeAlias = Any
 _Data: TypeAlias = Buffer | npt.ArrayLike | Allocation
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
-_Kind: TypeAlias = Literal["offered", "withdrawn", "expired", "joined", "left", "superseded"]
+_Kind: TypeAlias = Literal[
+    "offered", "withdrawn", "expired", "joined", "left", "superseded", "required", "retracted", "lapsed"
+]
 
 def codes() -> tuple[tuple[str, int, Literal["retry", "fix the input", "give up"]], ...]: ...
 
@@ -163,6 +165,8 @@ class Event:
     def nbytes(self) -> int: ...
     @property
     def client(self) -> Peer | None: ...
+    @property
+    def requirement(self) -> tuple[str, str] | None: ...
     @property
     def reason(self) -> str: ...
 
@@ -281,6 +285,8 @@ class Gap:
     @property
     def items(self) -> list[Described]: ...
     @property
+    def unnamed(self) -> int: ...
+    @property
     def reason(self) -> str: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -313,6 +319,8 @@ class Follow:
 class Requirement:
     @property
     def selector(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
     def follow(
         self,
         selector: str | None = None,
@@ -397,6 +405,7 @@ class Pool:
         *,
         timeout: float | None = None,
         schema: str | None = None,
+        requirement: str | None = None,
         **key: _Given,
     ) -> Object: ...
     def begin_demand(
@@ -424,8 +433,17 @@ class Pool:
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
         group: str | None = None,
+        requirement: str | None = None,
     ) -> Follow: ...
-    def require(self, selector: str, *, newest_only: bool = False, name: str | None = None) -> Requirement: ...
+    def require(
+        self,
+        selector: str,
+        *,
+        name: str | None = None,
+        time_to_live: float | None = None,
+        versions: Literal["all", "newest"] = "all",
+    ) -> Requirement: ...
+    def retract(self, name: str) -> int: ...
     def list(self, selector: str = "", *, order_by: str | None = None) -> builtins.list[Entry]: ...
     def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription: ...
     def withdraw(

@@ -69,7 +69,7 @@ def test_what_is_for_later_says_so(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.Unsupported):
         pool.offer(b"", name="a", if_wanted=True)
     with pytest.raises(junctura.Unsupported):
-        pool.require("name=a", name="named")
+        pool.follow("name=a", requirement="named")
     assert pool.list() == []
 
 

@@ -171,10 +171,63 @@ def test_a_requirement_keeps_what_it_is_owed(pool: junctura.Pool) -> None:
 
 
 def test_a_retracted_requirement_keeps_nothing(pool: junctura.Pool) -> None:
-    requirement = pool.require("name=a", newest_only=True)
+    requirement = pool.require("name=a", versions="newest")
     offer(pool, "a")
     requirement.retract()
     assert pool.withdraw(name="a") == 1
+
+
+def test_a_named_requirement_outlives_its_clients(pool: junctura.Pool) -> None:
+    with (
+        junctura.Pool(pool.url, name="maker") as maker,
+        maker.require("name=a/b", name="archive", time_to_live=3600.0) as requirement,
+    ):
+        assert (requirement.name, requirement.selector) == ("archive", "name=a/b")
+    offer(pool, *"abc")
+    with pytest.raises(junctura.Timeout, match=r"requirement archive .*nobody reads"):
+        pool.withdraw(name="a", timeout=0.0)
+    with pytest.raises(junctura.Conflict, match="it stands for"):
+        pool.require("name=a", name="archive", time_to_live=3600.0)
+    with junctura.Pool(pool.url, name="a reader") as reader, reader.follow(requirement="archive") as follow:
+        first, second = next(follow), next(follow)
+        with pytest.raises(junctura.Conflict, match="a reader"):
+            pool.follow(requirement="archive")
+        assert [bytes(first), bytes(second)] == [b"a", b"b"]
+        first.release()
+        assert reader.stat()["named_requirements"][0]["in_flight"] == 1
+        second.release()
+    assert pool.retract("archive") == 0
+    with pytest.raises(junctura.NotFound):
+        pool.demand(name="a", requirement="archive", timeout=0.0)
+
+
+def test_a_named_requirement_ends_for_all(pool: junctura.Pool) -> None:
+    pool.require("", name="all").retract()
+    with pytest.raises(junctura.NotFound):
+        pool.retract("all")
+    standing = pool.require("", name="all", versions="newest")
+    offer(pool, "a", "b")
+    with pool.demand(name="a", requirement="all") as obj:
+        assert bytes(obj) == b"a"
+    assert pool.retract("all") == 1
+    standing.retract()
+    with pytest.raises(junctura.InvalidArgument):
+        pool.require("", time_to_live=1.0)
+    with pytest.raises(junctura.InvalidArgument, match="versions"):
+        pool.require("", versions="last")  # type: ignore[arg-type]
+
+
+def test_gaps_of_a_named_requirement_wait_for_its_reader(pool: junctura.Pool) -> None:
+    with pool.subscribe(kinds=["required", "retracted"]) as events, pool.require("", name="all"):
+        offer(pool, "a")
+        pool.withdraw(name="a", force=True)
+        with pool.follow(requirement="all", gaps="yield", until_live=True) as follow:
+            (gap,) = iter(follow.next, None)
+        assert (len(gap), gap.unnamed, gap.reason) == (1, 0, "withdrawn")
+        pool.retract("all")
+        made, retracted = next(events), next(events)
+        assert (made.kind, made.requirement) == ("required", ("all", ""))
+        assert (retracted.kind, retracted.requirement) == ("retracted", ("all", ""))
 
 
 def test_a_withdrawal_waits_for_the_release(pool: junctura.Pool) -> None:

@@ -13,6 +13,7 @@ mod json;
 mod ls;
 mod output;
 mod put;
+mod require;
 mod schema;
 mod serve;
 mod size;
@@ -41,6 +42,8 @@ enum Command {
     Get(get::Arguments),
     Ls(ls::Arguments),
     Watch(watch::Arguments),
+    Require(require::RequireArguments),
+    Retract(require::RetractArguments),
     Withdraw(withdraw::WithdrawArguments),
     Retire(withdraw::RetireArguments),
     Stat(stat::Arguments),
@@ -64,6 +67,8 @@ fn main() -> std::process::ExitCode {
         Command::Get(arguments) => get::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Require(arguments) => require::require(&arguments),
+        Command::Retract(arguments) => require::retract(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
         Command::Retire(arguments) => withdraw::retire(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),

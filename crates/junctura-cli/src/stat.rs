@@ -15,7 +15,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Show what the pool has done and holds
 ///
-/// Objects, memory, who waits for what, and the clients. With --json everything that the server counts, limits included.
+/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -105,10 +105,11 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
     )?;
     writeln!(
         out,
-        "waiting       {} interests ({} without an index), {} requirements, {} withdraws, {} for memory",
+        "waiting       {} interests ({} without an index), {} requirements ({} with a name), {} withdraws, {} for memory",
         number(&interests["standing"]),
         number(&interests["unindexed"]),
         number(&interests["requirements"]),
+        number(&interests["named"]),
         number(&interests["withdrawals"]),
         number(&memory["leases_waiting"])
     )?;
@@ -118,7 +119,62 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         .filter_map(|schema| schema["name"].as_str())
         .collect();
     writeln!(out, "schemas       {}", schemas.join(", "))?;
+    write_requirements(stat, out)?;
     write_clients(stat, out)
+}
+
+fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
+    let shown = array(&stat["named_requirements"]);
+    if shown.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    out.heading(&format!(
+        "{:<24} {:>8} {:>11} {:>9} {:>6} {:>8} {:>8}  {:<20} selector",
+        "requirement", "owed", "bytes", "in flight", "lost", "age", "released", "reader"
+    ))?;
+    for one in shown {
+        let selector = if one["versions"] == "newest" {
+            format!("{} (newest)", printable(&one["selector"]))
+        } else {
+            printable(&one["selector"])
+        };
+        let reader = match &one["reader"] {
+            Value::Null => "nobody".to_owned(),
+            reader => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
+        };
+        writeln!(
+            out,
+            "{:<24} {:>8} {:>11} {:>9} {:>6} {:>8} {:>8}  {reader:<20} {selector}",
+            printable(&one["name"]),
+            number(&one["owed"]),
+            bytes(&one["owed_bytes"]),
+            number(&one["in_flight"]),
+            number(&one["lost"]),
+            ago(&one["age_s"]),
+            ago(&one["last_release_age_s"])
+        )?;
+    }
+    let (shown, all) = (shown.len() as u64, number(&stat["interests"]["named"]));
+    if all > shown {
+        writeln!(out, "and {} more", all - shown)?;
+    }
+    Ok(())
+}
+
+/// A time in the unit in which people think of it; `-` for one that is not there.
+fn ago(seconds: &Value) -> String {
+    match seconds.as_f64() {
+        None => "-".to_owned(),
+        Some(time) if time < 120.0 => format!("{time:.0} s"),
+        Some(time) if time < 7200.0 => format!("{:.0} min", time / 60.0),
+        Some(time) if time < 172_800.0 => format!("{:.0} h", time / 3600.0),
+        Some(time) => format!("{:.0} d", time / 86_400.0),
+    }
+}
+
+fn printable(text: &Value) -> String {
+    text.as_str().unwrap_or_default().replace(char::is_control, "\u{fffd}")
 }
 
 fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {
@@ -128,10 +184,7 @@ fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {
         "client", "name", "pid", "offered", "delivered", "held", "leased"
     ))?;
     for client in array(&stat["clients"]) {
-        let name: String = client["name"]
-            .as_str()
-            .unwrap_or_default()
-            .replace(char::is_control, "\u{fffd}");
+        let name = printable(&client["name"]);
         writeln!(
             out,
             "{:>7}  {name:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",

@@ -22,7 +22,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Watch what happens in the pool
 ///
-/// Objects that were offered, withdrawn, expired or superseded, if they match the selectors, and clients that joined or left.
+/// Objects that were offered, withdrawn, expired or superseded, if they match the selectors; clients that joined or left; and
+/// requirements with a name that were made (required), retracted, or came to the end of their time to live (lapsed).
 /// No payload moves. It says on standard error when it begins: what happens after that is told.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -94,6 +95,9 @@ fn line(event: &PoolEvent) -> String {
     if let Some((object, version)) = &event.object {
         let _ = write!(line, " {version} {} {}", object.key(), size::bytes(event.bytes));
     }
+    if let Some((name, selector)) = &event.requirement {
+        let _ = write!(line, " {name} {selector:?}");
+    }
     if let Some(client) = &event.client {
         let _ = write!(
             line,
@@ -117,6 +121,9 @@ fn document(event: &PoolEvent) -> Value {
         add("version", version.to_string().into());
         add("bytes", event.bytes.into());
         add("attributes", json::attributes(object.schema(), object.attributes()));
+    }
+    if let Some((name, selector)) = &event.requirement {
+        add("requirement", json!({"name": name, "selector": selector}));
     }
     if let Some(client) = &event.client {
         let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid});

@@ -9,11 +9,13 @@ pub mod key;
 pub mod limits;
 pub mod mars;
 pub mod record;
+pub mod requirements;
 pub mod schema;
 pub mod selector;
 pub mod text;
 pub mod value;
 pub mod version;
+mod yaml;
 
 pub use error::{Advice, Code, Error, Result};
 pub use key::KeyHash;

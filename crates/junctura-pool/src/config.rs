@@ -70,6 +70,11 @@ pub struct Limits {
     pub event_backlog_bytes: usize,
     /// Standing selectors that no index helps with.
     pub unindexed_interests: usize,
+    /// Requirements with a name.
+    pub named_requirements: usize,
+    /// Bytes kept of each requirement with a name for naming what was lost while nobody read it; what is lost beyond is
+    /// counted.
+    pub gap_bytes_per_requirement: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,
     /// The largest payload, in bytes.
@@ -88,6 +93,8 @@ impl Default for Limits {
             queued_per_follow: 4_000_000,
             event_backlog_bytes: 64 << 20,
             unindexed_interests: 1000,
+            named_requirements: 1024,
+            gap_bytes_per_requirement: 4 << 20,
             errors_per_client: 1000,
             payload_bytes: 1 << 40,
         }

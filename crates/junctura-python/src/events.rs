@@ -38,14 +38,16 @@ impl Peer {
 /// Something that happened.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Event {
-    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left` or `superseded`.
+    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted` or `lapsed`.
     kind: &'static str,
     /// The object that it happened to, or None.
     object: Option<Py<Described>>,
     /// Bytes of the object's payload.
     nbytes: u64,
-    /// The client that joined or left, or that offered the object, or None.
+    /// The client that joined or left, that offered the object, or that made or retracted the requirement, or None.
     client: Option<Py<Peer>>,
+    /// The requirement that it happened to: its name and its selector, or None.
+    requirement: Option<(String, String)>,
     /// Why; empty where there is nothing to say.
     reason: String,
 }
@@ -66,6 +68,7 @@ impl Event {
             object: object.transpose()?,
             nbytes: event.bytes,
             client: peer.map(|peer| Py::new(py, peer)).transpose()?,
+            requirement: event.requirement,
             reason: event.reason,
         })
     }
@@ -74,10 +77,11 @@ impl Event {
 #[pymethods]
 impl Event {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let about = match (&self.object, &self.client) {
-            (Some(object), _) => object.bind(py).repr()?.to_string(),
-            (None, Some(client)) => client.get().__repr__(),
-            (None, None) => String::new(),
+        let about = match (&self.object, &self.requirement, &self.client) {
+            (Some(object), _, _) => object.bind(py).repr()?.to_string(),
+            (None, Some((name, _)), _) => name.clone(),
+            (None, None, Some(client)) => client.get().__repr__(),
+            (None, None, None) => String::new(),
         };
         Ok(format!("<junctura.Event {} {about}>", self.kind))
     }

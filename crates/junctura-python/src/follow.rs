@@ -50,8 +50,10 @@ pub(crate) struct Follow {
 /// Objects that a reader will not get, because they went before it could be given them.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Gap {
-    /// Which: a list of `Described`.
+    /// Which, as far as they can be named: a list of `Described`.
     items: Vec<Py<Described>>,
+    /// How many more there are.
+    unnamed: u64,
     /// Why: `withdrawn`, `expired`, …
     reason: String,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Gap {
 #[pymethods]
 impl Gap {
     fn __len__(&self) -> usize {
-        self.items.len()
+        self.items.len() + usize::try_from(self.unnamed).unwrap_or(usize::MAX)
     }
 
     fn __bool__(&self) -> bool {
@@ -67,7 +69,7 @@ impl Gap {
     }
 
     fn __repr__(&self) -> String {
-        format!("<junctura.Gap of {}: {}>", self.items.len(), self.reason)
+        format!("<junctura.Gap of {}: {}>", self.__len__(), self.reason)
     }
 }
 
@@ -214,6 +216,7 @@ fn read_gap(py: Python<'_>, gap: junctura::Gap) -> PyResult<Gap> {
         .map(|item| Py::new(py, Described::new(item.object, item.version)));
     Ok(Gap {
         items: items.collect::<PyResult<_>>()?,
+        unnamed: gap.unnamed,
         reason: gap.reason,
     })
 }
@@ -223,7 +226,7 @@ fn gap_error(py: Python<'_>, gap: &Py<Gap>) -> PyResult<PyErr> {
     let shown = gap.get();
     let subject = match shown.items.as_slice() {
         [one] => one.bind(py).getattr("key")?.extract()?,
-        items => format!("{} objects", items.len()),
+        _ => format!("{} objects", shown.__len__()),
     };
     let cause = format!("{} before it could be given", shown.reason);
     let raised = raise(py, &junctura::Error::new(Code::Gone, subject, cause));

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
-use junctura::{FollowOptions, RequireOptions, WithdrawOptions};
+use junctura::{FollowOptions, WithdrawOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -17,7 +17,7 @@ use crate::object::Object;
 use crate::offer_many::offer_many;
 use crate::options::{add_schemas, offer_options, size, timeout as read_timeout};
 use crate::pipeline::Pipeline;
-use crate::require::{Requirement, refuse_group};
+use crate::require::{Requirement, options as require_options, refuse_group};
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
@@ -376,6 +376,8 @@ impl Pool {
     ///     Seconds; 0 does not wait, None waits for ever.
     /// schema : str, optional
     ///     The schema of the key, where it is not the pool's default.
+    /// requirement : str, optional
+    ///     The name of the requirement through which it is received: its release completes it there.
     /// **key
     ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
     ///
@@ -386,26 +388,30 @@ impl Pool {
     /// Raises
     /// ------
     /// NotFound
-    ///     It is not there, and the timeout is 0.
+    ///     It is not there, and the timeout is 0; or there is no requirement of this name.
     /// Timeout
     ///     It did not come in time.
     /// Gone
     ///     The object with this key was there and went; the reason is named.
     /// InvalidSelector
     ///     Pointing at the character.
-    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, **key))]
     fn demand<'py>(
         &self,
         py: Python<'py>,
         target: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
         schema: Option<&str>,
+        requirement: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object> {
         let timeout = read_timeout(py, timeout)?;
         let target = Target::read(py, target, key, schema)?;
         target
-            .ask(py, |target| self.inner.demand(target, timeout))
+            .ask(py, |target| match requirement {
+                Some(name) => self.inner.demand_through(name, target, timeout),
+                None => self.inner.demand(target, timeout),
+            })
             .map(|object| Object::new(object, None))
     }
 
@@ -524,6 +530,9 @@ impl Pool {
     ///     Whether to give `Live` between what was there and what comes.
     /// group : optional
     ///     Not in this build.
+    /// requirement : str, optional
+    ///     The name of a requirement: the follow gives all that it is owed, oldest first, then what it will be owed. It has no
+    ///     selector of its own. One follow reads a requirement at a time.
     ///
     /// Returns
     /// -------
@@ -533,6 +542,10 @@ impl Pool {
     /// ------
     /// InvalidSelector
     ///     Pointing at the character.
+    /// NotFound
+    ///     There is no requirement of this name.
+    /// Conflict
+    ///     Another follow reads the requirement.
     /// Expired
     ///     The cursor is of another life of the server.
     ///
@@ -545,7 +558,7 @@ impl Pool {
     /// ...         print(obj["name"])
     /// a
     /// c
-    #[pyo3(signature = (selector="", *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None))]
+    #[pyo3(signature = (selector="", *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None, requirement=None))]
     #[allow(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -563,6 +576,7 @@ impl Pool {
         gaps: &str,
         live: &str,
         group: Option<&Bound<'_, PyAny>>,
+        requirement: Option<String>,
     ) -> PyResult<Follow> {
         refuse_group(py, group)?;
         let options = FollowOptions {
@@ -571,6 +585,7 @@ impl Pool {
             cursor,
             only_new,
             until_live,
+            requirement,
         };
         Follow::new(
             py,
@@ -586,26 +601,70 @@ impl Pool {
     /// Parameters
     /// ----------
     /// selector : str
-    /// newest_only : bool
-    ///     Whether only the newest version of each object is kept.
     /// name : str, optional
-    ///     For a requirement that outlives its client.
+    ///     For a requirement that outlives its client: it stands until it is retracted, or until its time to live is over. The
+    ///     same name and terms again join it. What a client that died had received through it and not released is owed again.
+    /// time_to_live : float, optional
+    ///     For one with a name: seconds that it stands while no client uses it (has it as a `Requirement`, follows or waits
+    ///     through it, or holds what came through it). None: until it is retracted.
+    /// versions : "all" or "newest"
+    ///     Whether every version of each object is kept, or one until a newer one comes.
     ///
     /// Returns
     /// -------
     /// Requirement
-    #[pyo3(signature = (selector, *, newest_only=false, name=None))]
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    /// Conflict
+    ///     The name stands for another selector, other versions or another time to live.
+    /// LimitExceeded
+    ///     The pool has as many with a name as it keeps.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     with pool.require("name=a/b", name="archive", time_to_live=3600.0):
+    /// ...         version = pool.offer(b"payload", name="a")
+    /// ...     with pool.follow(requirement="archive", until_live=True) as follow:
+    /// ...         print([obj["name"] for obj in follow])
+    /// ...     pool.retract("archive")
+    /// ['a']
+    /// 0
+    #[pyo3(signature = (selector, *, name=None, time_to_live=None, versions="all"))]
     fn require(
         &self,
         py: Python<'_>,
         selector: &str,
-        newest_only: bool,
         name: Option<String>,
+        time_to_live: Option<f64>,
+        versions: &str,
     ) -> PyResult<Requirement> {
-        let options = RequireOptions { newest_only, name };
+        let options = require_options(py, name, time_to_live, versions)?;
         py.detach(|| self.inner.require_with(&options, selector))
             .or_raise_about(py, selector)
             .map(Requirement::new)
+    }
+
+    /// Ends a requirement that has a name, whoever made it: what only it kept may go, and its reader's follow ends.
+    ///
+    /// Parameters
+    /// ----------
+    /// name : str
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     How many objects it was still owed.
+    ///
+    /// Raises
+    /// ------
+    /// NotFound
+    ///     There is none of this name.
+    fn retract(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
+        py.detach(|| self.inner.retract(name)).or_raise(py)
     }
 
     /// What is visible and matches, without payloads.

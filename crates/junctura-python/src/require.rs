@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use junctura::FollowOptions;
+use junctura::{FollowOptions, RequireOptions, Versions};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use crate::error::{OrRaise, closed, unsupported};
+use crate::error::{OrRaise, closed, invalid, unsupported};
 use crate::follow::{Arguments, Follow};
 use crate::interrupt::drop_detached;
 use crate::object::Object;
@@ -16,7 +16,8 @@ use crate::target::Target;
 
 /// What will be wanted: whatever matches stays until it was received through this requirement and released.
 ///
-/// Made by `Pool.require`. It is retracted at the end of its `with` block, or when it is forgotten.
+/// Made by `Pool.require`. One without a name is retracted at the end of its `with` block, or when it is forgotten; one with a
+/// name stands, and this client's use of it ends.
 ///
 /// Examples
 /// --------
@@ -29,14 +30,17 @@ use crate::target::Target;
 pub(crate) struct Requirement {
     inner: Mutex<Option<Arc<junctura::Requirement>>>,
     selector: String,
+    name: Option<String>,
 }
 
 impl Requirement {
     pub(crate) fn new(requirement: junctura::Requirement) -> Self {
         let selector = requirement.selector().to_owned();
+        let name = requirement.name().map(str::to_owned);
         Self {
             inner: Mutex::new(Some(Arc::new(requirement))),
             selector,
+            name,
         }
     }
 
@@ -61,6 +65,12 @@ impl Requirement {
     #[getter]
     fn selector(&self) -> &str {
         &self.selector
+    }
+
+    /// Its name, if it has one.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Receives what it requires, or a part of it, as `Pool.follow`. What is released is done for this requirement.
@@ -92,6 +102,7 @@ impl Requirement {
             cursor,
             only_new,
             until_live,
+            requirement: None,
         };
         Follow::new(
             py,
@@ -118,7 +129,7 @@ impl Requirement {
             .map(|object| Object::new(object, None))
     }
 
-    /// Gives it up: what only it kept may go.
+    /// Gives it up, for all who use it: what only it kept may go.
     fn retract(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py).map(Arc::try_unwrap) {
             Some(Ok(requirement)) => py.detach(|| requirement.retract()).or_raise(py),
@@ -144,6 +155,25 @@ impl Drop for Requirement {
     fn drop(&mut self) {
         drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
+}
+
+/// How to require.
+pub(crate) fn options(
+    py: Python<'_>,
+    name: Option<String>,
+    time_to_live: Option<f64>,
+    versions: &str,
+) -> PyResult<RequireOptions> {
+    let versions = match versions {
+        "all" => Versions::All,
+        "newest" => Versions::Newest,
+        other => return Err(invalid(py, "versions", format!("\"all\" or \"newest\", not {other:?}"))),
+    };
+    Ok(RequireOptions {
+        versions,
+        name,
+        time_to_live: read_timeout(py, time_to_live)?,
+    })
 }
 
 /// Groups are for later.

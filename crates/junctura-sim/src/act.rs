@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays};
+use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -52,7 +52,12 @@ impl World {
                 self.ask(place, Ask::List { query, order }, doing);
             }
             Deed::Follow => self.follow(place, rng),
+            Deed::Require if rng.percent(50) => self.require_named(place, rng),
             Deed::Require => self.require(place, rng),
+            Deed::Retract => {
+                let name = rng.below(self.terms.len());
+                self.ask(place, Ask::Retract(name), Doing::Withdraw);
+            }
             Deed::Withdraw => {
                 let (key, force) = (rng.below(self.universe.keys.len()), rng.percent(30));
                 let timeout_ms = timeout(rng);
@@ -73,7 +78,7 @@ impl World {
             }
             Deed::Subscribe => {
                 let query = self.query(rng);
-                let events = if rng.percent(5) { 64 } else { rng.below(64) as u32 };
+                let events = if rng.percent(5) { 512 } else { rng.below(512) as u32 };
                 self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
             }
             Deed::Stop => self.stop(place, rng),
@@ -181,6 +186,10 @@ impl World {
         if rng.percent(1) {
             requirement = Some(99_999);
         }
+        let mut name = None;
+        if requirement.is_none() && rng.percent(15) {
+            (requirement, name) = self.named_or_its_number(place, rng);
+        }
         let timeout_ms = timeout(rng);
         self.ask(
             place,
@@ -188,6 +197,7 @@ impl World {
                 aim,
                 timeout_ms,
                 requirement,
+                name,
             },
             Doing::Demand(wish),
         );
@@ -199,6 +209,11 @@ impl World {
             && let Some(number) = self.one_of(place, rng, |doing| matches!(doing, Doing::Require(_)))
         {
             return self.follow_through(place, number, window);
+        }
+        if rng.percent(25) {
+            let through = self.named_or_its_number(place, rng);
+            let until_live = rng.percent(10);
+            return self.follow_named(place, through, window, until_live);
         }
         let resumable = self
             .chains
@@ -231,6 +246,7 @@ impl World {
             only_new,
             until_live,
             requirement: None,
+            name: None,
         };
         self.ask_to_follow(place, chain, ask);
     }
@@ -252,6 +268,7 @@ impl World {
             only_new: false,
             until_live: false,
             requirement: None,
+            name: None,
         };
         self.ask_to_follow(place, chain, ask);
     }
@@ -275,22 +292,21 @@ impl World {
             only_new: false,
             until_live: false,
             requirement: Some(requirement),
+            name: None,
         };
         self.ask_to_follow(place, self.chains.len() - 1, ask);
     }
 
     fn require(&mut self, place: usize, rng: &mut Rng) {
-        let (query, newest_only, named) = (self.query(rng), rng.percent(30), rng.percent(2));
+        let (query, newest_only) = (self.query(rng), rng.percent(30));
+        // One without a name has no time to live.
+        let terms = Terms {
+            query: query.clone(),
+            newest_only,
+            time_to_live_ms: None,
+        };
         let wish = self.wishes.len();
-        let request = self.ask(
-            place,
-            Ask::Require {
-                query: query.clone(),
-                newest_only,
-                named,
-            },
-            Doing::Require(wish),
-        );
+        let request = self.ask(place, Ask::Require { terms, name: None }, Doing::Require(wish));
         let client = self.clients[place].as_ref().map_or(0, |client| client.id);
         self.wishes.push(Wish {
             query,
@@ -304,11 +320,62 @@ impl World {
         });
     }
 
+    /// Most agree on what a name stands for.
+    fn require_named(&mut self, place: usize, rng: &mut Rng) {
+        let name = rng.below(self.terms.len());
+        let mut terms = self.terms[name].clone();
+        if rng.percent(10) {
+            match rng.below(3) {
+                0 => terms.newest_only = !terms.newest_only,
+                1 => terms.time_to_live_ms = Some(1000),
+                _ => terms.query = Query::Sized,
+            }
+        }
+        let ask = Ask::Require {
+            terms,
+            name: Some(name),
+        };
+        self.ask(place, ask, Doing::Use(name));
+    }
+
+    /// A requirement by its name; or, where the client stands by it, by the number of its own request.
+    fn named_or_its_number(&self, place: usize, rng: &mut Rng) -> (Option<u64>, Option<usize>) {
+        let name = rng.below(self.terms.len());
+        let number = self.one_of(place, rng, |doing| *doing == Doing::Use(name));
+        match number.filter(|_| rng.percent(50)) {
+            Some(number) => (Some(number), None),
+            None => (None, Some(name)),
+        }
+    }
+
+    pub(crate) fn follow_named(
+        &mut self,
+        place: usize,
+        (requirement, name): (Option<u64>, Option<usize>),
+        window: u32,
+        until_live: bool,
+    ) {
+        let mut chain = Chain::new(Query::All, Order::Key, false, until_live, None);
+        chain.named = true;
+        self.chains.push(chain);
+        let ask = Ask::Follow {
+            query: Query::All,
+            order: Order::Key,
+            window,
+            cursor: None,
+            only_new: false,
+            until_live,
+            requirement,
+            name,
+        };
+        self.ask_to_follow(place, self.chains.len() - 1, ask);
+    }
+
     fn stop(&mut self, place: usize, rng: &mut Rng) {
         let goes_on = |doing: &Doing| {
             matches!(
                 doing,
-                Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::List { .. }
+                Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::Use(_) | Doing::List { .. }
             )
         };
         let Some(client) = &self.clients[place] else { return };

@@ -2,10 +2,13 @@
 
 use std::rc::Rc;
 
-use junctura_wire::body::{self, Demand, Drain, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::body::{
+    self, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw,
+};
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
 
+use crate::rng::Rng;
 use crate::universe::{Order, Query, Universe};
 
 /// Where the payload of an offer lies.
@@ -75,6 +78,36 @@ pub struct Resume {
     pub first: Option<(usize, Option<i64>)>,
 }
 
+/// What is required, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What.
+    pub query: Query,
+    /// Only the newest version of each key.
+    pub newest_only: bool,
+    /// How long one with a name stands while nobody uses it.
+    pub time_to_live_ms: Option<u64>,
+}
+
+impl Terms {
+    /// The usual terms of each name of a run. No two times to live are the same.
+    pub(crate) fn of_names(seed: u64, universe: &Universe) -> Vec<Self> {
+        let mut rng = Rng::of_step(seed, u64::MAX - 2);
+        let named = |name: u64| Self {
+            query: Query::random(&mut rng, universe, false),
+            newest_only: rng.percent(30),
+            time_to_live_ms: (name > 0).then(|| rng.between(1, 30) * 3 + name),
+        };
+        (0..3).map(named).collect()
+    }
+}
+
+/// The name of a requirement.
+#[must_use]
+pub fn requirement_name(name: usize) -> String {
+    format!("requirement/{name}")
+}
+
 /// What a client asks. The fields are those of the messages in `junctura_wire`.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those of the messages in junctura-wire")]
@@ -96,6 +129,7 @@ pub enum Ask {
         aim: Aim,
         timeout_ms: Option<u64>,
         requirement: Option<u64>,
+        name: Option<usize>,
     },
     /// Give up a request.
     Cancel(u64),
@@ -112,15 +146,14 @@ pub enum Ask {
         only_new: bool,
         until_live: bool,
         requirement: Option<u64>,
+        name: Option<usize>,
     },
     /// Holdings and their sequence numbers.
     Release(Vec<(u32, u64)>),
     /// What will be wanted.
-    Require {
-        query: Query,
-        newest_only: bool,
-        named: bool,
-    },
+    Require { terms: Terms, name: Option<usize> },
+    /// The end of a requirement with a name.
+    Retract(usize),
     /// Take a key out.
     Withdraw {
         key: usize,
@@ -182,10 +215,12 @@ impl Ask {
                 aim,
                 timeout_ms,
                 requirement,
+                name,
             } => Request::Demand(Demand {
                 target: target(aim, universe),
                 timeout_ms: *timeout_ms,
                 requirement: *requirement,
+                requirement_name: name.map(|name| requirement_name(name).into()),
             }),
             Self::Cancel(which) => Request::Cancel(*which),
             Self::List { query, order } => Request::List(List {
@@ -201,6 +236,7 @@ impl Ask {
                 only_new,
                 until_live,
                 requirement,
+                name,
             } => Request::Follow(Follow {
                 selector: query.text().into(),
                 order: wire_order(*order),
@@ -209,6 +245,7 @@ impl Ask {
                 only_new: *only_new,
                 requirement: *requirement,
                 until_live: *until_live,
+                requirement_name: name.map(|name| requirement_name(name).into()),
             }),
             Self::Release(holdings) => {
                 let list: Vec<Holding> = holdings
@@ -222,14 +259,14 @@ impl Ask {
                 Request::Release(&list).encode(number, &mut out);
                 return out;
             }
-            Self::Require {
-                query,
-                newest_only,
-                named,
-            } => Request::Require(Require {
-                selector: query.text().into(),
-                newest_only: *newest_only,
-                name: named.then(|| "its name".into()),
+            Self::Require { terms, name } => Request::Require(Require {
+                selector: terms.query.text().into(),
+                newest_only: terms.newest_only,
+                name: name.map(|name| requirement_name(name).into()),
+                time_to_live_ms: terms.time_to_live_ms,
+            }),
+            Self::Retract(name) => Request::Retract(Retract {
+                name: requirement_name(*name).into(),
             }),
             Self::Withdraw { key, timeout_ms, force } => {
                 let target = target(&Aim::Key(*key), universe);

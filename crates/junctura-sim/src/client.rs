@@ -22,7 +22,9 @@ pub enum Doing {
     Follow(usize),
     /// The place of its wish.
     Require(usize),
-    /// A withdraw or a retire.
+    /// A requirement with a name.
+    Use(usize),
+    /// A withdraw, a retire or a retraction.
     Withdraw,
     /// A subscription.
     Subscribe,

@@ -21,6 +21,9 @@ impl World {
         self.come_to_rest(rng)?;
         self.read_requirements();
         self.come_to_rest(rng)?;
+        self.read_named();
+        self.come_to_rest(rng)?;
+        self.model.check_named()?;
         self.note_what_is_read();
         self.chains
             .iter_mut()
@@ -100,6 +103,20 @@ impl World {
         }
     }
 
+    /// What is required by name is read by the first who is there.
+    fn read_named(&mut self) {
+        let is_there = |place: &usize| !client_is_leaving(self, *place);
+        let Some(place) = (0..self.clients.len()).find(is_there) else {
+            return;
+        };
+        for name in (0..self.terms.len())
+            .filter(|&name| self.model.is_unread(name))
+            .collect::<Vec<_>>()
+        {
+            self.follow_named(place, (None, Some(name)), 4, false);
+        }
+    }
+
     /// A limit may have refused the follow: such a requirement says nothing about its promise.
     fn note_what_is_read(&mut self) {
         for wish in &mut self.wishes {
@@ -143,6 +160,9 @@ impl World {
                 self.die(place, rng);
                 self.come_to_rest(rng)?;
             }
+        }
+        for name in 0..self.terms.len() {
+            self.ask(place, Ask::Retract(name), Doing::Withdraw);
         }
         let retire = Ask::Retire {
             query: Query::All,

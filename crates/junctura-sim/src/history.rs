@@ -31,7 +31,7 @@ pub fn write(world: &World, directory: &Path) -> io::Result<()> {
         file(name, "producer", rows, None)?;
     }
     for (number, chain) in world.chains.iter().enumerate() {
-        if chain.wish.is_none() && !chain.only_new && !chain.until_live && chain.query.is_about_keys() {
+        if chain.wish.is_none() && !chain.named && !chain.only_new && !chain.until_live && chain.query.is_about_keys() {
             file(&format!("reader{number}"), "consumer", &chain.rows, chain.through)?;
         }
     }

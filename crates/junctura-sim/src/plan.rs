@@ -32,10 +32,11 @@ pub enum Deed {
     Stat,
     Nonsense,
     Drain,
+    Retract,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 17] = [
+    const ALL: [(Self, usize); 18] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -53,6 +54,7 @@ impl Deed {
         (Self::Stat, 1),
         (Self::Nonsense, 1),
         (Self::Drain, 1),
+        (Self::Retract, 1),
     ];
 }
 
@@ -133,6 +135,7 @@ impl Plan {
             },
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
+            named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
             tombstones: if recorded {
                 32_768
             } else {
@@ -237,6 +240,7 @@ impl Plan {
                 queued_per_follow: rules.queued_per_follow,
                 event_backlog_bytes: rules.event_backlog_bytes,
                 errors_per_client: rules.errors_per_client,
+                named_requirements: rules.named_requirements,
                 ..Limits::default()
             },
         }

@@ -46,6 +46,8 @@ pub struct Chain {
     pub until_live: bool,
     /// It receives through a requirement: the place of its wish.
     pub wish: Option<usize>,
+    /// It receives through a requirement with a name, which may be owed again what another reader had.
+    pub named: bool,
     /// The follow that goes on now.
     pub session: Option<Session>,
     /// Where it can go on.
@@ -74,6 +76,7 @@ impl Chain {
             only_new,
             until_live,
             wish,
+            named: false,
             session: None,
             cursor: None,
             over: false,
@@ -89,7 +92,7 @@ impl Chain {
     /// Its follow is over; another may go on from the cursor.
     pub fn interrupt(&mut self) {
         self.session = None;
-        self.over |= self.cursor.is_none() || self.wish.is_some() || self.until_live;
+        self.over |= self.cursor.is_none() || self.wish.is_some() || self.named || self.until_live;
     }
 
     /// The follow began.
@@ -144,7 +147,7 @@ impl Chain {
                 return Err("in the wrong phase".to_owned());
             }
             let is_sorted = match session.last {
-                Some(_) if self.wish.is_some() => sequence > session.newest,
+                Some(_) if self.wish.is_some() || self.named => sequence > session.newest,
                 Some((last, last_value)) => self
                     .order
                     .compare((&universe.keys[last], last_value), (&universe.keys[key], value))
@@ -155,6 +158,10 @@ impl Chain {
                 return Err("out of order".to_owned());
             }
             session.last = Some((key, value));
+        } else if self.named {
+            if !session.live {
+                return Err("in the wrong phase".to_owned());
+            }
         } else if !session.live || sequence <= since || session.newest >= sequence && session.newest > since {
             return Err("out of order, or in the wrong phase".to_owned());
         }
@@ -181,6 +188,7 @@ impl Chain {
         self.rows.push_str("{\"op\":\"live\"}\n");
         if self.until_live
             && !self.only_new
+            && !self.named
             && let Some((_, there)) = &self.began
             && let Some(lost) = there.iter().find(|&&one| {
                 !self.got.contains(&one) && !self.gaps.contains(&one) && model.fate(one) != Fate::Superseded
@@ -209,7 +217,8 @@ impl Chain {
         let Some((first, there)) = &self.began else {
             return Ok(());
         };
-        if self.wish.is_some() || self.over || !self.session.as_ref().is_some_and(|session| session.live) {
+        if self.wish.is_some() || self.named || self.over || !self.session.as_ref().is_some_and(|session| session.live)
+        {
             return Ok(());
         }
         let mut came: BTreeMap<usize, u64> = BTreeMap::new();

@@ -94,8 +94,11 @@ impl World {
                 self.wishes[wish].came.extend(items.iter().map(|item| item.sequence));
                 Ok(())
             }
-            (Doing::Require(_) | Doing::Subscribe, Said::Began(_)) | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
-            (Doing::Withdraw, Said::Done(_)) | (Doing::Stat, Said::Stats) | (Doing::Subscribe, Said::Ended(_)) => {
+            (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe, Said::Began(_))
+            | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
+            (Doing::Withdraw, Said::Done(_))
+            | (Doing::Stat, Said::Stats)
+            | (Doing::Subscribe | Doing::Use(_), Said::Ended(_)) => {
                 client.doing.remove(&request);
                 Ok(())
             }

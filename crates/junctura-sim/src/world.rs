@@ -15,7 +15,7 @@ use junctura_model::{Error, Result};
 use junctura_pool::core::Core;
 use junctura_wire::{Request, frame::Frame};
 
-use crate::ask::{Ask, Offer, Place, Stays};
+use crate::ask::{Ask, Offer, Place, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::model::{Cause, Model};
 use crate::plan::{Plan, Turn};
@@ -37,6 +37,8 @@ pub struct World {
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) chains: Vec<Chain>,
     pub(crate) wishes: Vec<Wish>,
+    /// The usual terms of each requirement with a name.
+    pub(crate) terms: Vec<Terms>,
     pub(crate) payloads: u64,
     pub(crate) events: u64,
     /// What happened, in words, if somebody wants to read it.
@@ -72,6 +74,7 @@ impl World {
             clients: (0..plan.clients).map(|_| None).collect(),
             chains: Vec::new(),
             wishes: Vec::new(),
+            terms: Terms::of_names(seed, &universe),
             payloads: 0,
             events: 0,
             trace: None,
@@ -251,13 +254,13 @@ impl World {
                 chain.began = Some((self.model.sequence, there.into_iter().collect()));
             }
         }
-        if let Ask::Require { query, .. } = ask
+        if let Ask::Require { terms, name: None } = ask
             && let Some(wish) = self
                 .wishes
                 .iter_mut()
                 .find(|wish| (wish.client, wish.request) == (id, number))
         {
-            let there = self.model.visible_matches(query, Order::Key);
+            let there = self.model.visible_matches(&terms.query, Order::Key);
             wish.began = Some((self.model.sequence, there.into_iter().collect()));
         }
     }

@@ -141,6 +141,9 @@ pub struct Demand<'a> {
     /// The requirement through which it is received.
     #[n(2)]
     pub requirement: Option<u64>,
+    /// The same, by its name.
+    #[n(3)]
+    pub requirement_name: Option<Cow<'a, str>>,
 }
 
 /// In which order a list, or a follow's first phase, gives what is there.
@@ -196,6 +199,9 @@ pub struct Follow<'a> {
     /// End after the first phase.
     #[n(6)]
     pub until_live: bool,
+    /// The requirement through which objects are received, by its name: all of it, whatever the selector says.
+    #[n(7)]
+    pub requirement_name: Option<Cow<'a, str>>,
 }
 
 /// Says early what will be wanted: what matches stays until it was received through the requirement and released.
@@ -211,6 +217,18 @@ pub struct Require<'a> {
     /// Its name, for one that outlives its client.
     #[n(2)]
     pub name: Option<Cow<'a, str>>,
+    /// How long one with a name stands while no client uses it; `None`: until it is retracted.
+    #[n(3)]
+    pub time_to_live_ms: Option<u64>,
+}
+
+/// Ends a requirement that has a name, whoever made it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Retract<'a> {
+    /// Its name.
+    #[n(0)]
+    pub name: Cow<'a, str>,
 }
 
 /// Takes one object out of the pool.
@@ -242,17 +260,33 @@ pub mod events {
     pub const LEFT: u32 = 16;
     /// A version was superseded by a newer one.
     pub const SUPERSEDED: u32 = 32;
+    /// A requirement with a name was made.
+    pub const REQUIRED: u32 = 64;
+    /// A requirement with a name was retracted.
+    pub const RETRACTED: u32 = 128;
+    /// A requirement with a name came to the end of its time to live.
+    pub const LAPSED: u32 = 256;
     /// All of them.
-    pub const ALL: u32 = 63;
+    pub const ALL: u32 = 511;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 6] = ["offered", "withdrawn", "expired", "joined", "left", "superseded"];
+    pub const NAMES: [&str; 9] = [
+        "offered",
+        "withdrawn",
+        "expired",
+        "joined",
+        "left",
+        "superseded",
+        "required",
+        "retracted",
+        "lapsed",
+    ];
 }
 
 /// Asks for events.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Subscribe<'a> {
-    /// Which objects' events; clients' events come whatever it says.
+    /// Which objects' events; those of clients and of requirements come whatever it says.
     #[n(0)]
     pub selector: Cow<'a, str>,
     /// Bits of [`events`].
@@ -273,12 +307,27 @@ pub struct Happened<'a> {
     /// Bytes of its payload.
     #[n(2)]
     pub length: u64,
-    /// The client that joined or left, or that offered the object.
+    /// The client that joined or left, that offered the object, or that made or retracted the requirement.
     #[n(3)]
     pub client: Option<Peer<'a>>,
     /// Why.
     #[n(4)]
     pub reason: Cow<'a, str>,
+    /// The requirement it happened to.
+    #[n(5)]
+    pub requirement: Option<RequirementName<'a>>,
+}
+
+/// A requirement with a name, as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct RequirementName<'a> {
+    /// Its name.
+    #[n(0)]
+    pub name: Cow<'a, str>,
+    /// Its selector's text.
+    #[n(1)]
+    pub selector: Cow<'a, str>,
 }
 
 /// A client, as others see it.
@@ -324,4 +373,7 @@ pub struct Gap<'a> {
     /// Why: `withdrawn`, `expired`, ….
     #[n(1)]
     pub reason: Cow<'a, str>,
+    /// How many more there are that nobody can name any more.
+    #[n(2)]
+    pub unnamed: Option<u64>,
 }

@@ -149,6 +149,8 @@ kinds! {
     Stat = 16,
     /// Says that the client leaves in good order.
     Goodbye = 17,
+    /// Ends a requirement that has a name.
+    Retract = 18,
     /// Asks the server to end in good order.
     Drain = 20,
 
@@ -182,7 +184,7 @@ kinds! {
     Dropped = 77,
     /// A follow, list, subscription or requirement began.
     Began = 78,
-    /// A follow or a subscription was ended by the server.
+    /// A follow, a subscription or the use of a requirement was ended by the server.
     Ended = 79,
     /// A part of the rings that the connection goes on through, with its descriptor.
     Rings = 80,

@@ -49,7 +49,7 @@ pub enum Reply<'a> {
     Dropped(u32),
     /// A follow, list, subscription or requirement began when the server's newest sequence number was this.
     Began(u64),
-    /// A follow or a subscription was ended by the server.
+    /// A follow, a subscription or the use of a requirement was ended by the server.
     Ended(Failure<'a>),
     /// A part of the rings that the connection goes on through; its descriptor comes with the frame.
     Rings(RingsHead),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
 use crate::shape;
@@ -56,6 +56,8 @@ pub enum Request<'a> {
     Goodbye,
     /// Asks the server to end in good order.
     Drain(Drain),
+    /// Ends a requirement that has a name.
+    Retract(Retract<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -92,6 +94,7 @@ impl<'a> Request<'a> {
             Kind::Stat => Self::Stat,
             Kind::Goodbye => Self::Goodbye,
             Kind::Drain => Self::Drain(cbor(kind, body)?),
+            Kind::Retract => Self::Retract(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -134,6 +137,7 @@ impl<'a> Request<'a> {
             Self::Stat => Kind::Stat,
             Self::Goodbye => Kind::Goodbye,
             Self::Drain(_) => Kind::Drain,
+            Self::Retract(_) => Kind::Retract,
         }
     }
 
@@ -160,6 +164,7 @@ impl<'a> Request<'a> {
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye => {}
             Self::Drain(body) => put(body, out),
+            Self::Retract(body) => put(body, out),
         });
     }
 }

@@ -38,7 +38,7 @@ impl Pool {
     /// `NotFound` when it is not there and the timeout is zero; `Timeout`; `Gone` when the object with this key was there
     /// and went, with the reason; `InvalidSelector`.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        demand(&self.connection()?, &target.into(), timeout, None)
+        demand(&self.connection()?, &target.into(), timeout, &Through::Nothing)
     }
 
     /// As [`Pool::demand`], and does not wait: the answer comes to what this returns. For [`Pool::wait`], beside others.
@@ -47,12 +47,41 @@ impl Pool {
     /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
     pub fn begin_demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<PendingDemand> {
         let connection = self.connection()?;
-        let number = connection.post(Talk::Once, &request(&connection, &target.into(), timeout, None)?)?;
+        let number = connection.post(
+            Talk::Once,
+            &request(&connection, &target.into(), timeout, &Through::Nothing)?,
+        )?;
         Ok(PendingDemand {
             connection,
             number: Some(number),
         })
     }
+
+    /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
+    ///
+    /// # Errors
+    /// Also `NotFound` where there is no requirement of this name.
+    pub fn demand_through<'a>(
+        &self,
+        requirement: &str,
+        target: impl Into<Target<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Object> {
+        demand(
+            &self.connection()?,
+            &target.into(),
+            timeout,
+            &Through::Name(requirement),
+        )
+    }
+}
+
+/// The requirement through which something is received.
+pub(crate) enum Through<'a> {
+    Nothing,
+    /// Of this connection.
+    Number(u64),
+    Name(&'a str),
 }
 
 /// A demand whose answer may not have come. Dropping it gives the demand up.
@@ -117,9 +146,9 @@ pub(crate) fn demand(
     connection: &Arc<Connection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
-    requirement: Option<u64>,
+    through: &Through<'_>,
 ) -> Result<Object> {
-    let answer = connection.call(&request(connection, target, timeout, requirement)?)?;
+    let answer = connection.call(&request(connection, target, timeout, through)?)?;
     object(connection, answer)
 }
 
@@ -127,12 +156,18 @@ fn request<'a>(
     connection: &Connection,
     target: &'a Target<'_>,
     timeout: Option<Duration>,
-    requirement: Option<u64>,
+    through: &Through<'a>,
 ) -> Result<Request<'a>> {
+    let (requirement, requirement_name) = match *through {
+        Through::Nothing => (None, None),
+        Through::Number(number) => (Some(number), None),
+        Through::Name(name) => (None, Some(name.into())),
+    };
     Ok(Request::Demand(Demand {
         target: connection.resolve(target)?,
         timeout_ms: timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         requirement,
+        requirement_name,
     }))
 }
 

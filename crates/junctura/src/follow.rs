@@ -35,6 +35,9 @@ pub struct FollowOptions {
     pub only_new: bool,
     /// Ends when all that was there has been given.
     pub until_live: bool,
+    /// Receives through the requirement of this name: all that it is owed, oldest first, and what it will be owed. Such a
+    /// follow has no selector of its own.
+    pub requirement: Option<String>,
 }
 
 impl Default for FollowOptions {
@@ -45,6 +48,7 @@ impl Default for FollowOptions {
             cursor: None,
             only_new: false,
             until_live: false,
+            requirement: None,
         }
     }
 }
@@ -63,8 +67,10 @@ pub enum Item {
 /// Objects that a reader will not get.
 #[derive(Debug)]
 pub struct Gap {
-    /// Which.
+    /// Which, as far as they can be named.
     pub items: Vec<GapItem>,
+    /// How many more there are.
+    pub unnamed: u64,
     /// Why: `withdrawn`, `expired`, ….
     pub reason: String,
 }
@@ -129,8 +135,13 @@ impl Pool {
     /// As [`Pool::follow`], with options.
     ///
     /// # Errors
-    /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost.
+    /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
+    /// no requirement of the name given, `Conflict` where another follow reads it.
     pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
+        if options.requirement.is_some() && !selector.is_empty() {
+            let cause = "a follow through a requirement receives all of it, and takes no selector";
+            return Err(Error::new(Code::Unsupported, selector, cause));
+        }
         follow(&self.connection()?, options, selector, None)
     }
 }
@@ -149,6 +160,7 @@ pub(crate) fn follow(
         only_new: options.only_new,
         requirement,
         until_live: options.until_live,
+        requirement_name: options.requirement.as_deref().map(Into::into),
     });
     let (stream, snapshot) = Stream::begin(connection, &request)?;
     let follow = Some(Snapshot {
@@ -312,6 +324,7 @@ impl Gap {
         });
         Ok(Self {
             items: items.collect::<Result<_>>()?,
+            unnamed: gap.unnamed.unwrap_or(0),
             reason: gap.reason.into_owned(),
         })
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
 use junctura_wire::{Request, body};
 
 use crate::connection::{Connection, unexpected};
-use crate::demand::demand;
+use crate::demand::{Through, demand};
 use crate::follow::{Follow, FollowOptions, Gap, follow};
 use crate::mail::Letter;
 use crate::object::Object;
@@ -15,21 +15,34 @@ use crate::pool::Pool;
 use crate::stream::Stream;
 use crate::target::Target;
 
+/// Which versions of a key a requirement is owed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// Every one.
+    #[default]
+    All,
+    /// One until a newer one comes.
+    Newest,
+}
+
 /// How to require, where it is not the default.
 #[derive(Clone, Debug, Default)]
 pub struct RequireOptions {
-    /// Of each key only the newest version is kept.
-    pub newest_only: bool,
-    /// A name, for a requirement that outlives its client.
+    /// Which versions of each key are kept.
+    pub versions: Versions,
+    /// A name, for a requirement that outlives its client: up to 128 ASCII letters, digits and `._+:-/`.
     pub name: Option<String>,
+    /// How long one with a name stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
+    pub time_to_live: Option<Duration>,
 }
 
-/// A requirement; dropping it retracts it.
+/// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
 #[derive(Debug)]
 pub struct Requirement {
     connection: Arc<Connection>,
     stream: Stream,
     selector: String,
+    name: Option<String>,
     sequence: u64,
 }
 
@@ -55,21 +68,75 @@ impl Pool {
         self.require_with(&RequireOptions::default(), selector)
     }
 
-    /// As [`Pool::require`], with options.
+    /// As [`Pool::require`], with options. One with a name that stands already is joined.
+    ///
+    /// One with a name belongs to nobody: it stands when its maker is gone, until [`Pool::retract`], or until its time to live
+    /// has passed since a client last used it. A client uses it while it has a [`Requirement`] of it, follows or waits through
+    /// it, or holds what came through it. What a client that died had received and not released is owed again.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let options = RequireOptions {
+    ///     name: Some("archive".to_owned()),
+    ///     ..RequireOptions::default()
+    /// };
+    /// drop(pool.require_with(&options, "space=demo")?);
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
+    ///
+    /// // Whoever reads it, in any process:
+    /// let options = FollowOptions {
+    ///     requirement: Some("archive".to_owned()),
+    ///     ..FollowOptions::default()
+    /// };
+    /// let mut follow = pool.follow_with(&options, "")?;
+    /// assert!(matches!(follow.next_item()?, Some(Item::Object(_))));
+    /// # drop(follow);
+    /// pool.retract("archive")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Also `Conflict` where the name stands for another selector, other versions or another time to live, and says which;
+    /// `InvalidArgument` for a name with other characters, or a time to live of 0 or without a name; `LimitExceeded` where the
+    /// pool has as many as it keeps.
     pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
         let connection = self.connection()?;
         let request = Request::Require(body::Require {
             selector: selector.into(),
-            newest_only: options.newest_only,
+            newest_only: options.versions == Versions::Newest,
             name: options.name.as_deref().map(Into::into),
+            time_to_live_ms: options
+                .time_to_live
+                .map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         });
         let (stream, sequence) = Stream::begin(&connection, &request)?;
         Ok(Requirement {
             connection,
             stream,
             selector: selector.to_owned(),
+            name: options.name.clone(),
             sequence,
         })
+    }
+
+    /// Ends a requirement that has a name, whoever made it; gives the number of objects that it was still owed. Its reader's
+    /// follow ends.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none of this name.
+    pub fn retract(&self, name: &str) -> Result<u64> {
+        let connection = self.connection()?;
+        retract(&connection, name)
+    }
+}
+
+fn retract(connection: &Connection, name: &str) -> Result<u64> {
+    match connection.call(&Request::Retract(body::Retract { name: name.into() }))? {
+        Letter::Done(owed) => Ok(owed),
+        _ => Err(unexpected("no end of a requirement")),
     }
 }
 
@@ -80,7 +147,13 @@ impl Requirement {
         &self.selector
     }
 
-    /// The newest sequence number when it began.
+    /// Its name, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The newest sequence number when it began, or was joined.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
@@ -98,11 +171,15 @@ impl Requirement {
 
     /// Receives one object through this requirement, as [`Pool::demand`].
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        demand(&self.connection, &target.into(), timeout, Some(self.stream.number()))
+        let through = Through::Number(self.stream.number());
+        demand(&self.connection, &target.into(), timeout, &through)
     }
 
     /// Objects that it was owed and will not get, because somebody withdrew them by force, if any are known by now. While a
-    /// follow receives through the requirement, gaps come there.
+    /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
+    ///
+    /// # Errors
+    /// `Closed` where somebody retracted it.
     pub fn try_gap(&mut self) -> Result<Option<Gap>> {
         if self.stream.is_over() {
             return Ok(None);
@@ -115,8 +192,17 @@ impl Requirement {
         }
     }
 
-    /// Gives it up: what only it kept may go.
+    /// Gives it up, for all who use it: what only it kept may go.
     pub fn retract(mut self) -> Result<()> {
-        self.stream.stop()
+        let Some(name) = &self.name else {
+            return self.stream.stop();
+        };
+        let retracted = retract(&self.connection, name);
+        self.stream.stop()?;
+        match retracted {
+            // Somebody else was faster.
+            Err(error) if error.code() == Code::NotFound => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 }

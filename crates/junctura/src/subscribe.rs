@@ -31,17 +31,26 @@ pub enum EventKind {
     Left,
     /// A version was superseded by a newer one.
     Superseded,
+    /// A requirement with a name was made.
+    Required,
+    /// A requirement with a name was retracted.
+    Retracted,
+    /// A requirement with a name came to the end of its time to live.
+    Lapsed,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 6] = [
+    pub const ALL: [EventKind; 9] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
         Self::Joined,
         Self::Left,
         Self::Superseded,
+        Self::Required,
+        Self::Retracted,
+        Self::Lapsed,
     ];
 
     /// Its name, the same in every language.
@@ -93,8 +102,10 @@ pub struct PoolEvent {
     pub object: Option<(Described, Version)>,
     /// Bytes of the object's payload.
     pub bytes: u64,
-    /// The client that joined or left, or that offered the object.
+    /// The client that joined or left, that offered the object, or that made or retracted the requirement.
     pub client: Option<Peer>,
+    /// The requirement it happened to: its name and its selector.
+    pub requirement: Option<(String, String)>,
     /// Why.
     pub reason: String,
 }
@@ -107,8 +118,8 @@ pub struct Subscription {
 }
 
 impl Pool {
-    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients come
-    /// whatever the selector says.
+    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients
+    /// and of requirements come whatever the selector says.
     ///
     /// ```
     /// # use junctura::{EventKind, Pool};
@@ -232,6 +243,9 @@ impl PoolEvent {
             object,
             bytes: happened.length,
             client,
+            requirement: happened
+                .requirement
+                .map(|it| (it.name.into_owned(), it.selector.into_owned())),
             reason: happened.reason.into_owned(),
         })
     }

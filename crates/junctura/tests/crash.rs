@@ -10,7 +10,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use junctura::{Code, EventKind, Item, OfferOptions, Pool, Retention, Subscription, Target};
+use junctura::{
+    Code, EventKind, FollowOptions, Item, OfferOptions, Pool, RequireOptions, Retention, Subscription, Target,
+};
 use junctura_transport::{Address, Carrier, Outbox, UnixCarrier};
 use junctura_wire::{Request, VERSION, body};
 
@@ -143,6 +145,17 @@ fn victim() {
         "waits" => {
             say("waits");
             let _ = pool.demand(Target::selector("name=never"), None);
+        }
+        part if part.starts_with("reads") => {
+            let count = part["reads ".len()..].parse().unwrap();
+            let mut follow = pool.follow_with(&through_kept(), "").unwrap();
+            let objects = follow.by_ref().filter_map(|item| as_object(item.unwrap()));
+            let mut received: Vec<_> = objects.take(count).collect();
+            drop(received.remove(0));
+            // The server answers in order: it has the release.
+            pool.stat().unwrap();
+            say("released one");
+            die_with((follow, received))
         }
         other => panic!("no part {other}"),
     }
@@ -376,6 +389,58 @@ fn a_consumer_killed_while_it_holds_gives_everything_back() {
         before + 2 * segments,
         "the server keeps two a leased segment, and nothing else is open"
     );
+}
+
+fn through_kept() -> FollowOptions {
+    FollowOptions {
+        requirement: Some("kept".to_owned()),
+        ..FollowOptions::default()
+    }
+}
+
+/// What was released stays done, what was not goes to the next reader, and the producer's retention waits meanwhile.
+#[test]
+fn what_a_killed_reader_held_of_a_named_requirement_goes_to_the_next() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let named = RequireOptions {
+        name: Some("kept".to_owned()),
+        ..RequireOptions::default()
+    };
+    drop(pool.require_with(&named, "space=crash").unwrap());
+    for name in 0..4 {
+        let options = OfferOptions {
+            retention: Some(Retention::Released(1)),
+            ..options()
+        };
+        pool.offer_with(options, attributes(&name.to_string()), &payload(name, LARGE))
+            .unwrap();
+    }
+    for left in [4, 3, 2] {
+        let mut victim = Victim::start(&pool, &format!("reads {left}"));
+        victim.hear("released one");
+        let second = pool.follow_with(&through_kept(), "").unwrap_err();
+        assert!(
+            second.code() == Code::Conflict && second.cause().contains("victim"),
+            "{second}"
+        );
+        victim.kill();
+        await_departure(&mut departures, &["victim"]);
+        assert_eq!(stat(&pool, "owed"), left - 1);
+        assert_eq!(stat(&pool, "in_flight"), 0);
+        assert_eq!(stat(&pool, "visible"), left - 1);
+    }
+    let mut follow = pool.follow_with(&through_kept(), "").unwrap();
+    let last = as_object(follow.next_item().unwrap().unwrap()).unwrap();
+    assert_eq!(last.get("name"), Some("3"));
+    assert_eq!(last.payload(), payload(3, LARGE));
+    drop(last);
+    assert_eq!(stat(&pool, "owed"), 0);
+    drop(follow);
+    assert_eq!(pool.retract("kept").unwrap(), 0);
+    for figure in ["visible", "kept", "held", "requirements", "slots_occupied"] {
+        assert_eq!(stat(&pool, figure), 0, "{figure}");
+    }
 }
 
 #[test]

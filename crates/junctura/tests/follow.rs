@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use junctura::{
-    Code, Follow, FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Retention, Target, WithdrawOptions,
+    Code, EventKind, Follow, FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Retention, Target,
+    WithdrawOptions,
 };
 
 fn pool() -> Pool {
@@ -246,11 +247,60 @@ fn a_requirement_learns_what_was_taken_by_force() {
 #[test]
 fn what_is_for_later_is_unsupported() {
     let pool = pool();
-    let named = RequireOptions {
-        name: Some("n".to_owned()),
+    let part = pool.follow_with(&through("n"), "name=a").unwrap_err();
+    assert_eq!(part.code(), Code::Unsupported);
+}
+
+fn named(name: &str) -> RequireOptions {
+    RequireOptions {
+        name: Some(name.to_owned()),
         ..RequireOptions::default()
+    }
+}
+
+fn through(name: &str) -> FollowOptions {
+    FollowOptions {
+        requirement: Some(name.to_owned()),
+        ..FollowOptions::default()
+    }
+}
+
+#[test]
+fn a_requirement_with_a_name_is_anybodys() {
+    let pool = pool();
+    let mut events = pool
+        .subscribe("name=none", &[EventKind::Required, EventKind::Retracted])
+        .unwrap();
+    let mut mine = pool.require_with(&named("kept"), "name=a/b").unwrap();
+    let joined = pool.require_with(&named("kept"), "name=a/b").unwrap();
+    let conflict = pool.require_with(&named("kept"), "name=a").unwrap_err();
+    assert_eq!(
+        (conflict.code(), conflict.subject()),
+        (Code::Conflict, "requirement kept")
+    );
+    drop(joined);
+    offer(&pool, "a");
+    offer(&pool, "b");
+    assert_eq!(
+        pool.demand_through("kept", "name=a", None).unwrap().get("name"),
+        Some("a")
+    );
+    let mut follow = pool.follow_with(&through("kept"), "").unwrap();
+    let Some(Item::Object(b)) = follow.next_item().unwrap() else {
+        panic!("no object");
     };
-    assert_eq!(pool.require_with(&named, "").unwrap_err().code(), Code::Unsupported);
+    assert_eq!(b.get("name"), Some("b"));
+    assert_eq!(pool.retract("kept").unwrap(), 1);
+    assert_eq!(pool.retract("kept").unwrap_err().code(), Code::NotFound);
+    assert!(matches!(follow.next_item().unwrap(), Some(Item::Live)));
+    assert!(follow.next_item().unwrap().is_none());
+    assert_eq!(mine.try_gap().unwrap_err().code(), Code::Closed);
+    mine.retract().unwrap();
+    for kind in [EventKind::Required, EventKind::Retracted] {
+        let event = events.next_event().unwrap().unwrap();
+        assert_eq!(event.kind, kind);
+        assert_eq!(event.requirement, Some(("kept".to_owned(), "name=a/b".to_owned())));
+    }
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl Hostile {
             only_new: false,
             requirement: None,
             until_live: false,
+            requirement_name: None,
         }));
     }
 

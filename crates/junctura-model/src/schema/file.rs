@@ -3,13 +3,11 @@
 use std::str::FromStr;
 
 use super::names::Names;
-use super::yaml::{self, Entry, Node, Trouble};
 use super::{AttrId, Attribute, Durability, Fingerprint, LEVELS, Retention, SameKey, Schema, is_name};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::value::{Given, Kind, Type};
-
-type Read<T> = std::result::Result<T, Trouble>;
+use crate::yaml::{self, Entry, Fields, Node, Read, Trouble};
 
 impl Schema {
     /// Reads a schema file, as `docs/formats/key.md` describes it.
@@ -86,56 +84,6 @@ fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
         .enumerate()
         .filter(|(_, a)| which(a))
         .fold(0, |bits, (at, _)| bits | 1 << at)
-}
-
-/// The entries of a map in which only certain names may stand.
-struct Fields<'a> {
-    entries: &'a [Entry],
-    line: usize,
-    what: &'a str,
-}
-
-impl<'a> Fields<'a> {
-    fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
-        let entries = node.map(what)?;
-        match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
-            None => Ok(Fields {
-                entries,
-                line: node.line,
-                what,
-            }),
-            Some(Entry { name, line, .. }) => Err(Trouble::new(
-                *line,
-                format!("{what} has no field {name} (it may have {})", known.join(", ")),
-            )),
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&'a Node> {
-        self.entries
-            .iter()
-            .find(|entry| entry.name == name)
-            .map(|entry| &entry.value)
-    }
-
-    fn need(&self, name: &str) -> Read<&'a Node> {
-        self.get(name)
-            .ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
-    }
-
-    /// A text; empty where there is none.
-    fn text(&self, name: &str) -> Read<String> {
-        self.get(name)
-            .map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
-    }
-
-    fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
-        let Some(node) = self.get(name) else { return Ok(None) };
-        let value = read(node.text(name)?);
-        value
-            .map(Some)
-            .ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
-    }
 }
 
 fn name_of(text: &str, line: usize) -> Read<String> {

@@ -12,7 +12,6 @@ mod file;
 mod names;
 mod print;
 mod retention;
-mod yaml;
 
 use std::fmt;
 

@@ -81,6 +81,12 @@ impl SelectorSet {
         self.by_schema.get(schema_index)?.as_ref()
     }
 
+    /// Whether both mean the same, item by item, to every schema, whatever their spaces, aliases and parentheses.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &SelectorSet) -> bool {
+        self.by_schema == other.by_schema
+    }
+
     /// The text as it was given.
     #[must_use]
     pub fn text(&self) -> &str {

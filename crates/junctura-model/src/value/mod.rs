@@ -101,6 +101,11 @@ trait Scalar: Sized {
     }
 }
 
+/// Reads a length of time such as `1h30m`.
+pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
+    u64::try_from(Duration::order_of(text)?).ok()
+}
+
 /// Calls the same function of whichever scalar the type is; strings and bools are dealt with by the caller.
 macro_rules! scalar {
     ($type:expr, $function:ident($($argument:expr),*), $string:expr, $bool:expr) => {

@@ -44,6 +44,8 @@ pub(super) enum Pending {
     Follow(u32),
     Subscription(u32),
     Requirement(u32),
+    /// Of a requirement with a name.
+    Use(u32),
     List(Box<Listing>),
     Lease,
     Withdrawal(u32),
@@ -154,6 +156,7 @@ impl Core {
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        self.now = now;
         self.dismiss(now, client, reason, fx);
         self.follow_up(now, fx);
     }
@@ -179,7 +182,9 @@ impl Core {
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
         }
-        for (_, held) in state.held {
+        let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
+        held.sort_unstable_by_key(|held| held.sequence);
+        for held in held {
             self.let_go(now, &held, fx);
         }
         for segment in self.ledger.client_left(client) {
@@ -191,7 +196,8 @@ impl Core {
     fn abandon(&mut self, now: Nanoseconds, client: u32, request: u64, fx: &mut impl Effects) {
         match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
+            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.end_use(id),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),

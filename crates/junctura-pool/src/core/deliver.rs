@@ -22,7 +22,8 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         if let Some(requirement) = via.and_then(|via| via.requirement) {
-            self.mark_in_flight(requirement, id);
+            let from_queue = via.is_some_and(|via| via.follow.is_some());
+            self.mark_in_flight(requirement, id, from_queue);
         }
         let Some(state) = self.clients.get_mut(&client) else {
             return;
@@ -140,6 +141,9 @@ impl Core {
 
     /// A client that held an object is gone: no release, but it holds nothing any more.
     pub(super) fn let_go(&mut self, now: Nanoseconds, held: &Held, fx: &mut impl Effects) {
+        if let Some(requirement) = held.via.and_then(|via| via.requirement) {
+            self.owe_again(now, requirement, held.object, fx);
+        }
         self.objects[held.object as usize].holders -= 1;
         self.settle(now, held.object, fx);
     }

@@ -37,7 +37,7 @@ impl Core {
                 format!("a client may hold {limit} unreleased"),
             ));
         }
-        let requirement = self.requirement_of(client, demand.requirement)?;
+        let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
         let (found, selectors, subject) = match self.aim(&demand.target)? {
             Aim::Key {
                 identity,
@@ -118,6 +118,18 @@ impl Core {
             requirement: Some(id),
         });
         self.deliver(client, request, object, 0, via, fx);
+    }
+
+    /// A demand waits through a requirement, or not any more.
+    pub(super) fn demand_waits(&mut self, requirement: u32, begins: bool) {
+        if let Some(through) = self.requirement_mut(requirement) {
+            through.demands = if begins {
+                through.demands + 1
+            } else {
+                through.demands - 1
+            };
+            self.wind(requirement);
+        }
     }
 
     /// A requirement has ended, and its number will be another's: demands that wait through it go on without it.

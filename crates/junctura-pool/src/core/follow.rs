@@ -67,7 +67,7 @@ impl Core {
         }
         let selectors = self.selectors(&follow.selector)?;
         let sorting = self.sorting(&follow.order)?;
-        let requirement = self.requirement_of(client, follow.requirement)?;
+        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
         let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
@@ -107,6 +107,9 @@ impl Core {
         }
         fx.reply(client, request, &Reply::Began(since));
         self.tell_missed(client, request, &missed, fx);
+        if let Some(requirement) = requirement {
+            self.tell_lost(requirement, client, request, fx);
+        }
         self.pump(id, fx);
         Ok(())
     }
@@ -411,6 +414,14 @@ pub(super) fn send_gap<'a>(
         }
         count.gaps += items.len() as u64;
         let reason = reason.into();
-        fx.reply(client, request, &Reply::Gap(Gap { items, reason }));
+        fx.reply(
+            client,
+            request,
+            &Reply::Gap(Gap {
+                items,
+                reason,
+                unnamed: None,
+            }),
+        );
     }
 }

@@ -50,6 +50,13 @@ impl Core {
                 self.matching[schema].insert(id, selector);
             }
         }
+        if let Interest::Demand(Waiting {
+            requirement: Some(requirement),
+            ..
+        }) = &interest
+        {
+            self.demand_waits(*requirement, true);
+        }
         self.interests.insert(interest);
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
@@ -74,7 +81,12 @@ impl Core {
         match interest {
             Interest::Follow(following) => self.end_follow(id, *following),
             Interest::Subscription(subscription) => self.end_subscription(id, &subscription),
-            Interest::Demand(_) | Interest::Requirement(_) => {}
+            Interest::Demand(waiting) => {
+                if let Some(requirement) = waiting.requirement {
+                    self.demand_waits(requirement, false);
+                }
+            }
+            Interest::Requirement(_) => {}
         }
     }
 

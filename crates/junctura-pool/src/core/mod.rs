@@ -23,6 +23,7 @@ mod interest;
 mod keys;
 mod lease;
 mod list;
+mod named;
 mod object;
 mod offer;
 mod order;
@@ -35,7 +36,7 @@ mod timer;
 mod tombstone;
 mod withdraw;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
@@ -82,8 +83,12 @@ pub struct Core {
     unindexed: VecDeque<(u32, u64)>,
     /// Requirements among the interests.
     requirements: Vec<u32>,
-    /// Subscriptions that want to hear of clients.
-    client_watchers: Vec<u32>,
+    /// Of them, those with a name.
+    named: BTreeMap<String, u32>,
+    /// Subscriptions that want to hear of clients or of requirements.
+    watchers: Vec<u32>,
+    /// When the newest event came.
+    now: Nanoseconds,
     /// Clients whose offers wait for memory, in the order in which they began to wait.
     stalled: VecDeque<u32>,
     /// Memory may have come free in this event.
@@ -139,7 +144,9 @@ impl Core {
             listing: (0..schemas).map(|_| Objects::default()).collect(),
             unindexed: VecDeque::new(),
             requirements: Vec::new(),
-            client_watchers: Vec::new(),
+            named: BTreeMap::new(),
+            watchers: Vec::new(),
+            now: 0,
             stalled: VecDeque::new(),
             memory_freed: false,
             unblocked: Vec::new(),
@@ -163,6 +170,7 @@ impl Core {
 
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        self.now = now;
         self.answer(now, client, number, request, fx);
         self.follow_up(now, fx);
     }
@@ -217,6 +225,7 @@ impl Core {
             (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
             (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
+            (Request::Retract(retract), _) => self.retract_named(now, client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
             (Request::Stat, _) => {
                 let mut stat = self.stat();
@@ -239,6 +248,7 @@ impl Core {
     /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
     /// given up.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
+        self.now = now;
         self.fail(now, client, number, error, fx);
         if error.code() == Code::Protocol {
             self.give_up(now, client, error, fx);
@@ -248,6 +258,7 @@ impl Core {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        self.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
         self.expire_due(now, fx);
         self.follow_up(now, fx);
@@ -257,6 +268,7 @@ impl Core {
                 timer::Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
                 timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
                 timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
+                timer::Timer::Requirement(id) => self.lapse(now, id, fx),
             }
             self.follow_up(now, fx);
         }
@@ -292,10 +304,10 @@ impl Core {
         self.clients.get(&client).is_some_and(|client| client.peer.is_some())
     }
 
-    /// Nobody is here and nothing lies here: a server that was started for its clients may end.
+    /// Nobody is here, nothing lies here and nothing is required by name: a server that was started for its clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.is_empty() && self.objects.is_empty()
+        self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty()
     }
 
     fn fail(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
@@ -353,7 +365,8 @@ impl Core {
     fn stop(&mut self, now: Nanoseconds, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => self.retract(now, id, fx),
+            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.end_use(id),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {
                 return Err(Error::new(

@@ -1,7 +1,15 @@
 //! Requirements: what matches stays until it was received through the requirement and released.
 //!
-//! An unnamed requirement belongs to its connection and goes with it. It is owed what is visible when it is made and what
-//! becomes visible later: every version, or with `newest_only` a version until a newer one comes.
+//! An unnamed requirement belongs to its connection and goes with it; one with a name is nobody's ([`super::named`]). Both
+//! are owed what is visible when they are made and what becomes visible later: every version, or with `newest_only` a version
+//! until a newer one comes.
+//!
+//! ```text
+//!            delivered                released, by any client
+//!   owed -----------------> in flight ------------------------> done
+//!     ^                        |
+//!     '------------------------'  its client is gone
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -11,27 +19,71 @@ use junctura_wire::Reply;
 use junctura_wire::body::Require;
 
 use super::client::Pending;
-use super::follow::send_gap;
+use super::follow::{Following, send_gap};
 use super::interest::Interest;
+use super::named::Named;
 use super::object::State;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
 /// One requirement.
 pub(super) struct Requirement {
-    pub(super) client: u32,
-    pub(super) request: u64,
+    pub(super) whose: Whose,
     pub(super) selectors: SelectorSet,
-    newest_only: bool,
+    pub(super) newest_only: bool,
     /// By sequence number: what it is owed.
     owed: BTreeMap<u64, Owed>,
+    /// Bytes of the payloads that it is owed.
+    pub(super) owed_bytes: u64,
+    /// Deliveries of what it is owed that are not released.
+    pub(super) in_flight: u64,
+    /// Demands that wait through it.
+    pub(super) demands: u32,
     /// The follow that receives through it.
-    reader: Option<u32>,
+    pub(super) reader: Option<u32>,
+}
+
+/// Whom a requirement goes with.
+pub(super) enum Whose {
+    /// The connection that made it.
+    Client { client: u32, request: u64 },
+    /// Nobody.
+    Named(Box<Named>),
 }
 
 struct Owed {
     object: u32,
-    in_flight: bool,
+    /// Deliveries through the requirement that are not released.
+    in_flight: u32,
+    /// It stands in the queue of the follow that reads the requirement now.
+    queued: bool,
+}
+
+impl Requirement {
+    pub(super) fn new(whose: Whose, selectors: SelectorSet, newest_only: bool) -> Self {
+        Self {
+            whose,
+            selectors,
+            newest_only,
+            owed: BTreeMap::new(),
+            owed_bytes: 0,
+            in_flight: 0,
+            demands: 0,
+            reader: None,
+        }
+    }
+
+    /// How many objects it is owed.
+    pub(super) fn owed_len(&self) -> usize {
+        self.owed.len()
+    }
+
+    pub(super) fn named(&self) -> Option<&Named> {
+        match &self.whose {
+            Whose::Named(named) => Some(named),
+            Whose::Client { .. } => None,
+        }
+    }
 }
 
 impl Core {
@@ -43,37 +95,46 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         if let Some(name) = &require.name {
-            let cause = "requirements with a name, which outlive their client, are not there yet";
-            return Err(Error::new(Code::Unsupported, name.clone(), cause));
+            return self.require_named(client, request, name, require, fx);
+        }
+        if require.time_to_live_ms.is_some() {
+            let cause = "only a requirement with a name outlives its client";
+            return Err(Error::new(Code::InvalidArgument, "time to live", cause));
         }
         let selectors = self.selectors(&require.selector)?;
-        let there = self.visible_matches(&selectors);
-        let requirement = Requirement {
-            client,
-            request,
-            selectors,
-            newest_only: require.newest_only,
-            owed: BTreeMap::new(),
-            reader: None,
-        };
-        let interest = Interest::Requirement(Box::new(requirement));
-        let id = self.add_interest(client, request, interest, Pending::Requirement)?;
-        self.requirements.push(id);
-        for object in there {
-            self.owe(id, object);
-        }
+        let whose = Whose::Client { client, request };
+        let requirement = Requirement::new(whose, selectors, require.newest_only);
+        self.add_requirement(client, request, requirement, Pending::Requirement)?;
         fx.reply(client, request, &Reply::Began(self.sequence));
         Ok(())
     }
 
-    fn requirement_mut(&mut self, id: u32) -> Option<&mut Requirement> {
+    /// Files a requirement; it is owed what is visible already.
+    pub(super) fn add_requirement(
+        &mut self,
+        client: u32,
+        request: u64,
+        requirement: Requirement,
+        pending: fn(u32) -> Pending,
+    ) -> Result<u32> {
+        let there = self.visible_matches(&requirement.selectors);
+        let interest = Interest::Requirement(Box::new(requirement));
+        let id = self.add_interest(client, request, interest, pending)?;
+        self.requirements.push(id);
+        for object in there {
+            self.owe(id, object);
+        }
+        Ok(id)
+    }
+
+    pub(super) fn requirement_mut(&mut self, id: u32) -> Option<&mut Requirement> {
         match self.interests.get_mut(id as usize) {
             Some(Interest::Requirement(requirement)) => Some(requirement),
             _ => None,
         }
     }
 
-    fn requirement_ref(&self, id: u32) -> Option<&Requirement> {
+    pub(super) fn requirement_ref(&self, id: u32) -> Option<&Requirement> {
         match self.interests.get(id as usize) {
             Some(Interest::Requirement(requirement)) => Some(requirement),
             _ => None,
@@ -81,19 +142,18 @@ impl Core {
     }
 
     fn owe(&mut self, id: u32, object: u32) {
-        let sequence = self.objects[object as usize].sequence;
-        if let Some(requirement) = self.requirement_mut(id)
-            && requirement
-                .owed
-                .insert(
-                    sequence,
-                    Owed {
-                        object,
-                        in_flight: false,
-                    },
-                )
-                .is_none()
-        {
+        let entry = &self.objects[object as usize];
+        let (sequence, length) = (entry.sequence, entry.length);
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        let owed = Owed {
+            object,
+            in_flight: 0,
+            queued: requirement.reader.is_some(),
+        };
+        if requirement.owed.insert(sequence, owed).is_none() {
+            requirement.owed_bytes += length;
             self.objects[object as usize].owed += 1;
         }
     }
@@ -103,11 +163,14 @@ impl Core {
         self.requirement_ref(id).map_or(0, |requirement| requirement.owed.len())
     }
 
-    /// The requirement that a request number of this client names.
-    pub(super) fn requirement_of(&self, client: u32, number: Option<u64>) -> Result<Option<u32>> {
+    /// The requirement that a request number of this client names, or a name.
+    pub(super) fn requirement_of(&self, client: u32, number: Option<u64>, name: Option<&str>) -> Result<Option<u32>> {
+        if let Some(name) = name {
+            return self.find_named(name).map(Some);
+        }
         let Some(number) = number else { return Ok(None) };
         match self.clients.get(&client).and_then(|state| state.pending.get(&number)) {
-            Some(Pending::Requirement(id)) => Ok(Some(*id)),
+            Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
             _ => Err(Error::new(
                 Code::NotFound,
                 format!("requirement {number}"),
@@ -116,29 +179,47 @@ impl Core {
         }
     }
 
-    /// What a follow through the requirement begins with.
-    pub(super) fn owed_waiting(&self, id: u32) -> Result<Vec<u32>> {
-        let Some(requirement) = self.requirement_ref(id) else {
+    /// What a follow through the requirement begins with; it is to stand in its queue.
+    ///
+    /// # Errors
+    /// `Conflict` where another follow reads it.
+    pub(super) fn owed_waiting(&mut self, id: u32) -> Result<Vec<u32>> {
+        self.refuse_second_reader(id)?;
+        let Some(requirement) = self.requirement_mut(id) else {
             return Ok(Vec::new());
         };
-        if requirement.reader.is_some() {
-            return Err(Error::new(
-                Code::Conflict,
-                requirement.selectors.text(),
-                "a follow reads this requirement already",
-            ));
+        let mut waiting = Vec::new();
+        for owed in requirement.owed.values_mut() {
+            owed.queued = owed.in_flight == 0;
+            if owed.queued {
+                waiting.push(owed.object);
+            }
         }
-        Ok(requirement
-            .owed
-            .values()
-            .filter(|owed| !owed.in_flight)
-            .map(|owed| owed.object)
-            .collect())
+        Ok(waiting)
+    }
+
+    fn refuse_second_reader(&self, id: u32) -> Result<()> {
+        let Some(requirement) = self.requirement_ref(id) else {
+            return Ok(());
+        };
+        let (subject, cause) = match (requirement.reader, requirement.named()) {
+            (None, _) => return Ok(()),
+            (Some(_), None) => (
+                requirement.selectors.text().to_owned(),
+                "a follow reads this requirement already".to_owned(),
+            ),
+            (Some(_), Some(named)) => (
+                format!("requirement {}", named.name),
+                format!("{} reads it, and one reads at a time", self.reader_of(id)),
+            ),
+        };
+        Err(Error::new(Code::Conflict, subject, cause))
     }
 
     pub(super) fn read_requirement_by(&mut self, id: u32, follow: Option<u32>) {
         if let Some(requirement) = self.requirement_mut(id) {
             requirement.reader = follow;
+            self.wind(id);
         }
     }
 
@@ -148,13 +229,16 @@ impl Core {
             .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
     }
 
-    pub(super) fn mark_in_flight(&mut self, id: u32, object: u32) {
+    pub(super) fn mark_in_flight(&mut self, id: u32, object: u32, from_queue: bool) {
         let sequence = self.objects[object as usize].sequence;
-        if let Some(owed) = self
-            .requirement_mut(id)
-            .and_then(|requirement| requirement.owed.get_mut(&sequence))
-        {
-            owed.in_flight = true;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        if let Some(owed) = requirement.owed.get_mut(&sequence) {
+            owed.in_flight += 1;
+            owed.queued &= !from_queue;
+            requirement.in_flight += 1;
+            self.wind(id);
         }
     }
 
@@ -169,65 +253,117 @@ impl Core {
     /// An object was received through a requirement and released.
     pub(super) fn fulfil(&mut self, id: u32, object: u32) {
         self.no_longer_owed(id, object);
+        self.note_release(id);
     }
 
-    fn no_longer_owed(&mut self, id: u32, object: u32) {
-        let sequence = self.objects[object as usize].sequence;
-        let was_owed = self
-            .requirement_mut(id)
-            .is_some_and(|requirement| requirement.owed.remove(&sequence).is_some());
-        if was_owed {
-            let entry = &mut self.objects[object as usize];
-            entry.owed -= 1;
-            if entry.watchers > 0 && !self.withdrawals.is_empty() {
-                self.unblocked.push(object);
-            }
-        }
-    }
-
-    /// Ends a requirement: it is owed nothing any more. Its client's request is the caller's to settle.
-    pub(super) fn retract(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    /// A client that was given an object through a requirement is gone without a release: the object is owed again, to the
+    /// next who reads; unless it went meanwhile, or a newer version is all that is wanted.
+    pub(super) fn owe_again(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+        let (sequence, state) = {
+            let entry = &self.objects[object as usize];
+            (entry.sequence, entry.state)
+        };
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
+        let Some(owed) = requirement.owed.get_mut(&sequence) else {
+            return;
+        };
+        owed.in_flight -= 1;
+        requirement.in_flight -= 1;
+        if owed.in_flight == 0 {
+            match state {
+                State::Gone(why) => self.disappoint(id, object, why.name(), fx),
+                State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
+                State::Visible | State::Superseded => {
+                    let reader = requirement.reader.filter(|_| !owed.queued);
+                    owed.queued |= reader.is_some();
+                    if let Some(reader) = reader {
+                        self.follow_meets(now, reader, object, fx);
+                    }
+                }
+            }
+        }
+        self.wind(id);
+    }
+
+    fn no_longer_owed(&mut self, id: u32, object: u32) {
+        let entry = &self.objects[object as usize];
+        let (sequence, length) = (entry.sequence, entry.length);
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        let Some(owed) = requirement.owed.remove(&sequence) else {
+            return;
+        };
+        requirement.owed_bytes -= length;
+        requirement.in_flight -= u64::from(owed.in_flight);
+        if owed.in_flight > 0 {
+            self.wind(id);
+        }
+        let entry = &mut self.objects[object as usize];
+        entry.owed -= 1;
+        if entry.watchers > 0 && !self.withdrawals.is_empty() {
+            self.unblocked.push(object);
+        }
+    }
+
+    /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
+    /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
+    pub(super) fn retract(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
+        let Some(requirement) = self.requirement_mut(id) else {
+            return 0;
+        };
         let owed: Vec<u32> = requirement.owed.values().map(|owed| owed.object).collect();
-        let (client, reader) = (requirement.client, requirement.reader.take());
+        let reader = requirement.reader.take();
+        let clients = match requirement.whose {
+            Whose::Client { client, .. } => vec![client],
+            Whose::Named(_) => self.clients.keys().copied().collect(),
+        };
         if let Some(reader) = reader
             && let Some(Interest::Follow(following)) = self.interests.get(reader as usize)
         {
-            let request = following.request;
-            let error = Error::new(Code::Closed, "follow", "its requirement was retracted");
+            let (client, request) = (following.client, following.request);
+            let error = Error::new(Code::Closed, "follow", why);
             self.end_from_here(reader, client, request, &error, fx);
         }
-        self.detach(client, |via| {
-            via.requirement = via.requirement.filter(|&requirement| requirement != id);
-        });
-        self.demand_without(client, id);
-        for object in owed {
+        for client in clients {
+            self.detach(client, |via| {
+                via.requirement = via.requirement.filter(|&requirement| requirement != id);
+            });
+            self.demand_without(client, id);
+        }
+        for &object in &owed {
             self.no_longer_owed(id, object);
             self.settle(now, object, fx);
         }
         self.requirements.retain(|&other| other != id);
         self.drop_interest(id);
+        owed.len() as u64
     }
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
-    pub(super) fn gap_requirements(&mut self, object: u32, reason: &str, fx: &mut impl Effects) {
+    pub(super) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
         for id in self.requirements.clone() {
-            if !self.waits_for(id, object) {
-                continue;
+            if self.waits_for(id, object) {
+                self.disappoint(id, object, reason, fx);
             }
-            self.no_longer_owed(id, object);
-            let Some(requirement) = self.requirement_ref(id) else {
-                continue;
-            };
-            let (client, mut request) = (requirement.client, requirement.request);
-            if let Some(Interest::Follow(following)) = requirement.reader.and_then(|r| self.interests.get(r as usize)) {
-                request = following.request;
-            }
-            let name = self.objects[object as usize].name();
-            send_gap(&mut self.count, client, request, [name], reason, fx);
         }
+    }
+
+    /// A requirement will not get an object: whoever reads it is told, or else its client, or else the next to read it.
+    fn disappoint(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
+        self.no_longer_owed(id, object);
+        let Some(requirement) = self.requirement_ref(id) else {
+            return;
+        };
+        let told = match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => (following.client, following.request),
+            (None, Whose::Client { client, request }) => (*client, *request),
+            (None, Whose::Named(_)) => return self.keep_gap(id, object, reason),
+        };
+        let name = self.objects[object as usize].name();
+        send_gap(&mut self.count, told.0, told.1, [name], reason, fx);
     }
 
     /// Requirements for newest versions only give up what was superseded before they received it.
@@ -246,7 +382,7 @@ impl Core {
         let sequence = self.objects[object as usize].sequence;
         self.requirement_ref(id)
             .and_then(|r| r.owed.get(&sequence))
-            .is_some_and(|owed| !owed.in_flight)
+            .is_some_and(|owed| owed.in_flight == 0)
     }
 
     /// The requirements that are owed an object.
@@ -258,24 +394,42 @@ impl Core {
             .collect()
     }
 
-    /// Who made a requirement, for people.
+    /// The follow that reads a requirement.
+    pub(super) fn reading(&self, requirement: &Requirement) -> Option<&Following> {
+        match self.interests.get(requirement.reader? as usize) {
+            Some(Interest::Follow(following)) => Some(following),
+            _ => None,
+        }
+    }
+
+    /// Who reads a requirement, for people.
+    fn reader_of(&self, id: u32) -> String {
+        let reading = self
+            .requirement_ref(id)
+            .and_then(|requirement| self.reading(requirement));
+        reading.map_or_else(|| "nobody".to_owned(), |following| self.person(following.client))
+    }
+
+    fn person(&self, client: u32) -> String {
+        match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
+            Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
+            None => format!("client {client}"),
+        }
+    }
+
+    /// Who made a requirement, or its name and who reads it, for people.
     pub(super) fn owner_of(&self, id: u32) -> String {
         let Some(requirement) = self.requirement_ref(id) else {
             return "nobody".to_owned();
         };
-        match self
-            .clients
-            .get(&requirement.client)
-            .and_then(|state| state.peer.as_ref())
-        {
-            Some(peer) => format!(
-                "{} (pid {} on {}) requires {:?}",
-                peer.name,
-                peer.pid,
-                peer.host,
-                requirement.selectors.text()
+        let selector = requirement.selectors.text();
+        match &requirement.whose {
+            Whose::Client { client, .. } => format!("{} requires {selector:?}", self.person(*client)),
+            Whose::Named(named) => format!(
+                "requirement {} ({selector:?}), which {} reads",
+                named.name,
+                self.reader_of(id)
             ),
-            None => format!("client {}", requirement.client),
         }
     }
 

@@ -4,10 +4,18 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::Core;
+use super::named::seconds;
+use super::require::Requirement;
 use crate::config::Limits;
 
 /// A stat must fit into a message: of more clients than this, the first are shown.
 const CLIENTS_SHOWN: usize = 1000;
+
+/// Likewise, of requirements with a name.
+const REQUIREMENT_BYTES_SHOWN: usize = 256 << 10;
+
+/// Characters of a requirement's selector.
+const SELECTOR_SHOWN: usize = 1000;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counters {
@@ -46,6 +54,8 @@ pub struct Stat {
     pub interests: InterestsStat,
     /// While the pool drains: what it waits for.
     pub draining: Option<DrainStat>,
+    /// Requirements with a name, in the order of their names; those that a message has room for.
+    pub named_requirements: Vec<RequirementStat>,
     /// How many are connected.
     pub clients_connected: u64,
     /// Who is connected.
@@ -136,6 +146,8 @@ pub struct InterestsStat {
     pub unindexed: u64,
     /// Requirements.
     pub requirements: u64,
+    /// Of them, those with a name.
+    pub named: u64,
     /// Withdraws that wait.
     pub withdrawals: u64,
 }
@@ -145,6 +157,50 @@ pub struct InterestsStat {
 pub struct DrainStat {
     /// What requirements are owed: versions, counted for each requirement.
     pub owed: u64,
+}
+
+/// See [`Stat::named_requirements`].
+#[derive(Clone, Debug, Serialize)]
+pub struct RequirementStat {
+    /// Its name.
+    pub name: String,
+    /// What it requires; a long text is cut.
+    pub selector: String,
+    /// Which versions: `all` or `newest`.
+    pub versions: &'static str,
+    /// Objects that it is owed.
+    pub owed: u64,
+    /// Bytes of their payloads.
+    pub owed_bytes: u64,
+    /// Deliveries of them that are not released.
+    pub in_flight: u64,
+    /// Objects that went while nobody read: the next reader is told.
+    pub lost: u64,
+    /// Requests of clients that stand by it.
+    pub users: u32,
+    /// The client that reads it.
+    pub reader: Option<ReaderStat>,
+    /// Seconds since it was made.
+    pub age_s: f64,
+    /// Seconds since the last release of what came through it.
+    pub last_release_age_s: Option<f64>,
+    /// How many seconds it stands unused.
+    pub time_to_live_s: Option<f64>,
+    /// In how many seconds it ends, if nobody uses it.
+    pub lapses_in_s: Option<f64>,
+}
+
+/// See [`RequirementStat::reader`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ReaderStat {
+    /// The number that the server gave it.
+    pub client: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
 }
 
 /// See [`Stat::clients`].
@@ -229,11 +285,13 @@ impl Core {
                 standing: self.interests.len() as u64,
                 unindexed: self.unindexed_interests() as u64,
                 requirements: self.requirements.len() as u64,
+                named: self.named.len() as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
                 owed: self.requirements.iter().map(|&id| self.owed_len(id) as u64).sum(),
             }),
+            named_requirements: self.requirement_stats(),
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),
             schemas: self.schema_stats(),
@@ -286,6 +344,47 @@ impl Core {
         clients.sort_by_key(|client| client.client);
         clients.truncate(CLIENTS_SHOWN);
         clients
+    }
+
+    fn requirement_stats(&self) -> Vec<RequirementStat> {
+        let named = self.named.values().filter_map(|&id| self.requirement_ref(id));
+        let mut bytes_left = REQUIREMENT_BYTES_SHOWN;
+        let mut shown = Vec::new();
+        for stat in named.filter_map(|requirement| self.requirement_stat(requirement)) {
+            let bytes = 512 + stat.name.len() + stat.selector.len();
+            if bytes > bytes_left {
+                break;
+            }
+            bytes_left -= bytes;
+            shown.push(stat);
+        }
+        shown
+    }
+
+    fn requirement_stat(&self, requirement: &Requirement) -> Option<RequirementStat> {
+        let named = requirement.named()?;
+        let reader = self.reading(requirement).map(|following| following.client);
+        let peer = |client: u32| self.clients.get(&client)?.peer.clone().map(|peer| (client, peer));
+        Some(RequirementStat {
+            name: named.name.clone(),
+            selector: requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect(),
+            versions: if requirement.newest_only { "newest" } else { "all" },
+            owed: requirement.owed_len() as u64,
+            owed_bytes: requirement.owed_bytes,
+            in_flight: requirement.in_flight,
+            lost: named.lost_len(),
+            users: named.users,
+            reader: reader.and_then(peer).map(|(client, peer)| ReaderStat {
+                client,
+                name: peer.name,
+                host: peer.host,
+                pid: peer.pid,
+            }),
+            age_s: seconds(self.now.saturating_sub(named.made)),
+            last_release_age_s: named.last_release.map(|at| seconds(self.now.saturating_sub(at))),
+            time_to_live_s: named.time_to_live.map(seconds),
+            lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(self.now))),
+        })
     }
 
     fn schema_stats(&self) -> Vec<SchemaStat> {

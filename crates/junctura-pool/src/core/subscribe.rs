@@ -3,7 +3,7 @@
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Happened, Subscribe, events};
+use junctura_wire::body::{Happened, RequirementName, Subscribe, events};
 
 use super::Core;
 use super::client::Pending;
@@ -20,7 +20,7 @@ pub(super) struct Subscription {
 }
 
 const REMOVALS: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED;
-const OF_CLIENTS: u32 = events::JOINED | events::LEFT;
+const OF_OTHERS: u32 = events::JOINED | events::LEFT | events::REQUIRED | events::RETRACTED | events::LAPSED;
 
 impl Core {
     pub(super) fn subscribe(
@@ -53,8 +53,8 @@ impl Core {
         if subscribe.events & REMOVALS != 0 {
             self.removal_subscriptions += 1;
         }
-        if subscribe.events & OF_CLIENTS != 0 {
-            self.client_watchers.push(id);
+        if subscribe.events & OF_OTHERS != 0 {
+            self.watchers.push(id);
         }
         fx.reply(client, request, &Reply::Began(self.sequence));
         Ok(())
@@ -64,7 +64,7 @@ impl Core {
         if subscription.events & REMOVALS != 0 {
             self.removal_subscriptions -= 1;
         }
-        self.client_watchers.retain(|&watcher| watcher != id);
+        self.watchers.retain(|&watcher| watcher != id);
     }
 
     /// Something happened to an object that matches a subscription.
@@ -85,6 +85,7 @@ impl Core {
             length: entry.length,
             client: self.wire_peer(entry.producer),
             reason: "".into(),
+            requirement: None,
         };
         fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
         self.count.events += 1;
@@ -112,26 +113,64 @@ impl Core {
 
     /// A client joined or left.
     pub(super) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
-        for id in self.client_watchers.clone() {
-            if self.is_overrun(id, fx) {
-                continue;
-            }
-            let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
-                continue;
-            };
-            let Some(peer) = self.wire_peer(client).filter(|_| subscription.events & event != 0) else {
-                continue;
-            };
+        for id in self.watchers_of(event, fx) {
+            let Some(peer) = self.wire_peer(client) else { continue };
             let happened = Happened {
                 event,
                 object: None,
                 length: 0,
                 client: Some(peer),
                 reason: reason.into(),
+                requirement: None,
             };
-            fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
-            self.count.events += 1;
+            self.count.events += u64::from(self.tell(id, happened, fx));
         }
+    }
+
+    /// A requirement with a name was made, or ends.
+    pub(super) fn tell_about_requirement(
+        &mut self,
+        requirement: u32,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+    ) {
+        for id in self.watchers_of(event, fx) {
+            let Some(about) = self.requirement_ref(requirement) else {
+                continue;
+            };
+            let happened = Happened {
+                event,
+                object: None,
+                length: 0,
+                client: by.and_then(|client| self.wire_peer(client)),
+                reason: reason.into(),
+                requirement: about.named().map(|named| RequirementName {
+                    name: named.name.as_str().into(),
+                    selector: about.selectors.text().into(),
+                }),
+            };
+            self.count.events += u64::from(self.tell(id, happened, fx));
+        }
+    }
+
+    /// The subscriptions to an event that is not about an object.
+    fn watchers_of(&mut self, event: u32, fx: &mut impl Effects) -> Vec<u32> {
+        let mut watchers = self.watchers.clone();
+        watchers.retain(|&id| match self.interests.get(id as usize) {
+            Some(Interest::Subscription(subscription)) => subscription.events & event != 0 && !self.is_overrun(id, fx),
+            _ => false,
+        });
+        watchers
+    }
+
+    fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+            return false;
+        };
+        fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
+        true
     }
 
     /// Ends a subscription whose client does not read.

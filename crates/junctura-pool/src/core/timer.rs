@@ -13,9 +13,10 @@ pub(super) enum Timer {
     Lease { client: u32, request: u64 },
     Offer { client: u32, number: u64 },
     Withdrawal(u32),
+    Requirement(u32),
 }
 
-/// Timers in the order of their times; at most one for a client's request.
+/// Timers in the order of their times; at most one for a client's request, or for a requirement with a name.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

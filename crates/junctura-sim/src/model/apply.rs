@@ -6,7 +6,7 @@ use junctura_model::Code;
 use junctura_wire::body::events;
 
 use super::memory::Verdict;
-use super::{Fate, Following, Going, Model, Number, Requirement, WaitingOffer, Want};
+use super::{Fate, Following, Going, Model, Number, WaitingOffer, Want};
 use crate::ask::{Aim, Ask, Offer, Resume};
 use crate::recorder::Recorder;
 use crate::said::Said;
@@ -59,9 +59,14 @@ impl Model {
                 aim,
                 timeout_ms,
                 requirement,
-            } => {
-                self.demand(client, number, aim, *timeout_ms, *requirement);
-            }
+                name,
+            } => match self.through(client, *requirement, *name) {
+                Ok(requirement) => self.demand(client, number, aim, *timeout_ms, requirement),
+                Err(()) if self.held_by(client) >= self.rules.held_per_client => {
+                    self.fail(client, number, Some(Code::LimitExceeded));
+                }
+                Err(()) => self.fail(client, number, Some(Code::NotFound)),
+            },
             Ask::Cancel(which) => self.cancel(client, *which),
             Ask::List { query, order } => self.list(client, number, query, *order),
             Ask::More(which) => {
@@ -71,11 +76,12 @@ impl Model {
             }
             Ask::Follow { .. } => self.follow(client, number, ask),
             Ask::Release(holdings) => self.release(client, number, holdings),
+            Ask::Require { terms, name: None } => self.require(client, number, terms),
             Ask::Require {
-                query,
-                newest_only,
-                named,
-            } => self.require(client, number, query, *newest_only, *named),
+                terms,
+                name: Some(name),
+            } => self.require_named(client, number, *name, terms),
+            Ask::Retract(name) => self.retract(client, number, *name),
             Ask::Withdraw { key, timeout_ms, force } => self.withdraw(client, number, *key, *timeout_ms, *force),
             Ask::Retire {
                 query,
@@ -124,12 +130,9 @@ impl Model {
         }
     }
 
-    fn demand(&mut self, client: u32, number: u64, aim: &Aim, timeout_ms: Option<u64>, requirement: Option<u64>) {
+    fn demand(&mut self, client: u32, number: u64, aim: &Aim, timeout_ms: Option<u64>, requirement: Option<Number>) {
         if self.held_by(client) >= self.rules.held_per_client {
             return self.fail(client, number, Some(Code::LimitExceeded));
-        }
-        if requirement.is_some_and(|which| !self.is_requirement(client, which)) {
-            return self.fail(client, number, Some(Code::NotFound));
         }
         let found = match aim {
             Aim::Key(key) => {
@@ -171,10 +174,6 @@ impl Model {
         true
     }
 
-    fn is_requirement(&self, client: u32, which: u64) -> bool {
-        matches!(self.going.get(&(client, which)), Some(Going::Require(_)))
-    }
-
     fn cancel(&mut self, client: u32, which: u64) {
         if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. } | Going::Drain) =
             self.going.get(&(client, which))
@@ -201,6 +200,7 @@ impl Model {
             only_new,
             until_live,
             requirement,
+            name,
         } = ask
         else {
             return;
@@ -208,9 +208,9 @@ impl Model {
         if *window == 0 {
             return self.fail(client, number, Some(Code::InvalidArgument));
         }
-        if requirement.is_some_and(|which| !self.is_requirement(client, which)) {
+        let Ok(via) = self.through(client, *requirement, *name) else {
             return self.fail(client, number, Some(Code::NotFound));
-        }
+        };
         if cursor.as_ref().is_some_and(|cursor| cursor.foreign) {
             return self.fail(client, number, Some(Code::Expired));
         }
@@ -218,7 +218,7 @@ impl Model {
             query: query.clone(),
             window: *window,
             in_flight: 0,
-            via: *requirement,
+            via,
             until_live: *until_live,
             said_live: false,
             missed: [].into(),
@@ -227,12 +227,12 @@ impl Model {
             given: [].into(),
         };
         let mut since = self.sequence;
-        match (requirement.and_then(|which| self.going.get(&(client, which))), cursor) {
+        match (via.and_then(|via| self.going.get(&via)), cursor) {
             (Some(Going::Require(one)), _) if one.reader.is_some() => {
                 return self.fail(client, number, Some(Code::Conflict));
             }
             (Some(Going::Require(one)), _) => {
-                let waiting = one.owed.iter().filter(|(_, in_flight)| !**in_flight);
+                let waiting = one.owed.iter().filter(|(_, in_flight)| **in_flight == 0);
                 follow.first = waiting.map(|(&sequence, _)| sequence).collect();
             }
             (_, Some(cursor)) => {
@@ -245,10 +245,14 @@ impl Model {
         if !self.go_on(client, number, Going::Follow(Box::new(follow))) {
             return;
         }
-        if let Some(Going::Require(one)) = requirement.and_then(|which| self.going.get_mut(&(client, which))) {
-            one.reader = Some(number);
-        }
         self.want(client, number, Want::Began(since));
+        if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via)) {
+            one.reader = Some((client, number));
+            one.lapses = None;
+            for (sequence, why) in std::mem::take(&mut one.lost) {
+                self.want(client, number, Want::Gap(sequence, why));
+            }
+        }
     }
 
     /// After the last key with what is visible with a number up to S, then live with all above S; and what became visible
@@ -293,30 +297,6 @@ impl Model {
         }
     }
 
-    fn require(&mut self, client: u32, number: u64, query: &Query, newest_only: bool, named: bool) {
-        if named {
-            return self.fail(client, number, Some(Code::Unsupported));
-        }
-        let owed: BTreeMap<u64, bool> = self
-            .visible_matches(query, Order::Key)
-            .into_iter()
-            .map(|sequence| (sequence, false))
-            .collect();
-        let there: Vec<u64> = owed.keys().copied().collect();
-        let requirement = Requirement {
-            query: query.clone(),
-            newest_only,
-            owed,
-            reader: None,
-        };
-        if self.go_on(client, number, Going::Require(Box::new(requirement))) {
-            for sequence in there {
-                self.object_mut(sequence).owed += 1;
-            }
-            self.want(client, number, Want::Began(self.sequence));
-        }
-    }
-
     fn withdraw(&mut self, client: u32, number: u64, key: usize, timeout_ms: Option<u64>, force: bool) {
         let kept = |&sequence: &u64| {
             let object = self.object(sequence);
@@ -348,7 +328,14 @@ impl Model {
             self.fail(client, number, Some(Code::Timeout));
         } else {
             let deadline = self.deadline_in(timeout_ms);
-            self.go_on(client, number, Going::Withdraw { waits, done, deadline });
+            let began = self.event;
+            let withdraw = Going::Withdraw {
+                waits,
+                done,
+                deadline,
+                began,
+            };
+            self.go_on(client, number, withdraw);
         }
     }
 
@@ -370,7 +357,9 @@ impl Model {
 
     fn stop(&mut self, client: u32, number: u64, which: u64) {
         match self.going.get(&(client, which)) {
-            Some(Going::Follow(_) | Going::Subscribe { .. } | Going::Require(_) | Going::List { .. }) => {
+            Some(
+                Going::Follow(_) | Going::Subscribe { .. } | Going::Require(_) | Going::Use(_) | Going::List { .. },
+            ) => {
                 self.end((client, which));
                 self.want(client, number, Want::Done(0));
             }
@@ -390,6 +379,15 @@ impl Model {
             .collect();
         let now = self.now;
         for (number, code) in said {
+            if let Some(&Going::Withdraw {
+                deadline: Some(deadline),
+                began,
+                ..
+            }) = self.going.get(&number)
+            {
+                self.lapse((deadline.min(now), began));
+                self.settle();
+            }
             let due = match self.going.get(&number) {
                 Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. })
                     if code == Some(Code::Timeout) =>
@@ -416,5 +414,6 @@ impl Model {
                 self.want(number.0, number.1, Want::Failed(code));
             }
         }
+        self.lapse((now, u64::MAX));
     }
 }

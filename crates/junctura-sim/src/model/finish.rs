@@ -17,6 +17,7 @@ impl Model {
         for client in &self.leaving {
             self.clients.remove(client);
         }
+        self.wind_clocks();
         self.check_memory(recorder)?;
         self.check_waiting()?;
         let follows: Vec<Number> = self
@@ -120,10 +121,15 @@ impl Model {
             .visible
             .values()
             .filter_map(|&sequence| self.object(sequence).until);
+        let lapses = self.going.values().filter_map(|going| match going {
+            Going::Require(one) => one.lapses.map(|(at, _)| at),
+            _ => None,
+        });
         requests
             .chain(offers)
             .chain(tombstones)
             .chain(times)
+            .chain(lapses)
             .chain(self.drain_deadline())
             .min()
     }
@@ -141,7 +147,7 @@ impl Model {
         let standing = self.going.values().filter(|going| {
             !matches!(
                 going,
-                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Drain
+                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Drain | Going::Use(_)
             )
         });
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
@@ -190,7 +196,7 @@ impl Model {
         ];
         match pairs.iter().find(|(_, said, due)| said != due) {
             Some((name, said, due)) => Err(format!("stat: {name} is {said}, due is {due}")),
-            None => Ok(()),
+            None => self.compare_named(stat),
         }
     }
 

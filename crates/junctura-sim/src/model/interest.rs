@@ -3,7 +3,7 @@
 use junctura_model::Code;
 use junctura_wire::body::events;
 
-use super::{Going, Held, Model, Number, Want};
+use super::{Going, Held, Model, NOBODY, Number, Want};
 use crate::ask::Aim;
 
 impl Model {
@@ -55,6 +55,9 @@ impl Model {
     pub(super) fn take_back(&mut self, client: u32, held: &Held, counts: bool) {
         self.object_mut(held.sequence).holders -= 1;
         if !counts {
+            if let Some(requirement) = held.requirement {
+                self.owe_again(requirement, held.sequence);
+            }
             return;
         }
         self.totals.released += 1;
@@ -65,7 +68,7 @@ impl Model {
             object.releases_left = Some(left - 1);
         }
         if let Some(requirement) = held.requirement {
-            self.disown((client, requirement), held.sequence);
+            self.disown(requirement, held.sequence);
         }
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
@@ -81,21 +84,51 @@ impl Model {
                     self.disown(number, sequence);
                 }
                 if let Some(reader) = reader {
-                    self.going.remove(&(number.0, reader));
-                    self.want(number.0, reader, Want::Ended(Code::Closed));
+                    self.going.remove(&reader);
+                    self.want(reader.0, reader.1, Want::Ended(Code::Closed));
                 }
+                self.go_on_without(number);
             }
             Some(Going::Follow(follow)) => {
                 let via = follow.via;
-                self.readers_ended.extend(via.map(|via| ((number.0, via), number.1)));
-                if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&(number.0, via))) {
+                self.readers_ended.extend(via.map(|via| (via, number.1)));
+                // One with a name keeps what its reader was not told any more.
+                let is_untold = |(client, request, want): &mut (u32, u64, Want)| {
+                    (*client, *request) == number && matches!(want, Want::Gap(..))
+                };
+                let untold: Vec<_> = if via.is_some_and(|via| via.0 == NOBODY) {
+                    self.wants.extract_if(.., is_untold).map(|(_, _, want)| want).collect()
+                } else {
+                    Vec::new()
+                };
+                if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via)) {
                     one.reader = None;
+                    for want in untold {
+                        if let Want::Gap(sequence, why) = want {
+                            one.lost.push((sequence, why));
+                        }
+                    }
                 }
             }
             Some(Going::Lease { .. }) => self.leases.retain(|&lease| lease != number),
             _ => {}
         }
         self.going.remove(&number);
+    }
+
+    /// Whoever waits or holds through a requirement, or waits for it, does so without it, now that it has ended: another may
+    /// have its name.
+    fn go_on_without(&mut self, ended: Number) {
+        for held in self.held.values_mut() {
+            held.requirement = held.requirement.filter(|&one| one != ended);
+        }
+        for going in self.going.values_mut() {
+            match going {
+                Going::Demand { requirement, .. } => *requirement = requirement.filter(|&one| one != ended),
+                Going::Withdraw { waits, .. } => waits.values_mut().for_each(|blockers| _ = blockers.remove(&ended)),
+                _ => {}
+            }
+        }
     }
 
     /// A client is gone: what it held, wanted, leased and was about to offer goes with it; what it offered stays.
@@ -114,12 +147,13 @@ impl Model {
         for number in requests {
             self.end(number);
         }
-        let held: Vec<(u32, u32)> = self
+        let mut held: Vec<(u64, (u32, u32))> = self
             .held
             .range((client, 0)..=(client, u32::MAX))
-            .map(|(&at, _)| at)
+            .map(|(&at, held)| (held.sequence, at))
             .collect();
-        for at in held {
+        held.sort_unstable();
+        for (_, at) in held {
             if let Some(held) = self.held.remove(&at) {
                 self.take_back(client, &held, false);
             }

@@ -18,6 +18,7 @@ mod drain;
 mod finish;
 mod interest;
 mod memory;
+mod named;
 mod objects;
 mod observe;
 
@@ -26,7 +27,7 @@ use std::rc::Rc;
 
 use junctura_model::Code;
 
-use crate::ask::{Ask, Offer, Place};
+use crate::ask::{Ask, Offer, Place, Terms};
 use crate::recorder::Recorder;
 use crate::universe::{Key, Order, Query, Universe};
 
@@ -54,6 +55,8 @@ pub struct Rules {
     pub event_backlog_bytes: usize,
     /// Bad requests of one client.
     pub errors_per_client: u32,
+    /// Requirements with a name.
+    pub named_requirements: usize,
     /// Keys remembered as gone.
     pub tombstones: usize,
     /// The same, of one dataset.
@@ -122,7 +125,7 @@ struct Tombstone {
 struct Held {
     sequence: u64,
     follow: Option<u64>,
-    requirement: Option<u64>,
+    requirement: Option<Number>,
 }
 
 #[derive(Clone, Debug)]
@@ -154,7 +157,7 @@ struct Following {
     query: Query,
     window: u32,
     in_flight: u32,
-    via: Option<u64>,
+    via: Option<Number>,
     until_live: bool,
     said_live: bool,
     /// What went away while its reader was not connected: told first of all.
@@ -164,21 +167,28 @@ struct Following {
     given: BTreeSet<u64>,
 }
 
+/// A requirement: of a client's request, or of nobody ([`NOBODY`]) where it has a name.
 #[derive(Clone, Debug)]
 struct Requirement {
-    query: Query,
-    newest_only: bool,
-    /// What it is owed, and whether that is with its client.
-    owed: BTreeMap<u64, bool>,
-    reader: Option<u64>,
+    terms: Terms,
+    /// What it is owed, and how many clients have that in their hands.
+    owed: BTreeMap<u64, u32>,
+    reader: Option<Number>,
+    /// What the next reader is to be told that it will not get.
+    lost: Vec<(u64, Fate)>,
+    /// When it ends, if nobody uses it until then; and the event in which that was settled.
+    lapses: Option<(u64, u64)>,
 }
+
+/// No client has this number: a requirement with a name goes on under it and the place of its name.
+const NOBODY: u32 = 0;
 
 /// A request that goes on.
 #[derive(Clone, Debug)]
 enum Going {
     Demand {
         aim: crate::ask::Aim,
-        requirement: Option<u64>,
+        requirement: Option<Number>,
         deadline: Option<u64>,
     },
     Lease {
@@ -189,12 +199,16 @@ enum Going {
         waits: BTreeMap<u64, BTreeSet<Number>>,
         done: u64,
         deadline: Option<u64>,
+        /// The event in which it came.
+        began: u64,
     },
     List {
         rest: VecDeque<u64>,
     },
     Follow(Box<Following>),
     Require(Box<Requirement>),
+    /// A client stands by a requirement with a name.
+    Use(Number),
     Subscribe {
         query: Query,
         events: u32,
@@ -215,13 +229,14 @@ enum Want {
     Stats,
     Delivered {
         sequence: u64,
-        requirement: Option<u64>,
+        requirement: Option<Number>,
     },
     Gap(u64, Fate),
     Event {
         event: u32,
         sequence: Option<u64>,
-        client: u32,
+        client: Option<u32>,
+        name: Option<usize>,
     },
     Ended(Code),
     Page,

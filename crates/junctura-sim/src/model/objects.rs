@@ -56,8 +56,8 @@ impl Model {
         for number in who {
             let gives_up = match self.going.get(&number) {
                 Some(Going::Require(one)) => {
-                    one.newest_only
-                        && one.owed.get(&earlier) == Some(&false)
+                    one.terms.newest_only
+                        && one.owed.get(&earlier) == Some(&0)
                         && !self.arrives_through(number, one.reader, earlier)
                 }
                 _ => false,
@@ -115,32 +115,31 @@ impl Model {
 
     /// Requirements that wait for a version which goes get a gap in its place; those that hold it go on holding it.
     fn disappoint(&mut self, sequence: u64, why: Fate) {
-        let waiting: Vec<(Number, Option<u64>)> = self
+        let waiting: Vec<(Number, Option<Number>)> = self
             .going
             .iter()
             .filter_map(|(&number, going)| match going {
-                Going::Require(one) if one.owed.get(&sequence) == Some(&false) => {
+                Going::Require(one) if one.owed.get(&sequence) == Some(&0) => {
                     (!self.arrives_through(number, one.reader, sequence)).then_some((number, one.reader))
                 }
                 _ => None,
             })
             .collect();
         for (number, reader) in waiting {
-            self.disown(number, sequence);
-            self.want(number.0, reader.unwrap_or(number.1), Want::Gap(sequence, why));
+            self.let_down(number, reader, sequence, why);
         }
     }
 
     /// Whether a version is delivered through a requirement in this very event.
-    fn arrives_through(&self, requirement: Number, reader: Option<u64>, sequence: u64) -> bool {
-        let (client, via) = requirement;
+    fn arrives_through(&self, requirement: Number, reader: Option<Number>, sequence: u64) -> bool {
         let through_demand = Want::Delivered {
             sequence,
-            requirement: Some(via),
+            requirement: Some(requirement),
         };
-        self.arriving.iter().any(|&((reached, request), arriving)| {
-            (reached, arriving) == (client, sequence)
-                && (Some(request) == reader || self.wants.contains(&(client, request, through_demand.clone())))
+        self.arriving.iter().any(|&(reached, arriving)| {
+            let (client, request) = reached;
+            arriving == sequence
+                && (Some(reached) == reader || self.wants.contains(&(client, request, through_demand.clone())))
         })
     }
 
@@ -183,7 +182,8 @@ impl Model {
                 Want::Event {
                     event,
                     sequence: Some(sequence),
-                    client,
+                    client: Some(client),
+                    name: None,
                 },
             );
         }
@@ -191,6 +191,16 @@ impl Model {
 
     /// Tells those who want to hear of it that a client joined or left.
     pub(super) fn tell_of_client(&mut self, event: u32, client: u32) {
+        let want = Want::Event {
+            event,
+            sequence: None,
+            client: Some(client),
+            name: None,
+        };
+        self.want_of_watchers(event, &want);
+    }
+
+    pub(super) fn want_of_watchers(&mut self, event: u32, want: &Want) {
         let subscribed: Vec<Number> = self
             .going
             .iter()
@@ -198,15 +208,7 @@ impl Model {
             .map(|(&number, _)| number)
             .collect();
         for (reader, request) in subscribed {
-            self.want(
-                reader,
-                request,
-                Want::Event {
-                    event,
-                    sequence: None,
-                    client,
-                },
-            );
+            self.want(reader, request, want.clone());
         }
     }
 
@@ -216,7 +218,7 @@ impl Model {
         let matches = match going {
             Going::Demand { aim, .. } => self.is_aimed_at(aim, sequence),
             Going::Follow(follow) => follow.via.is_none() && self.matches(&follow.query, sequence),
-            Going::Require(one) => self.matches(&one.query, sequence),
+            Going::Require(one) => self.matches(&one.terms.query, sequence),
             Going::Subscribe { query, events } => events & events::OFFERED != 0 && self.matches(query, sequence),
             _ => false,
         };
@@ -233,7 +235,7 @@ impl Model {
             }
             Some(Going::Follow(follow)) => follow.live.push_back(sequence),
             Some(Going::Require(one)) => {
-                one.owed.insert(sequence, false);
+                one.owed.insert(sequence, 0);
                 reader = one.reader;
                 self.object_mut(sequence).owed += 1;
             }
@@ -245,13 +247,14 @@ impl Model {
                     Want::Event {
                         event,
                         sequence: Some(sequence),
-                        client,
+                        client: Some(client),
+                        name: None,
                     },
                 );
             }
             _ => {}
         }
-        if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&(number.0, reader))) {
+        if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader)) {
             follow.live.push_back(sequence);
         }
     }

@@ -5,7 +5,7 @@ use junctura_wire::body::events;
 use junctura_wire::fixed;
 
 use super::{Checked, Fate, Going, Held, Model, Number, Want};
-use crate::ask::{Place, payload_bytes};
+use crate::ask::{Place, payload_bytes, requirement_name};
 use crate::recorder::Recorder;
 use crate::said::{Delivered, Named, Said};
 
@@ -58,6 +58,7 @@ impl Model {
                 record,
                 length,
                 client: about,
+                requirement,
             } => {
                 if let Some(sequence) = *sequence {
                     let object = self.known_object(sequence)?;
@@ -66,8 +67,9 @@ impl Model {
                     expect(about.is_none_or(|client| client == object.producer), "another producer")?;
                 }
                 let is_it = |want: &Want| {
-                    matches!(want, Want::Event { event: due, sequence: what, client } if due == event
-                        && what == sequence && (about.is_none() && sequence.is_some() || *about == Some(*client)))
+                    matches!(want, Want::Event { event: due, sequence: what, client, name } if due == event
+                        && what == sequence && (about.is_none() && sequence.is_some() || about == client)
+                        && name.map(requirement_name) == *requirement)
                 };
                 expect(
                     self.take_want(client, request, is_it).is_some(),
@@ -113,12 +115,10 @@ impl Model {
                 requirement,
             }
         };
-        if let Some(Going::Require(one)) = held
-            .requirement
-            .and_then(|which| self.going.get_mut(&(number.0, which)))
+        if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&which))
             && let Some(in_flight) = one.owed.get_mut(&sequence)
         {
-            *in_flight = true;
+            *in_flight += 1;
         }
         self.object_mut(sequence).holders += 1;
         self.totals.delivered += 1;
@@ -173,7 +173,7 @@ impl Model {
         let object = self.object(sequence);
         let is_there = object.touched_in == self.event
             || match via {
-                Some(via) => self.owes((number.0, via), sequence),
+                Some(via) => self.owes(via, sequence),
                 None => object.fate == Fate::Visible,
             };
         expect(is_there, "it is not there any more")?;
@@ -197,7 +197,7 @@ impl Model {
             if Some(next) == until {
                 return Ok(());
             }
-            if !self.is_silent(number, follow, next) {
+            if !self.is_silent(follow, next) {
                 return match until {
                     Some(_) => Err(format!("{next} was passed over: {:?}", self.object(next).fate)),
                     None => Ok(()),
@@ -210,9 +210,9 @@ impl Model {
         }
     }
 
-    fn is_silent(&self, number: Number, follow: &super::Following, sequence: u64) -> bool {
+    fn is_silent(&self, follow: &super::Following, sequence: u64) -> bool {
         match follow.via {
-            Some(via) => !self.owes((number.0, via), sequence),
+            Some(via) => !self.owes(via, sequence),
             None => self.object(sequence).fate == Fate::Superseded && self.newer_comes(follow, sequence),
         }
     }
@@ -292,7 +292,7 @@ impl Model {
         let Some(Going::Follow(follow)) = self.going.get(&number) else {
             return Err("nothing follows".to_owned());
         };
-        let missing = follow.first.iter().find(|&&next| !self.is_silent(number, follow, next));
+        let missing = follow.first.iter().find(|&&next| !self.is_silent(follow, next));
         if let Some(missing) = missing {
             return Err(format!("{missing} of the first phase is missing"));
         }

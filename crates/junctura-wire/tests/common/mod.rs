@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Demand, Drain, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, Subscribe,
-    Target, Welcome, Withdraw,
+    Demand, Drain, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
+    RequirementName, Retract, Subscribe, Target, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
 use junctura_wire::{Listed, Reply, Request};
@@ -203,6 +203,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 target: words.key(),
                 timeout_ms,
                 requirement: None,
+                requirement_name: None,
             }),
         ),
         (
@@ -211,6 +212,16 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 target: Target::selector(&words.texts[2]),
                 timeout_ms: None,
                 requirement: Some(number),
+                requirement_name: None,
+            }),
+        ),
+        (
+            "demand-named",
+            Request::Demand(Demand {
+                target: words.key(),
+                timeout_ms: None,
+                requirement: None,
+                requirement_name: Some(words.text(0)),
             }),
         ),
         ("cancel", Request::Cancel(number)),
@@ -238,6 +249,20 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 only_new: words.flags[0],
                 requirement: Some(number),
                 until_live: words.flags[1],
+                requirement_name: None,
+            }),
+        ),
+        (
+            "follow-named",
+            Request::Follow(Follow {
+                selector: "".into(),
+                order: Order::Key,
+                window: words.ints[5],
+                cursor: None,
+                only_new: words.flags[1],
+                requirement: None,
+                until_live: words.flags[1],
+                requirement_name: Some(words.text(0)),
             }),
         ),
         ("more", Request::More(number)),
@@ -248,6 +273,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 selector: words.text(2),
                 newest_only: words.flags[0],
                 name: None,
+                time_to_live_ms: None,
             }),
         ),
         (
@@ -256,6 +282,16 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 selector: words.text(2),
                 newest_only: words.flags[1],
                 name: Some(words.text(0)),
+                time_to_live_ms: None,
+            }),
+        ),
+        (
+            "require-for-a-time",
+            Request::Require(Require {
+                selector: words.text(2),
+                newest_only: words.flags[1],
+                name: Some(words.text(0)),
+                time_to_live_ms: timeout_ms,
             }),
         ),
         ("withdraw", Request::Withdraw(withdraw(words.key()))),
@@ -271,6 +307,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("stat", Request::Stat),
         ("goodbye", Request::Goodbye),
         ("drain", Request::Drain(Drain { timeout_ms })),
+        ("retract", Request::Retract(Retract { name: words.text(0) })),
     ]
 }
 
@@ -334,6 +371,15 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
             Reply::Gap(Gap {
                 items: vec![words.object(), words.object()],
                 reason: words.text(3),
+                unnamed: None,
+            }),
+        ),
+        (
+            "gap-unnamed",
+            Reply::Gap(Gap {
+                items: Vec::new(),
+                reason: words.text(3),
+                unnamed: Some(length),
             }),
         ),
         (
@@ -358,6 +404,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 length,
                 client: Some(peer.clone()),
                 reason: "".into(),
+                requirement: None,
             }),
         ),
         (
@@ -366,8 +413,23 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 event: junctura_wire::body::events::LEFT,
                 object: None,
                 length: 0,
-                client: Some(peer),
+                client: Some(peer.clone()),
                 reason: words.text(3),
+                requirement: None,
+            }),
+        ),
+        (
+            "event-required",
+            Reply::Event(Happened {
+                event: junctura_wire::body::events::REQUIRED,
+                object: None,
+                length: 0,
+                client: Some(peer),
+                reason: "".into(),
+                requirement: Some(RequirementName {
+                    name: words.text(0),
+                    selector: words.text(2),
+                }),
             }),
         ),
         ("done", Reply::Done(sequence)),

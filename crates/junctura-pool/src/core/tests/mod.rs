@@ -4,6 +4,7 @@
 mod drain;
 mod gone;
 mod memory;
+mod named;
 mod readers;
 mod retention;
 mod world;

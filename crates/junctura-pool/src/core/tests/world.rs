@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use junctura_model::{Error, Given, Result, Schema};
-use junctura_wire::body::{Demand, Follow, Hello, Lease, List, Require, Subscribe, Target, Withdraw};
+use junctura_wire::body::{Demand, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw};
 use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -66,7 +66,8 @@ impl Effects for Effected {
                     .iter()
                     .map(|item| format!("{} v{}", name(&item.record), item.sequence))
                     .collect();
-                format!("gap {} {}", gap.reason, items.join(" "))
+                let unnamed = gap.unnamed.map(|more| format!("and {more} more")).unwrap_or_default();
+                format!("gap {} {}{unnamed}", gap.reason, items.join(" "))
             }
             Reply::Listed(page) => {
                 let names: Vec<_> = page.iter().map(|entry| name(entry.unwrap().1)).collect();
@@ -83,9 +84,13 @@ impl Effects for Effected {
                     .as_ref()
                     .map(|peer| format!(" by {}", peer.name))
                     .unwrap_or_default();
+                let requirement = event
+                    .requirement
+                    .as_ref()
+                    .map(|it| format!(" {} {:?}", it.name, it.selector));
                 format!(
                     "{kind}{}{who}{}",
-                    object.unwrap_or_default(),
+                    object.or(requirement).unwrap_or_default(),
                     if event.reason.is_empty() { "" } else { " why" }
                 )
             }
@@ -280,6 +285,7 @@ impl World {
             target: Target::selector(selector),
             timeout_ms,
             requirement: None,
+            requirement_name: None,
         };
         self.ask(client, number, Request::Demand(demand));
     }
@@ -290,6 +296,7 @@ impl World {
             target: Target::key(0, &key),
             timeout_ms,
             requirement: None,
+            requirement_name: None,
         };
         self.ask(client, number, Request::Demand(demand));
     }
@@ -314,6 +321,7 @@ impl World {
             only_new: false,
             requirement: None,
             until_live: false,
+            requirement_name: None,
         };
         change(&mut follow);
         self.ask(client, number, Request::Follow(follow));
@@ -343,8 +351,38 @@ impl World {
                 selector: selector.into(),
                 newest_only,
                 name: None,
+                time_to_live_ms: None,
             }),
         );
+    }
+
+    /// Requires by name; `time_to_live_ms` 0: until it is retracted.
+    pub(super) fn require_named(&mut self, client: u32, number: u64, name: &str, selector: &str, time_to_live_ms: u64) {
+        self.require_with(client, number, selector, |require| {
+            require.name = Some(name.to_owned().into());
+            require.time_to_live_ms = Some(time_to_live_ms).filter(|&time| time > 0);
+        });
+    }
+
+    pub(super) fn require_with(
+        &mut self,
+        client: u32,
+        number: u64,
+        selector: &str,
+        change: impl FnOnce(&mut Require<'_>),
+    ) {
+        let mut require = Require {
+            selector: selector.into(),
+            newest_only: false,
+            name: None,
+            time_to_live_ms: None,
+        };
+        change(&mut require);
+        self.ask(client, number, Request::Require(require));
+    }
+
+    pub(super) fn retract(&mut self, client: u32, number: u64, name: &str) {
+        self.ask(client, number, Request::Retract(Retract { name: name.into() }));
     }
 
     pub(super) fn withdraw(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>, force: bool) {

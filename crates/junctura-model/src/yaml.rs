@@ -1,7 +1,7 @@
 //! YAML as a small tree that remembers lines and leaves every scalar a text.
 //!
-//! Types come from the schema, not from YAML's guesses, so `0001`, `no` and `1e3` are what they look like. Anchors, aliases
-//! and tags have no use in a schema and are refused, and with them what they could be misused for. A name that stands
+//! Types come from who reads, not from YAML's guesses, so `0001`, `no` and `1e3` are what they look like. Anchors, aliases
+//! and tags have no use here and are refused, and with them what they could be misused for. A name that stands
 //! twice in one map is refused.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
@@ -11,26 +11,29 @@ const DEPTH_MAX: usize = 8;
 
 /// What is wrong, and in which line (counted from 1).
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) line: usize,
-    pub(super) why: String,
+pub(crate) struct Trouble {
+    pub(crate) line: usize,
+    pub(crate) why: String,
 }
 
 impl Trouble {
-    pub(super) fn new(line: usize, why: impl Into<String>) -> Trouble {
+    pub(crate) fn new(line: usize, why: impl Into<String>) -> Trouble {
         Trouble { line, why: why.into() }
     }
 }
 
+/// What reading something gives.
+pub(crate) type Read<T> = std::result::Result<T, Trouble>;
+
 /// A value and the line where it begins.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) data: Data,
+pub(crate) struct Node {
+    pub(crate) line: usize,
+    pub(crate) data: Data,
 }
 
 #[derive(Debug)]
-pub(super) enum Data {
+pub(crate) enum Data {
     /// A text; `None` where nothing was written.
     Text(Option<String>),
     List(Vec<Node>),
@@ -38,15 +41,15 @@ pub(super) enum Data {
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) line: usize,
-    pub(super) value: Node,
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) value: Node,
 }
 
 impl Node {
     /// Its text.
-    pub(super) fn text(&self, what: &str) -> Result<&str, Trouble> {
+    pub(crate) fn text(&self, what: &str) -> Read<&str> {
         match &self.data {
             Data::Text(Some(text)) => Ok(text),
             _ => Err(Trouble::new(self.line, format!("{what} must be one value"))),
@@ -54,7 +57,7 @@ impl Node {
     }
 
     /// Its items, where nothing at all counts as none.
-    pub(super) fn list(&self, what: &str) -> Result<&[Node], Trouble> {
+    pub(crate) fn list(&self, what: &str) -> Read<&[Node]> {
         match &self.data {
             Data::List(items) => Ok(items),
             Data::Text(None) => Ok(&[]),
@@ -63,7 +66,7 @@ impl Node {
     }
 
     /// Its entries, where nothing at all counts as none.
-    pub(super) fn map(&self, what: &str) -> Result<&[Entry], Trouble> {
+    pub(crate) fn map(&self, what: &str) -> Read<&[Entry]> {
         match &self.data {
             Data::Map(entries) => Ok(entries),
             Data::Text(None) => Ok(&[]),
@@ -72,6 +75,56 @@ impl Node {
                 format!("{what} must be a map of names to values"),
             )),
         }
+    }
+}
+
+/// The entries of a map in which only certain names may stand.
+pub(crate) struct Fields<'a> {
+    entries: &'a [Entry],
+    line: usize,
+    what: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
+        let entries = node.map(what)?;
+        match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
+            None => Ok(Fields {
+                entries,
+                line: node.line,
+                what,
+            }),
+            Some(Entry { name, line, .. }) => Err(Trouble::new(
+                *line,
+                format!("{what} has no field {name} (it may have {})", known.join(", ")),
+            )),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Node> {
+        self.entries
+            .iter()
+            .find(|entry| entry.name == name)
+            .map(|entry| &entry.value)
+    }
+
+    pub(crate) fn need(&self, name: &str) -> Read<&'a Node> {
+        self.get(name)
+            .ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
+    }
+
+    /// A text; empty where there is none.
+    pub(crate) fn text(&self, name: &str) -> Read<String> {
+        self.get(name)
+            .map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
+    }
+
+    pub(crate) fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
+        let Some(node) = self.get(name) else { return Ok(None) };
+        let value = read(node.text(name)?);
+        value
+            .map(Some)
+            .ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
     }
 }
 
@@ -86,7 +139,7 @@ struct Opened {
 }
 
 /// Reads one document.
-pub(super) fn parse(text: &str) -> Result<Node, Trouble> {
+pub(crate) fn parse(text: &str) -> Read<Node> {
     let mut open: Vec<Opened> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {
@@ -152,7 +205,7 @@ fn close(opened: Opened) -> Node {
 }
 
 /// Takes a finished node into the map or list that it stands in.
-fn take(opened: &mut Opened, node: Node) -> Result<(), Trouble> {
+fn take(opened: &mut Opened, node: Node) -> Read<()> {
     let line = node.line;
     if !opened.is_map {
         opened.entries.push(Entry {

@@ -1,0 +1,167 @@
+//! `junctura require` and `junctura retract`: what will be wanted, by name, said before anybody is there to read it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use junctura::{Code, Error, Pool, RequireOptions, Result, Versions};
+use junctura_model::requirements::{self, Written};
+use serde_json::json;
+
+use crate::attributes::{about_selector, selector};
+use crate::interrupt::Interrupt;
+use crate::output::Out;
+use crate::size;
+use crate::url::PoolArguments;
+
+const REQUIRE_EXAMPLES: &str = "Examples:
+  junctura require param=t/u 'levelist>=500' --name products --ttl 12h
+  junctura require param=t --name viewer --versions newest
+  junctura require -f requirements.yaml
+
+A file of requirements:
+  requirements:
+    products:
+      selector: param=t/u,levelist>=500
+      time_to_live: 12h
+    viewer: {selector: param=t, versions: newest}";
+
+const RETRACT_EXAMPLES: &str = "Examples:
+  junctura retract products
+  junctura retract viewer archive";
+
+/// Keep what matches until it was read, under a name
+///
+/// What matches, from now on, stays in the pool until somebody received it through the requirement of this name and released
+/// it. The requirement outlives this command: it stands until it is retracted, or until nobody has used it for its time to
+/// live. The same name and terms again change nothing; other terms are refused.
+#[derive(Args, Debug)]
+#[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)))]
+pub(crate) struct RequireArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// What to keep: each selector must hold; '*' means all
+    #[arg(value_name = "SELECTOR", group = "what", requires = "name")]
+    selectors: Vec<String>,
+    /// The name: ASCII letters, digits and ._+:-/
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    name: Option<String>,
+    /// How long it stands while nobody uses it (default: until it is retracted)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
+    ttl: Option<Duration>,
+    /// Which versions of each object to keep
+    #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
+    versions: Which,
+    /// Take them from a YAML file
+    #[arg(short, long, value_name = "FILE", group = "what")]
+    file: Option<PathBuf>,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    /// Every one
+    All,
+    /// One until a newer one comes
+    Newest,
+}
+
+/// End requirements, by their names
+///
+/// What only they kept may go. Whoever reads through one is told that it has ended.
+#[derive(Args, Debug)]
+#[command(after_help = RETRACT_EXAMPLES)]
+pub(crate) struct RetractArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Their names, as `junctura stat` shows them
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Requires.
+pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
+    let written = arguments.file.as_ref().map(read).transpose()?;
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura require")?;
+    let mut out = Out::new();
+    match (written, &arguments.file) {
+        (Some(written), Some(file)) => {
+            for one in &written {
+                let required = pool.require_with(&terms(one), &one.selector);
+                about_selector(required, &one.selector)
+                    .map_err(|error| located(&error, &format!("{} line {}", file.display(), one.line)))?;
+                arguments.say(&mut out, &one.name, &one.selector)?;
+            }
+        }
+        _ => arguments.require_one(&pool, &mut out)?,
+    }
+    out.flush()
+}
+
+impl RequireArguments {
+    fn require_one(&self, pool: &Pool, out: &mut Out) -> Result<()> {
+        let selector = selector(&self.selectors, pool)?;
+        let options = RequireOptions {
+            versions: match self.versions {
+                Which::All => Versions::All,
+                Which::Newest => Versions::Newest,
+            },
+            name: self.name.clone(),
+            time_to_live: self.ttl,
+        };
+        about_selector(pool.require_with(&options, &selector), &selector)?;
+        self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
+    }
+
+    fn say(&self, out: &mut Out, name: &str, selector: &str) -> Result<()> {
+        if self.json {
+            out.json(&json!({"name": name, "selector": selector}))
+        } else {
+            writeln!(out, "{name} requires {selector}")
+        }
+    }
+}
+
+fn read(path: &PathBuf) -> Result<Vec<Written>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
+    requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
+}
+
+fn terms(written: &Written) -> RequireOptions {
+    RequireOptions {
+        versions: if written.newest_only {
+            Versions::Newest
+        } else {
+            Versions::All
+        },
+        name: Some(written.name.clone()),
+        time_to_live: written.time_to_live_ns.map(Duration::from_nanos),
+    }
+}
+
+/// An error about a part of a file.
+fn located(error: &Error, place: &str) -> Error {
+    Error::new(error.code(), format!("{place}: {}", error.subject()), error.cause())
+}
+
+/// Retracts.
+pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retract")?;
+    let mut out = Out::new();
+    for name in &arguments.names {
+        let owed = pool.retract(name)?;
+        if arguments.json {
+            out.json(&json!({"name": name, "owed": owed}))?;
+        } else {
+            let s = if owed == 1 { "" } else { "s" };
+            writeln!(out, "{name} retracted; it was still owed {owed} object{s}")?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,330 @@
+//! Requirements with a name: they outlive their clients.
+//!
+//! ```text
+//!                     a client uses it
+//!             .-----------------------------.
+//!   require   v      the last one stops     |   time to live is over
+//!  ---------> used --------------------> unused ----------------------> lapsed
+//!             '----------------+------------'
+//!                              '--- retract, by anybody ---> retracted
+//! ```
+//! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
+//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader: named as far as
+//! [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and counted beyond.
+
+use std::collections::BTreeMap;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Gap, ObjectName, Require, events};
+
+use super::client::{Pending, milliseconds};
+use super::follow::send_gap;
+use super::require::{Requirement, Whose};
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// The longest name, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+
+/// No client has this number: timers of requirements are filed under it.
+const NOBODY: u32 = 0;
+
+/// What only a requirement with a name has.
+pub(super) struct Named {
+    pub(super) name: String,
+    /// How long it stands while no client uses it.
+    pub(super) time_to_live: Option<Nanoseconds>,
+    /// `Require` requests of clients that go on.
+    pub(super) users: u32,
+    pub(super) made: Nanoseconds,
+    pub(super) last_release: Option<Nanoseconds>,
+    /// When it lapses, unless somebody uses it before.
+    pub(super) lapses: Option<Nanoseconds>,
+    lost: Lost,
+}
+
+/// What the next reader is to be told that it will not get.
+#[derive(Default)]
+struct Lost {
+    items: Vec<LostObject>,
+    bytes: usize,
+    /// By reason: how many more.
+    unnamed: BTreeMap<&'static str, u64>,
+}
+
+struct LostObject {
+    schema: u16,
+    sequence: u64,
+    record: Vec<u8>,
+    reason: &'static str,
+}
+
+impl LostObject {
+    fn name(&self) -> ObjectName<'_> {
+        ObjectName {
+            schema: self.schema,
+            sequence: self.sequence,
+            record: self.record.as_slice().into(),
+        }
+    }
+}
+
+impl Named {
+    fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
+        Self {
+            name: name.to_owned(),
+            time_to_live,
+            users: 0,
+            made: now,
+            last_release: None,
+            lapses: None,
+            lost: Lost::default(),
+        }
+    }
+
+    /// Objects that the next reader is to be told of.
+    pub(super) fn lost_len(&self) -> u64 {
+        self.lost.items.len() as u64 + self.lost.unnamed.values().sum::<u64>()
+    }
+}
+
+impl Core {
+    /// Makes a requirement with a name, or joins the one that has it. The client's request stands for its use of it.
+    pub(super) fn require_named(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        require: &Require<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        check_name(name)?;
+        if require.time_to_live_ms == Some(0) {
+            return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
+        }
+        let selectors = self.selectors(&require.selector)?;
+        let time_to_live = require.time_to_live_ms.map(milliseconds);
+        let whose = Whose::Named(Box::new(Named::new(name, time_to_live, self.now)));
+        let asked = Requirement::new(whose, selectors, require.newest_only);
+        let standing = self.named.get(name).copied();
+        let id = if let Some(id) = standing {
+            self.agree_on_requirement(id, &asked)?;
+            self.add_pending(client, request, Pending::Use(id))?;
+            id
+        } else {
+            let limit = self.config.limits.named_requirements;
+            if self.named.len() >= limit {
+                let cause = format!("the pool keeps {limit} with a name");
+                return Err(Error::new(Code::LimitExceeded, "requirements", cause));
+            }
+            let id = self.add_requirement(client, request, asked, Pending::Use)?;
+            self.named.insert(name.to_owned(), id);
+            id
+        };
+        if let Some(named) = self.named_mut(id) {
+            named.users += 1;
+        }
+        self.wind(id);
+        fx.reply(client, request, &Reply::Began(self.sequence));
+        if standing.is_none() {
+            self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+        }
+        Ok(())
+    }
+
+    fn agree_on_requirement(&self, id: u32, asked: &Requirement) -> Result<()> {
+        let (Some(ours), Some(theirs)) = (self.requirement_ref(id), asked.named()) else {
+            return Ok(());
+        };
+        let Some(named) = ours.named() else { return Ok(()) };
+        let cause = if !ours.selectors.asks_the_same(&asked.selectors) {
+            format!(
+                "it stands for {:?}, not {:?}",
+                ours.selectors.text(),
+                asked.selectors.text()
+            )
+        } else if ours.newest_only != asked.newest_only {
+            let versions = ["all versions", "the newest versions"];
+            let (ours, theirs) = (usize::from(ours.newest_only), usize::from(asked.newest_only));
+            format!("it keeps {}, not {}", versions[ours], versions[theirs])
+        } else if named.time_to_live != theirs.time_to_live {
+            let text = |time: Option<Nanoseconds>| {
+                time.map_or_else(|| "none".to_owned(), |time| format!("{} s", seconds(time)))
+            };
+            let (ours, theirs) = (text(named.time_to_live), text(theirs.time_to_live));
+            format!("its time to live is {ours}, not {theirs}")
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::Conflict, subject(&named.name), cause))
+    }
+
+    /// The requirement of a name.
+    pub(super) fn find_named(&self, name: &str) -> Result<u32> {
+        self.named.get(name).copied().ok_or_else(|| {
+            let name: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
+            Error::new(Code::NotFound, subject(&name), "there is none of this name")
+        })
+    }
+
+    fn named_mut(&mut self, id: u32) -> Option<&mut Named> {
+        match &mut self.requirement_mut(id)?.whose {
+            Whose::Named(named) => Some(named),
+            Whose::Client { .. } => None,
+        }
+    }
+
+    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    pub(super) fn end_use(&mut self, id: u32) {
+        if let Some(named) = self.named_mut(id) {
+            named.users -= 1;
+            self.wind(id);
+        }
+    }
+
+    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    pub(super) fn wind(&mut self, id: u32) {
+        let now = self.now;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        let is_read = requirement.reader.is_some() || requirement.demands > 0 || requirement.in_flight > 0;
+        let Whose::Named(named) = &mut requirement.whose else {
+            return;
+        };
+        if is_read || named.users > 0 {
+            if named.lapses.take().is_some() {
+                self.timers.cancel(NOBODY, u64::from(id));
+            }
+        } else if let Some(time) = named.time_to_live {
+            let at = now.saturating_add(time);
+            named.lapses = Some(at);
+            self.timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
+        }
+    }
+
+    pub(super) fn note_release(&mut self, id: u32) {
+        let now = self.now;
+        if let Some(named) = self.named_mut(id) {
+            named.last_release = Some(now);
+        }
+    }
+
+    pub(super) fn retract_named(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        name: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let id = self.find_named(name)?;
+        let owed = self.end_named(now, id, events::RETRACTED, Some(client), fx);
+        fx.reply(client, request, &Reply::Done(owed));
+        Ok(())
+    }
+
+    /// Nobody has used it for as long as it lives without.
+    pub(super) fn lapse(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        self.end_named(now, id, events::LAPSED, None, fx);
+    }
+
+    fn end_named(&mut self, now: Nanoseconds, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
+        let Some(named) = self.requirement_ref(id).and_then(Requirement::named) else {
+            return 0;
+        };
+        let name = named.name.clone();
+        let why = if event == events::LAPSED {
+            "nobody used it for its time to live"
+        } else {
+            ""
+        };
+        self.tell_about_requirement(id, event, by, why, fx);
+        self.named.remove(&name);
+        self.end_uses(id, &name, fx);
+        let owed = self.retract(now, id, "its requirement was retracted", fx);
+        self.timers.cancel(NOBODY, u64::from(id));
+        owed
+    }
+
+    fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
+        let mut users = Vec::new();
+        for (&client, state) in &self.clients {
+            let pending = state.pending.iter();
+            let of_it = pending.filter(|(_, pending)| matches!(pending, Pending::Use(of) if *of == id));
+            users.extend(of_it.map(|(&request, _)| (client, request)));
+        }
+        users.sort_unstable();
+        let error = Error::new(Code::Closed, subject(name), "it was retracted");
+        for (client, request) in users {
+            self.settle_pending(client, request);
+            fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+        }
+    }
+
+    /// Nobody reads the requirement: the next who does is told of an object that went.
+    pub(super) fn keep_gap(&mut self, id: u32, object: u32, reason: &'static str) {
+        const BYTES_EACH: usize = size_of::<LostObject>();
+        let limit = self.config.limits.gap_bytes_per_requirement;
+        let entry = &self.objects[object as usize];
+        let lost = LostObject {
+            schema: entry.schema,
+            sequence: entry.sequence,
+            record: entry.record.clone(),
+            reason,
+        };
+        let Some(named) = self.named_mut(id) else { return };
+        let bytes = named.lost.bytes + BYTES_EACH + lost.record.len();
+        if bytes > limit {
+            *named.lost.unnamed.entry(reason).or_default() += 1;
+        } else {
+            named.lost.bytes = bytes;
+            named.lost.items.push(lost);
+        }
+    }
+
+    /// Tells a new reader of what went while nobody read.
+    pub(super) fn tell_lost(&mut self, id: u32, client: u32, request: u64, fx: &mut impl Effects) {
+        let Some(lost) = self.named_mut(id).map(|named| std::mem::take(&mut named.lost)) else {
+            return;
+        };
+        for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
+            let names = same.iter().map(LostObject::name);
+            send_gap(&mut self.count, client, request, names, same[0].reason, fx);
+        }
+        for (reason, unnamed) in lost.unnamed {
+            self.count.gaps += unnamed;
+            let gap = Gap {
+                items: Vec::new(),
+                reason: reason.into(),
+                unnamed: Some(unnamed),
+            };
+            fx.reply(client, request, &Reply::Gap(gap));
+        }
+    }
+}
+
+fn subject(name: &str) -> String {
+    format!("requirement {name}")
+}
+
+/// For people.
+pub(super) fn seconds(time: Nanoseconds) -> f64 {
+    time as f64 / 1e9
+}
+
+/// Names stand on command lines, in addresses and in logs.
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-/".contains(c);
+    let cause = if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        format!("it has {} bytes; 1 to {NAME_BYTES_MAX} are allowed", name.len())
+    } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
+        "ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first".to_owned()
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+    Err(Error::new(Code::InvalidArgument, format!("name {shown:?}"), cause))
+}

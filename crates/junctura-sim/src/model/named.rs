@@ -1,0 +1,275 @@
+//! Requirements: how they are made and end, and what a name adds.
+//!
+//! One with a name is nobody's. It ends when somebody retracts it, or when nobody has used it for its time to live: no client
+//! stands by it, reads, waits through it, or holds what came through it and was not released elsewhere.
+
+use std::collections::BTreeMap;
+
+use junctura_model::Code;
+use junctura_pool::core::Stat;
+use junctura_wire::body::events;
+
+use super::{Checked, Fate, Going, Model, NOBODY, Number, Requirement, Want};
+use crate::ask::{Terms, requirement_name};
+use crate::universe::Order;
+
+impl Model {
+    /// The requirement that a request, or a name, means.
+    pub(super) fn through(
+        &self,
+        client: u32,
+        requirement: Option<u64>,
+        name: Option<usize>,
+    ) -> Result<Option<Number>, ()> {
+        let number = match (name, requirement) {
+            (Some(name), _) => (NOBODY, name as u64),
+            (None, Some(which)) => (client, which),
+            (None, None) => return Ok(None),
+        };
+        match self.going.get(&number) {
+            Some(Going::Require(_)) => Ok(Some(number)),
+            Some(Going::Use(named)) => Ok(Some(*named)),
+            _ => Err(()),
+        }
+    }
+
+    fn new_requirement(&self, terms: &Terms) -> Requirement {
+        let there = self.visible_matches(&terms.query, Order::Key);
+        let owed: BTreeMap<u64, u32> = there.into_iter().map(|sequence| (sequence, 0)).collect();
+        Requirement {
+            terms: terms.clone(),
+            owed,
+            reader: None,
+            lost: Vec::new(),
+            lapses: None,
+        }
+    }
+
+    fn count_as_owed(&mut self, owed: &BTreeMap<u64, u32>) {
+        for &sequence in owed.keys() {
+            self.object_mut(sequence).owed += 1;
+        }
+    }
+
+    pub(super) fn require(&mut self, client: u32, number: u64, terms: &Terms) {
+        let requirement = self.new_requirement(terms);
+        let owed = requirement.owed.clone();
+        if self.go_on(client, number, Going::Require(Box::new(requirement))) {
+            self.count_as_owed(&owed);
+            self.want(client, number, Want::Began(self.sequence));
+        }
+    }
+
+    pub(super) fn require_named(&mut self, client: u32, number: u64, name: usize, terms: &Terms) {
+        let named: Number = (NOBODY, name as u64);
+        let stands = match self.going.get(&named) {
+            Some(Going::Require(one)) if one.terms != *terms => {
+                return self.fail(client, number, Some(Code::Conflict));
+            }
+            other => other.is_some(),
+        };
+        if !stands && self.names().len() >= self.rules.named_requirements {
+            return self.fail(client, number, Some(Code::LimitExceeded));
+        }
+        if !self.go_on(client, number, Going::Use(named)) {
+            return;
+        }
+        self.want(client, number, Want::Began(self.sequence));
+        if !stands {
+            let requirement = self.new_requirement(terms);
+            self.count_as_owed(&requirement.owed.clone());
+            self.going.insert(named, Going::Require(Box::new(requirement)));
+            self.tell_of_requirement(events::REQUIRED, Some(client), named);
+        }
+    }
+
+    pub(super) fn retract(&mut self, client: u32, number: u64, name: usize) {
+        let named: Number = (NOBODY, name as u64);
+        let Some(Going::Require(one)) = self.going.get(&named) else {
+            return self.fail(client, number, Some(Code::NotFound));
+        };
+        let owed = one.owed.len() as u64;
+        self.tell_of_requirement(events::RETRACTED, Some(client), named);
+        for user in self.users_of(named) {
+            self.going.remove(&user);
+            self.want(user.0, user.1, Want::Ended(Code::Closed));
+        }
+        self.end(named);
+        self.want(client, number, Want::Done(owed));
+    }
+
+    /// Times to live that were over before a time, or at that time where they were settled before that event.
+    pub(super) fn lapse(&mut self, before: (u64, u64)) {
+        let mut over: Vec<((u64, u64), Number)> = Vec::new();
+        for (&number, going) in &self.going {
+            if let Going::Require(one) = going
+                && let Some(at) = one.lapses.filter(|&at| at < before)
+            {
+                over.push((at, number));
+            }
+        }
+        over.sort_unstable();
+        for (_, named) in over {
+            self.tell_of_requirement(events::LAPSED, None, named);
+            self.end(named);
+        }
+    }
+
+    /// At the end of an event: the time to live counts where nobody uses a requirement any more.
+    pub(super) fn wind_clocks(&mut self) {
+        for named in self.names() {
+            let is_used = self.is_used(named);
+            let (now, event) = (self.now, self.event);
+            let Some(Going::Require(one)) = self.going.get_mut(&named) else {
+                continue;
+            };
+            if is_used {
+                one.lapses = None;
+            } else if let Some(time) = one.terms.time_to_live_ms {
+                one.lapses.get_or_insert((now + time * 1_000_000, event));
+            }
+        }
+    }
+
+    fn is_used(&self, named: Number) -> bool {
+        let Some(Going::Require(one)) = self.going.get(&named) else {
+            return false;
+        };
+        let waits = |going: &Going| matches!(going, Going::Demand { requirement, .. } if *requirement == Some(named));
+        one.reader.is_some()
+            || one.owed.values().any(|&in_flight| in_flight > 0)
+            || !self.users_of(named).is_empty()
+            || self.going.values().any(waits)
+    }
+
+    fn users_of(&self, named: Number) -> Vec<Number> {
+        let stands_by = |going: &Going| matches!(going, Going::Use(used) if *used == named);
+        let users = self.going.iter().filter(|(_, going)| stands_by(going));
+        users.map(|(&number, _)| number).collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<Number> {
+        let named = self.going.range((NOBODY, 0)..=(NOBODY, u64::MAX));
+        named.map(|(&number, _)| number).collect()
+    }
+
+    /// Whether a requirement of this name stands, and nobody reads it.
+    #[must_use]
+    pub fn is_unread(&self, name: usize) -> bool {
+        matches!(self.going.get(&(NOBODY, name as u64)), Some(Going::Require(one)) if one.reader.is_none())
+    }
+
+    /// A client to whom something was delivered is gone without a release.
+    pub(super) fn owe_again(&mut self, requirement: Number, sequence: u64) {
+        let fate = self.object(sequence).fate;
+        let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
+            return;
+        };
+        let Some(in_flight) = one.owed.get_mut(&sequence) else {
+            return;
+        };
+        *in_flight -= 1;
+        if *in_flight > 0 {
+            return;
+        }
+        let (reader, newest_only) = (one.reader, one.terms.newest_only);
+        match fate {
+            Fate::Withdrawn | Fate::Expired => self.let_down(requirement, reader, sequence, fate),
+            Fate::Superseded if newest_only => self.disown(requirement, sequence),
+            Fate::Visible | Fate::Superseded => {
+                if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader))
+                    && !follow.first.contains(&sequence)
+                    && !follow.live.contains(&sequence)
+                {
+                    follow.live.push_back(sequence);
+                }
+            }
+        }
+    }
+
+    /// A requirement will not get a version: its reader is told, or its client, or the next reader.
+    pub(super) fn let_down(&mut self, requirement: Number, reader: Option<Number>, sequence: u64, why: Fate) {
+        self.disown(requirement, sequence);
+        match (reader, self.going.get_mut(&requirement)) {
+            (None, Some(Going::Require(one))) if requirement.0 == NOBODY => one.lost.push((sequence, why)),
+            _ => {
+                let told = reader.unwrap_or(requirement);
+                self.want(told.0, told.1, Want::Gap(sequence, why));
+            }
+        }
+    }
+
+    fn tell_of_requirement(&mut self, event: u32, client: Option<u32>, named: Number) {
+        let want = Want::Event {
+            event,
+            sequence: None,
+            client,
+            name: Some(named.1 as usize),
+        };
+        self.want_of_watchers(event, &want);
+    }
+
+    /// At the end of a run, when everything was read and released: what has a reader is owed nothing.
+    ///
+    /// # Errors
+    /// What is still owed.
+    pub fn check_named(&self) -> Checked {
+        for named in self.names() {
+            if let Some(Going::Require(one)) = self.going.get(&named)
+                && one.reader.is_some()
+                && !one.owed.is_empty()
+            {
+                return Err(format!("requirement {} is read and still owed {:?}", named.1, one.owed));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn compare_named(&self, stat: &Stat) -> Checked {
+        let names = self.names();
+        if stat.named_requirements.len() != names.len() {
+            return Err(format!(
+                "{} names stand, due are {names:?}",
+                stat.named_requirements.len()
+            ));
+        }
+        for (said, named) in stat.named_requirements.iter().zip(names) {
+            let Some(Going::Require(one)) = self.going.get(&named) else {
+                continue;
+            };
+            let bytes: u64 = one
+                .owed
+                .keys()
+                .map(|&sequence| self.object(sequence).offer.length)
+                .sum();
+            let in_flight: u64 = one.owed.values().map(|&count| u64::from(count)).sum();
+            let pairs = [
+                ("owed", said.owed, one.owed.len() as u64),
+                ("owed_bytes", said.owed_bytes, bytes),
+                ("in_flight", said.in_flight, in_flight),
+                ("lost", said.lost, one.lost.len() as u64),
+                ("users", u64::from(said.users), self.users_of(named).len() as u64),
+                (
+                    "reader",
+                    said.reader.as_ref().map_or(0, |reader| u64::from(reader.client)),
+                    one.reader.map_or(0, |reader| u64::from(reader.0)),
+                ),
+                (
+                    "lapses",
+                    u64::from(said.lapses_in_s.is_some()),
+                    u64::from(one.lapses.is_some()),
+                ),
+            ];
+            if said.name != requirement_name(named.1 as usize) {
+                return Err(format!("stat: {} stands, due is {}", said.name, named.1));
+            }
+            if let Some((what, said, due)) = pairs.iter().find(|(_, said, due)| said != due) {
+                return Err(format!(
+                    "stat: {what} of requirement {} is {said}, due is {due}",
+                    named.1
+                ));
+            }
+        }
+        Ok(())
+    }
+}
