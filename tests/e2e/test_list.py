@@ -121,6 +121,6 @@ def test_selectors_are_explained(bare: Shell) -> None:
 
 def test_help_has_examples_and_exit_statuses(bare: Shell) -> None:
     assert "130 interrupted" in bare.text("--help")
-    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "retire", "schema"):
+    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "retire", "schema", "stop"):
         assert "Examples:" in bare.text(command, "--help")
     assert "\x1b" not in bare.run("put", "--help", NO_COLOR="1", CLICOLOR_FORCE="").stdout.decode()
