@@ -323,16 +323,11 @@ class Requirement:
     def name(self) -> str | None: ...
     def follow(
         self,
-        selector: str | None = None,
         *,
         window: int = 256,
-        order_by: str | None = None,
-        cursor: str | None = None,
-        only_new: bool = False,
         until_live: bool = False,
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
-        group: str | None = None,
     ) -> Follow: ...
     def demand(
         self,

@@ -73,42 +73,26 @@ impl Requirement {
         self.name.as_deref()
     }
 
-    /// Receives what it requires, or a part of it, as `Pool.follow`. What is released is done for this requirement.
-    #[pyo3(signature = (selector=None, *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None))]
-    #[allow(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "keyword arguments of Python"
-    )]
-    fn follow(
-        &self,
-        py: Python<'_>,
-        selector: Option<&str>,
-        window: u32,
-        order_by: Option<String>,
-        cursor: Option<String>,
-        only_new: bool,
-        until_live: bool,
-        gaps: &str,
-        live: &str,
-        group: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Follow> {
-        refuse_group(py, group)?;
-        let selector = selector.unwrap_or(&self.selector);
+    /// Receives everything that it requires, in the order in which it became visible. What is released is done for this
+    /// requirement.
+    ///
+    /// Parameters
+    /// ----------
+    /// window, until_live, gaps, live
+    ///     As `Pool.follow`.
+    #[pyo3(signature = (*, window=256, until_live=false, gaps="raise", live="ignore"))]
+    fn follow(&self, py: Python<'_>, window: u32, until_live: bool, gaps: &str, live: &str) -> PyResult<Follow> {
         let requirement = self.get(py)?;
         let options = FollowOptions {
             window,
-            order_by,
-            cursor,
-            only_new,
             until_live,
-            requirement: None,
+            ..FollowOptions::default()
         };
         Follow::new(
             py,
             &Arguments { options, gaps, live },
-            |options| requirement.follow_with(options, selector),
-            selector,
+            |options| requirement.follow_with(options),
+            &self.selector,
         )
     }
 

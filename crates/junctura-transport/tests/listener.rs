@@ -8,7 +8,7 @@ use std::path::Path;
 
 use junctura_model::Code;
 use junctura_transport::{Address, Carrier, Inbox, Interest, Listener, Name, Outbox, Received, UnixCarrier, wait};
-use junctura_wire::{Reply, Request};
+use junctura_wire::Request;
 use tempfile::TempDir;
 
 fn room() -> (TempDir, Address) {

@@ -152,6 +152,12 @@ pub(crate) fn follow(
     selector: &str,
     requirement: Option<u64>,
 ) -> Result<Follow> {
+    let chooses = options.order_by.is_some() || options.cursor.is_some() || options.only_new;
+    if chooses && (requirement.is_some() || options.requirement.is_some()) {
+        let cause =
+            "through a requirement all that it is owed comes, as it became visible: no order, cursor or only_new";
+        return Err(Error::new(Code::InvalidArgument, "follow", cause));
+    }
     let request = Request::Follow(body::Follow {
         selector: selector.into(),
         order: order(options.order_by.as_deref()),

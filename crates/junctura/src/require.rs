@@ -161,12 +161,16 @@ impl Requirement {
 
     /// Receives everything that it requires.
     pub fn follow(&self) -> Result<Follow> {
-        self.follow_with(&FollowOptions::default(), &self.selector)
+        self.follow_with(&FollowOptions::default())
     }
 
-    /// Receives what matches a selector, through this requirement.
-    pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
-        follow(&self.connection, options, selector, Some(self.stream.number()))
+    /// As [`Requirement::follow`], with options.
+    ///
+    /// # Errors
+    /// `Conflict` where another follow reads it; `InvalidArgument` for options that choose what is given, or in which order:
+    /// all that it is owed comes, in the order in which it became visible.
+    pub fn follow_with(&self, options: &FollowOptions) -> Result<Follow> {
+        follow(&self.connection, options, &self.selector, Some(self.stream.number()))
     }
 
     /// Receives one object through this requirement, as [`Pool::demand`].

@@ -152,6 +152,30 @@ fn a_cursor_resumes_in_either_phase() {
     );
 }
 
+#[test]
+fn through_a_requirement_everything_comes_or_nothing_is_begun() {
+    let pool = pool();
+    let requirement = pool.require("").unwrap();
+    let choosing = [
+        FollowOptions {
+            only_new: true,
+            ..FollowOptions::default()
+        },
+        FollowOptions {
+            order_by: Some("name".to_owned()),
+            ..FollowOptions::default()
+        },
+    ];
+    for options in choosing {
+        let error = requirement.follow_with(&options).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    }
+    for name in ["b", "a"] {
+        offer(&pool, name);
+    }
+    assert_eq!(read(&mut requirement.follow().unwrap(), 2), ["b", "a"]);
+}
+
 trait LastLive {
     fn last_live(&self) -> String;
 }
