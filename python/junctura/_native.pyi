@@ -8,7 +8,7 @@ import decimal
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, final
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ _Given: TypeAlias = _Scalar | Sequence[_Scalar] | npt.NDArray[Any] | None
 _Attributes: TypeAlias = Mapping[str, Any]
 _Value: TypeAlias = Any
 _Data: TypeAlias = Buffer | npt.ArrayLike | Allocation
+_Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Timer)
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
 _Kind: TypeAlias = Literal[
@@ -413,9 +414,7 @@ class Pool:
         **key: _Given,
     ) -> PendingDemand: ...
     def fileno(self) -> int: ...
-    def wait(
-        self, *on: Follow | Subscription | PendingDemand | Timer, timeout: float | None = None
-    ) -> builtins.list[Follow | Subscription | PendingDemand | Timer]: ...
+    def wait(self, *on: _Awaited, timeout: float | None = None) -> builtins.list[_Awaited]: ...
     def follow(
         self,
         selector: str = "",

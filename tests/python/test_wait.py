@@ -34,7 +34,7 @@ def test_whoever_has_something_is_named(pool: junctura.Pool) -> None:
 def test_timers_go_off(pool: junctura.Pool) -> None:
     once, often = junctura.Timer(after=0.001), junctura.Timer(every=0.001)
     assert not junctura.Timer(after=1000).ring()
-    rung = []
+    rung: list[junctura.Timer] = []
     while len(rung) < 4:
         rung += [timer for timer in pool.wait(once, often) if timer.ring()]
     assert rung.count(once) == 1
@@ -84,7 +84,7 @@ def test_what_cannot_be_waited_for(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.InvalidArgument, match="nothing to wait for"):
         pool.wait()
     with pytest.raises(junctura.InvalidArgument, match="not a str"):
-        pool.wait("name=t")  # type: ignore[arg-type]
+        pool.wait("name=t")  # type: ignore[type-var]
     with junctura.Pool(schema="free") as other, pytest.raises(junctura.InvalidArgument, match="another pool"):
         pool.wait(other.follow())
     follow = pool.follow()
