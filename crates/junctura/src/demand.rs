@@ -8,13 +8,13 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::body::Demand;
 
+use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
 use crate::pool::Pool;
 use crate::state::Stop;
 use crate::target::Target;
-use crate::wait::Awaiting;
 
 impl Pool {
     /// The object with this key, or the newest one that matches a selector; waits until there is one.
@@ -127,8 +127,10 @@ impl PendingDemand {
             letter => object(&self.connection, letter).map(Some),
         }
     }
+}
 
-    pub(crate) fn awaiting_answer(&self) -> Awaiting {
+impl Awaited for PendingDemand {
+    fn awaiting(&self) -> Awaiting {
         let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
         number.unwrap_or_else(Awaiting::ready)
     }

@@ -15,6 +15,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
+use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::mail::Letter;
@@ -251,10 +252,6 @@ impl Follow {
         })
     }
 
-    pub(crate) fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
     /// Ends it; what was on its way is given back.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()
@@ -291,6 +288,12 @@ impl Follow {
             Letter::Ended(error) | Letter::Failed(error) => return Err(error),
             _ => return Err(unexpected("in a follow")),
         }))
+    }
+}
+
+impl Awaited for Follow {
+    fn awaiting(&self) -> Awaiting {
+        self.stream.awaiting()
     }
 }
 

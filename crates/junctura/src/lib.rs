@@ -26,6 +26,7 @@
 //! about, and why. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the parent.
 
 mod allocation;
+mod awaiting;
 mod builder;
 mod connection;
 mod demand;
@@ -52,6 +53,7 @@ mod wait;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
+pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use demand::PendingDemand;
 pub use described::Described;
@@ -67,5 +69,5 @@ pub use pool::Pool;
 pub use require::{RequireOptions, Requirement, Versions};
 pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
-pub use wait::{Awaited, Awaiting, PoolDescriptor, Timer};
+pub use wait::{PoolDescriptor, Timer};
 pub use withdraw::WithdrawOptions;

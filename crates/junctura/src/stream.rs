@@ -10,9 +10,9 @@ use std::time::Instant;
 use junctura_model::Result;
 use junctura_wire::Request;
 
+use crate::awaiting::Awaiting;
 use crate::connection::{Connection, Wait};
 use crate::mail::Letter;
-use crate::wait::Awaiting;
 
 #[derive(Debug)]
 pub(crate) struct Stream {

@@ -9,6 +9,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::body::{Subscribe, events};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
+use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::mail::Letter;
@@ -176,10 +177,6 @@ impl Subscription {
         }
     }
 
-    pub(crate) fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
     /// Ends it.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()
@@ -202,6 +199,12 @@ impl Subscription {
             Letter::Ended(error) | Letter::Failed(error) => Err(error),
             _ => Err(unexpected("in a subscription")),
         }
+    }
+}
+
+impl Awaited for Subscription {
+    fn awaiting(&self) -> Awaiting {
+        self.stream.awaiting()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Waiting for several things at once.
 
-use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,88 +7,10 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Watch;
 
+use crate::awaiting::{Awaited, Awaiting, What};
 use crate::connection::{Connection, Wait};
-use crate::demand::PendingDemand;
-use crate::follow::Follow;
 use crate::pool::Pool;
 use crate::state::State;
-use crate::subscribe::Subscription;
-
-/// What can be waited for beside others with [`Pool::wait`]: a [`Follow`], a [`Subscription`], a [`PendingDemand`], a
-/// [`Timer`].
-pub trait Awaited {
-    /// What to wait for, as things stand now.
-    fn awaiting(&self) -> Awaiting;
-}
-
-/// What somebody waits for. It does not borrow what it was made from, and holds for as long as nothing was taken from that.
-#[derive(Clone)]
-pub struct Awaiting(What);
-
-#[derive(Clone)]
-enum What {
-    Ready,
-    Letters(Arc<Connection>, u64),
-    Until(Instant),
-    Never,
-}
-
-impl Awaiting {
-    /// Nothing: it is there, or has ended.
-    #[must_use]
-    pub fn ready() -> Self {
-        Self(What::Ready)
-    }
-
-    /// What comes in a conversation.
-    pub(crate) fn letters(connection: &Arc<Connection>, number: u64) -> Self {
-        Self(What::Letters(Arc::clone(connection), number))
-    }
-
-    fn is_ready(&self, state: &State, now: Instant) -> bool {
-        match &self.0 {
-            What::Ready => true,
-            What::Letters(_, number) => state.mail.has_mail(*number),
-            What::Until(at) => *at <= now,
-            What::Never => false,
-        }
-    }
-}
-
-impl fmt::Debug for Awaiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            What::Ready => f.write_str("Awaiting(nothing)"),
-            What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
-            What::Until(at) => write!(f, "Awaiting({at:?})"),
-            What::Never => f.write_str("Awaiting(what does not come)"),
-        }
-    }
-}
-
-impl Awaited for Awaiting {
-    fn awaiting(&self) -> Awaiting {
-        self.clone()
-    }
-}
-
-impl Awaited for Follow {
-    fn awaiting(&self) -> Awaiting {
-        self.stream().awaiting()
-    }
-}
-
-impl Awaited for Subscription {
-    fn awaiting(&self) -> Awaiting {
-        self.stream().awaiting()
-    }
-}
-
-impl Awaited for PendingDemand {
-    fn awaiting(&self) -> Awaiting {
-        self.awaiting_answer()
-    }
-}
 
 impl Awaited for Timer {
     fn awaiting(&self) -> Awaiting {
@@ -149,8 +70,8 @@ impl Timer {
 }
 
 impl Pool {
-    /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`] or a
-    /// [`Subscription`] has when `try_next` gives something or it has ended, a [`PendingDemand`] when `try_get` answers, a
+    /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`](crate::Follow) or a
+    /// [`Subscription`](crate::Subscription) has when `try_next` gives something or it has ended, a [`PendingDemand`](crate::PendingDemand) when `try_get` answers, a
     /// [`Timer`] when it `ring`s. What is there already is found without waiting.
     ///
     /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.

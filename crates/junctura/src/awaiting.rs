@@ -1,0 +1,66 @@
+//! What somebody waits for, apart from how.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::connection::Connection;
+use crate::state::State;
+
+/// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
+/// [`Subscription`](crate::Subscription), a [`PendingDemand`](crate::PendingDemand), a [`Timer`](crate::Timer).
+pub trait Awaited {
+    /// What to wait for, as things stand now.
+    fn awaiting(&self) -> Awaiting;
+}
+
+/// What somebody waits for. It does not borrow what it was made from, and holds for as long as nothing was taken from that.
+#[derive(Clone)]
+pub struct Awaiting(pub(crate) What);
+
+#[derive(Clone)]
+pub(crate) enum What {
+    Ready,
+    Letters(Arc<Connection>, u64),
+    Until(Instant),
+    Never,
+}
+
+impl Awaiting {
+    /// Nothing: it is there, or has ended.
+    #[must_use]
+    pub fn ready() -> Self {
+        Self(What::Ready)
+    }
+
+    /// What comes in a conversation.
+    pub(crate) fn letters(connection: &Arc<Connection>, number: u64) -> Self {
+        Self(What::Letters(Arc::clone(connection), number))
+    }
+
+    pub(crate) fn is_ready(&self, state: &State, now: Instant) -> bool {
+        match &self.0 {
+            What::Ready => true,
+            What::Letters(_, number) => state.mail.has_mail(*number),
+            What::Until(at) => *at <= now,
+            What::Never => false,
+        }
+    }
+}
+
+impl fmt::Debug for Awaiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            What::Ready => f.write_str("Awaiting(nothing)"),
+            What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
+            What::Until(at) => write!(f, "Awaiting({at:?})"),
+            What::Never => f.write_str("Awaiting(what does not come)"),
+        }
+    }
+}
+
+impl Awaited for Awaiting {
+    fn awaiting(&self) -> Awaiting {
+        self.clone()
+    }
+}
