@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::Mode;
 use super::history::{History, digest};
+use super::plan::Plan;
 use super::report::Figures;
 use super::stamp::{self, Stamp, now_ns};
-use super::worker::{Orders, Plan, Word, say};
+use super::talk::{Orders, Word, say};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 /// With nothing new for this long, whatever is missing is lost.

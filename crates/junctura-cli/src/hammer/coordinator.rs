@@ -10,9 +10,10 @@ use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
 use super::load::Space;
+use super::plan::{Plan, Role};
 use super::report::{Figures, Report};
 use super::stamp::{self, now_ns};
-use super::worker::{Order, Plan, Role, Word};
+use super::talk::{Order, Word};
 use super::{Arguments, Mode, history, producer};
 
 /// Time for every process to hear of the start before it comes.

@@ -11,10 +11,12 @@ mod consumer;
 mod coordinator;
 mod history;
 mod load;
+mod plan;
 mod producer;
 mod report;
 mod stamp;
 mod subscriber;
+mod talk;
 mod worker;
 
 use std::path::PathBuf;

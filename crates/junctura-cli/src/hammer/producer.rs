@@ -11,9 +11,10 @@ use serde_json::json;
 use super::Mode;
 use super::history::{History, digest};
 use super::load::Names;
+use super::plan::Plan;
 use super::report::{Figures, Times};
 use super::stamp::{self, Stamp, now_ns};
-use super::worker::{Plan, Word, say};
+use super::talk::{Word, say};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use junctura::{Code, EventKind, Pool, Result, Subscription};
 
 use super::load::Names;
+use super::plan::Plan;
 use super::report::Figures;
-use super::worker::{Orders, Plan};
+use super::talk::Orders;
 
 /// The process that holds them.
 pub(super) struct Subscriber {

@@ -1,0 +1,79 @@
+//! What one process of a load is to do, and the memory that takes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Mode;
+use super::load::Space;
+
+/// What a process is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Role {
+    Producer,
+    Consumer,
+    Subscriber,
+}
+
+/// The plan of one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) role: Role,
+    pub(super) index: u32,
+    pub(super) url: String,
+    pub(super) space: Space,
+    pub(super) producers: u32,
+    pub(super) consumers: u32,
+    pub(super) payload_bytes: usize,
+    pub(super) grib: Option<PathBuf>,
+    pub(super) mode: Mode,
+    pub(super) window: u32,
+    pub(super) rate: Option<f64>,
+    pub(super) warmup_ns: u64,
+    pub(super) duration_ns: u64,
+    pub(super) subscriptions: u32,
+    pub(super) history: Option<PathBuf>,
+}
+
+/// Slots that producers go through before they come to the first again, in bytes, all producers together.
+const ROTATION_BYTES: usize = 512 << 20;
+/// Slots that a consumer may hold while its releases are under way.
+const SLOTS_UNDER_WAY: usize = 256;
+
+/// Bytes of the slot that a payload lies in: there are four sizes between powers of two.
+fn slot_bytes(payload_bytes: u64) -> u64 {
+    let step = (payload_bytes.next_power_of_two() / 8).max(64);
+    payload_bytes.next_multiple_of(step)
+}
+
+impl Plan {
+    /// Slots that a producer goes through before it comes to the first again.
+    pub(super) fn slots_in_rotation(&self) -> usize {
+        (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
+    }
+
+    /// Slots that a producer uses at most.
+    pub(super) fn slots(&self) -> usize {
+        self.slots_in_rotation() + self.window as usize + SLOTS_UNDER_WAY / self.producers as usize
+    }
+
+    /// Memory that all producers together need of a pool: not much more than they take before the run, so that whoever runs
+    /// ahead waits for slots and not for the system to make pages.
+    pub(super) fn budget_bytes(&self) -> u64 {
+        const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
+        const INLINE_BYTES: u64 = 256 << 20;
+        let slots = self.slots() as u64 * slot_bytes(self.payload_bytes as u64);
+        INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
+    }
+
+    /// What the process calls itself.
+    pub(super) fn name(&self) -> String {
+        let letter = match self.role {
+            Role::Producer => 'p',
+            Role::Consumer => 'c',
+            Role::Subscriber => 's',
+        };
+        format!("{letter}{}", self.index)
+    }
+}
