@@ -54,10 +54,10 @@ pub enum Request<'a> {
     Stat,
     /// Leaves in good order.
     Goodbye,
-    /// Asks the server to end in good order.
-    Drain(Drain),
     /// Ends a requirement that has a name.
     Retract(Retract<'a>),
+    /// Asks the server to end in good order.
+    Drain(Drain),
 }
 
 impl<'a> Request<'a> {
@@ -93,8 +93,8 @@ impl<'a> Request<'a> {
             Kind::Stop => Self::Stop(number(kind, body)?),
             Kind::Stat => Self::Stat,
             Kind::Goodbye => Self::Goodbye,
-            Kind::Drain => Self::Drain(cbor(kind, body)?),
             Kind::Retract => Self::Retract(cbor(kind, body)?),
+            Kind::Drain => Self::Drain(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -136,8 +136,8 @@ impl<'a> Request<'a> {
             Self::Stop(_) => Kind::Stop,
             Self::Stat => Kind::Stat,
             Self::Goodbye => Kind::Goodbye,
-            Self::Drain(_) => Kind::Drain,
             Self::Retract(_) => Kind::Retract,
+            Self::Drain(_) => Kind::Drain,
         }
     }
 
@@ -163,8 +163,8 @@ impl<'a> Request<'a> {
             Self::Withdraw(body) | Self::Retire(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye => {}
-            Self::Drain(body) => put(body, out),
             Self::Retract(body) => put(body, out),
+            Self::Drain(body) => put(body, out),
         });
     }
 }

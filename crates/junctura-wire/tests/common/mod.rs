@@ -306,8 +306,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("stop", Request::Stop(sequence)),
         ("stat", Request::Stat),
         ("goodbye", Request::Goodbye),
-        ("drain", Request::Drain(Drain { timeout_ms })),
         ("retract", Request::Retract(Retract { name: words.text(0) })),
+        ("drain", Request::Drain(Drain { timeout_ms })),
     ]
 }
 
