@@ -126,7 +126,7 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 /// Adds schemas to a pool that is to be opened: one, or several.
-pub(crate) fn add_schemas(mut builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
+fn add_schemas(mut builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         for one in given.try_iter()? {
             builder = add_schema(builder, &one?)?;
@@ -171,4 +171,38 @@ pub(crate) fn schema_of(
     name: Option<&str>,
 ) -> PyResult<std::sync::Arc<junctura::Schema>> {
     pool.schema(name).or_raise(py)
+}
+
+/// What a pool that is made here has to be like.
+pub(crate) fn settle(
+    mut builder: PoolBuilder,
+    schema: Option<&Bound<'_, PyAny>>,
+    budget: Option<&Bound<'_, PyAny>>,
+    inline_max: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PoolBuilder> {
+    if let Some(schema) = schema {
+        builder = add_schemas(builder, schema)?;
+    }
+    if let Some(budget) = budget {
+        builder = builder.budget_bytes(size(budget)?);
+    }
+    if let Some(bytes) = inline_max {
+        builder = builder.inline_bytes_max(size(bytes)?);
+    }
+    Ok(builder)
+}
+
+/// The script's name says more than the interpreter's.
+pub(crate) fn program_name(py: Python<'_>) -> PyResult<String> {
+    let script: Option<String> = py
+        .import("sys")?
+        .getattr("argv")?
+        .get_item(0)
+        .and_then(|name| name.extract())
+        .ok();
+    let name = script
+        .as_deref()
+        .and_then(|path| path.rsplit('/').next())
+        .filter(|name| !name.is_empty() && *name != "-c");
+    Ok(name.unwrap_or("python").to_owned())
 }

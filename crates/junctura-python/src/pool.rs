@@ -15,7 +15,7 @@ use crate::follow::{Arguments, Follow};
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{add_schemas, offer_options, size, timeout as read_timeout};
+use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
 use crate::require::{Requirement, options as require_options, refuse_group};
 use crate::schema::Schema;
@@ -97,15 +97,7 @@ impl Pool {
         if let Some(url) = url {
             builder = builder.url(url);
         }
-        if let Some(schema) = &schema {
-            builder = add_schemas(builder, schema)?;
-        }
-        if let Some(budget) = budget {
-            builder = builder.budget_bytes(size(budget)?);
-        }
-        if let Some(bytes) = inline_max {
-            builder = builder.inline_bytes_max(size(bytes)?);
-        }
+        let builder = settle(builder, schema.as_ref(), budget, inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
         Ok(Self {
             inner,
@@ -802,19 +794,4 @@ impl Pool {
         keywords.set_item("offer_timeout", self.offer_timeout)?;
         Ok(((self.inner.url(),), keywords))
     }
-}
-
-/// The script's name says more than the interpreter's.
-fn program_name(py: Python<'_>) -> PyResult<String> {
-    let script: Option<String> = py
-        .import("sys")?
-        .getattr("argv")?
-        .get_item(0)
-        .and_then(|name| name.extract())
-        .ok();
-    let name = script
-        .as_deref()
-        .and_then(|path| path.rsplit('/').next())
-        .filter(|name| !name.is_empty() && *name != "-c");
-    Ok(name.unwrap_or("python").to_owned())
 }
