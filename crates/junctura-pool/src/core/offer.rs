@@ -41,6 +41,7 @@ impl WaitingOffer {
 }
 
 impl Core {
+    /// What is wrong with an offer in itself is said at once, also where it would have to wait.
     pub(super) fn offer(
         &mut self,
         now: Nanoseconds,
@@ -54,7 +55,8 @@ impl Core {
             .get(&client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            Err(Refusal::NoMemory)
+            let examined = self.examine(content);
+            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::NoMemory))
         } else {
             self.publish(now, client, content, fx)
         };
@@ -69,35 +71,49 @@ impl Core {
         }
     }
 
+    /// Whether an offer is one, whatever else there is in the pool.
+    fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
+        let number = head.schema.get();
+        let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
+            Error::new(
+                Code::SchemaMismatch,
+                format!("schema {number}"),
+                "the pool has no schema of this number",
+            )
+        })?;
+        let checked = schema.check(record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        Ok(Examined {
+            key: identity(number, checked.key_bytes(schema.key_len())),
+            dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
+            retention: retention(&head, schema)?,
+            on_same_key: schema.on_same_key(),
+        })
+    }
+
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
     fn publish(
         &mut self,
         now: Nanoseconds,
         client: u32,
-        Content { head, record, inline }: Content<'_>,
+        content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        let schema_number = head.schema.get();
-        let schema = self.config.schemas.get(usize::from(schema_number)).ok_or_else(|| {
-            Error::new(
-                Code::SchemaMismatch,
-                format!("schema {schema_number}"),
-                "the pool has no schema of this number",
-            )
-        })?;
-        let checked = schema.check(record)?;
-        let flags = head.flags.get();
-        let length = head.length.get();
-        if length > self.config.limits.payload_bytes {
-            return Err(too_large(length, self.config.limits.payload_bytes).into());
-        }
-        let key = identity(schema_number, checked.key_bytes(schema.key_len()));
-        let dataset = dataset(schema_number, checked.key_bytes(schema.level_ends()[0]));
+        let Examined {
+            key,
+            dataset,
+            retention,
+            on_same_key,
+        } = self.examine(content)?;
+        let Content { head, record, inline } = content;
+        let (schema, flags, length) = (head.schema.get(), head.flags.get(), head.length.get());
         let earlier = self.find_key(key);
-        if earlier.is_some() && schema.on_same_key() == SameKey::Reject {
-            return Err(self.already_exists(schema_number, record).into());
+        if earlier.is_some() && on_same_key == SameKey::Reject {
+            return Err(self.already_exists(schema, record).into());
         }
-        let retention = retention(&head, schema)?;
         if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
             let cause = format!("the pool holds {} objects", self.config.limits.objects);
             return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
@@ -119,7 +135,7 @@ impl Core {
             place,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
-            schema: schema_number,
+            schema,
             state: State::Visible,
             until: Until::from(retention),
             released_by: Vec::new(),
@@ -157,11 +173,7 @@ impl Core {
         inline: &[u8],
     ) -> std::result::Result<Place, Refusal> {
         if flags & fixed::INLINE != 0 {
-            let length = inline.len() as u64;
-            if length > self.config.inline_bytes_max {
-                return Err(too_large(length, self.config.inline_bytes_max).into());
-            }
-            return if self.ledger.inline_reserve(length) {
+            return if self.ledger.inline_reserve(inline.len() as u64) {
                 Ok(Place::Inline)
             } else {
                 Err(Refusal::NoMemory)
@@ -295,6 +307,14 @@ impl Core {
     }
 }
 
+/// What an offer says of itself.
+struct Examined {
+    key: u128,
+    dataset: u64,
+    retention: Retention,
+    on_same_key: SameKey,
+}
+
 enum Refusal {
     NoMemory,
     Failed(Error),
@@ -329,10 +349,10 @@ fn retention(head: &OfferHead, schema: &Schema) -> Result<Retention> {
     }
 }
 
-fn too_large(length: u64, limit: u64) -> Error {
-    Error::new(
-        Code::TooLarge,
-        "payload",
-        format!("{length} bytes; the pool takes {limit}"),
-    )
+fn check_length(length: u64, limit: u64) -> Result<()> {
+    if length <= limit {
+        return Ok(());
+    }
+    let cause = format!("{length} bytes; the pool takes {limit}");
+    Err(Error::new(Code::TooLarge, "payload", cause))
 }

@@ -104,7 +104,7 @@ impl Model {
         let limit = self.rules.waiting_offers_per_client;
         let waiting = self.clients.get(&client).map_or(0, |state| state.waiting.len());
         let verdict = if waiting > 0 {
-            Verdict::Waits
+            self.flaw(offer).unwrap_or(Verdict::Waits)
         } else {
             self.verdict(client, offer)
         };

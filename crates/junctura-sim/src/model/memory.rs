@@ -32,20 +32,27 @@ impl Model {
         self.inline_bytes + self.segments.values().map(|segment| segment.bytes).sum::<u64>()
     }
 
-    pub(super) fn verdict(&self, client: u32, offer: &Offer) -> Verdict {
+    /// What is wrong with an offer in itself.
+    pub(super) fn flaw(&self, offer: &Offer) -> Option<Verdict> {
         if offer.malformed {
-            return Verdict::Fails(None);
+            return Some(Verdict::Fails(None));
+        }
+        if offer.place == Place::Inline && offer.length > self.rules.inline_bytes_max {
+            return Some(Verdict::Fails(Some(Code::TooLarge)));
+        }
+        (offer.stays == Stays::For(0)).then_some(Verdict::Fails(Some(Code::InvalidArgument)))
+    }
+
+    pub(super) fn verdict(&self, client: u32, offer: &Offer) -> Verdict {
+        if let Some(flaw) = self.flaw(offer) {
+            return flaw;
         }
         let is_known =
             self.visible.contains_key(&offer.key) || self.tombstones.iter().any(|stone| stone.key == offer.key);
         if is_known && self.universe.keys[offer.key].schema == ONCE {
             return Verdict::Fails(Some(Code::AlreadyExists));
         }
-        if offer.stays == Stays::For(0) {
-            return Verdict::Fails(Some(Code::InvalidArgument));
-        }
         match offer.place {
-            Place::Inline if offer.length > self.rules.inline_bytes_max => Verdict::Fails(Some(Code::TooLarge)),
             Place::Inline if self.used_bytes() + offer.length > self.rules.budget_bytes => Verdict::Waits,
             Place::Inline => Verdict::Visible,
             Place::Slot(segment, slot) => match self.segments.get(&segment) {
