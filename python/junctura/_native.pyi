@@ -50,7 +50,7 @@ _Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Tim
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
 _Kind: TypeAlias = Literal[
-    "offered", "withdrawn", "expired", "joined", "left", "superseded", "required", "retracted", "lapsed"
+    "offered", "withdrawn", "expired", "joined", "left", "superseded", "required", "retracted", "lapsed", "broken"
 ]
 
 def codes() -> tuple[tuple[str, int, Literal["retry", "fix the input", "give up"]], ...]: ...
@@ -436,6 +436,9 @@ class Pool:
         name: str | None = None,
         time_to_live: float | None = None,
         versions: Literal["all", "newest"] = "all",
+        on_full: Literal["wait", "break"] = "wait",
+        quota: int | None = None,
+        stuck_after: float | None = None,
     ) -> Requirement: ...
     def retract(self, name: str) -> int: ...
     def list(self, selector: str = "", *, order_by: str | None = None) -> builtins.list[Entry]: ...

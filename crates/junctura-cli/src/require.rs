@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use junctura::{Code, Error, Pool, RequireOptions, Result, Versions};
+use junctura::{Code, Error, OnFull, Pool, RequireOptions, Result, Versions};
 use junctura_model::requirements::{self, Written};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::url::PoolArguments;
 
 const REQUIRE_EXAMPLES: &str = "Examples:
   junctura require param=t/u 'levelist>=500' --name products --ttl 12h
-  junctura require param=t --name viewer --versions newest
+  junctura require param=t --name viewer --versions newest --on-full break --quota 2GiB
   junctura require -f requirements.yaml
 
 A file of requirements:
@@ -24,7 +24,7 @@ A file of requirements:
     products:
       selector: param=t/u,levelist>=500
       time_to_live: 12h
-    viewer: {selector: param=t, versions: newest}";
+    viewer: {selector: param=t, versions: newest, on_full: break, quota: 2GiB}";
 
 const RETRACT_EXAMPLES: &str = "Examples:
   junctura retract products
@@ -34,7 +34,9 @@ const RETRACT_EXAMPLES: &str = "Examples:
 ///
 /// What matches, from now on, stays in the pool until somebody received it through the requirement of this name and released
 /// it. The requirement outlives this command: it stands until it is retracted, or until nobody has used it for its time to
-/// live. The same name and terms again change nothing; other terms are refused.
+/// live. The same name and terms again change nothing; other terms are refused. One that keeps others waiting for memory is
+/// broken when its readers have released nothing for --stuck-after, or at its quota with --on-full break: its readers are told
+/// what they will not get, and so is everyone who watches.
 #[derive(Args, Debug)]
 #[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)))]
 pub(crate) struct RequireArguments {
@@ -52,6 +54,16 @@ pub(crate) struct RequireArguments {
     /// Which versions of each object to keep
     #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
     versions: Which,
+    /// What happens when there is no room for what it keeps
+    #[arg(long, value_name = "WHAT", default_value = "wait", conflicts_with = "file")]
+    on_full: Full,
+    /// What one that breaks may keep though nothing else does (default: any, until memory is full)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, conflicts_with = "file")]
+    quota: Option<u64>,
+    /// How long its readers may release nothing while others wait for memory, before it is broken (default: as the server
+    /// says, usually 60s)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
+    stuck_after: Option<Duration>,
     /// Take them from a YAML file
     #[arg(short, long, value_name = "FILE", group = "what")]
     file: Option<PathBuf>,
@@ -66,6 +78,14 @@ enum Which {
     All,
     /// One until a newer one comes
     Newest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Full {
+    /// Offers wait for its readers
+    Wait,
+    /// It is broken: its readers are told what they will not get
+    Break,
 }
 
 /// End requirements, by their names
@@ -92,7 +112,7 @@ pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     match (written, &arguments.file) {
         (Some(written), Some(file)) => {
             for one in &written {
-                let required = pool.require_with(&terms(one), &one.selector);
+                let required = terms(one).and_then(|terms| pool.require_with(&terms, &one.selector));
                 about_selector(required, &one.selector)
                     .map_err(|error| located(&error, &format!("{} line {}", file.display(), one.line)))?;
                 arguments.say(&mut out, &one.name, &one.selector)?;
@@ -113,6 +133,8 @@ impl RequireArguments {
             },
             name: self.name.clone(),
             time_to_live: self.ttl,
+            on_full: on_full(self.on_full == Full::Break, self.quota)?,
+            stuck_after: self.stuck_after,
         };
         about_selector(pool.require_with(&options, &selector), &selector)?;
         self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
@@ -133,8 +155,19 @@ fn read(path: &PathBuf) -> Result<Vec<Written>> {
     requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
 }
 
-fn terms(written: &Written) -> RequireOptions {
-    RequireOptions {
+fn on_full(breaks: bool, quota: Option<u64>) -> Result<OnFull> {
+    match (breaks, quota) {
+        (true, quota) => Ok(OnFull::Break { quota }),
+        (false, None) => Ok(OnFull::Wait),
+        (false, Some(_)) => {
+            let cause = "only a requirement that breaks on full has one";
+            Err(Error::new(Code::InvalidArgument, "quota", cause))
+        }
+    }
+}
+
+fn terms(written: &Written) -> Result<RequireOptions> {
+    Ok(RequireOptions {
         versions: if written.newest_only {
             Versions::Newest
         } else {
@@ -142,7 +175,9 @@ fn terms(written: &Written) -> RequireOptions {
         },
         name: Some(written.name.clone()),
         time_to_live: written.time_to_live_ns.map(Duration::from_nanos),
-    }
+        on_full: on_full(written.breaks_on_full, written.quota_bytes)?,
+        stuck_after: written.stuck_after_ns.map(Duration::from_nanos),
+    })
 }
 
 /// An error about a part of a file.

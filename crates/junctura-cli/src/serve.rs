@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// How long keys that are gone are remembered
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     tombstone_age: Option<Duration>,
+    /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
+    stuck_after: Duration,
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
@@ -105,6 +108,7 @@ impl Arguments {
             budget_bytes: self.budget.unwrap_or_else(default_budget_bytes),
             inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
             checked: self.checked,
+            stuck_after: self.stuck_after,
             tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
             ..defaults
         };

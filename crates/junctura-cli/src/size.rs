@@ -2,23 +2,8 @@
 
 use std::time::Duration;
 
-/// Reads `804KiB`, `1.5GiB`, `2MB`, `1024`: bytes.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text)?;
-    let factor: f64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kib" => 1024.0,
-        "m" | "mib" => 1024.0 * 1024.0,
-        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        _ => return Err(format!("unknown unit {unit}: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB")),
-    };
-    Ok((number * factor).round() as u64)
-}
+pub(crate) use junctura_model::size::parse_bytes;
+use junctura_model::size::split;
 
 /// Reads `20s`, `500ms`, `2m`, `1h`, `30`: a time, in seconds without a unit.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -51,27 +36,12 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-fn split(text: &str) -> Result<(f64, &str), String> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let number = text[..end]
-        .parse()
-        .map_err(|_| format!("{text}: a number is expected first"))?;
-    Ok((number, text[end..].trim()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn reads_what_people_write() {
-        assert_eq!(parse_bytes("804KiB"), Ok(804 * 1024));
-        assert_eq!(parse_bytes("1.5 GiB"), Ok(1_610_612_736));
-        assert_eq!(parse_bytes("17"), Ok(17));
-        assert!(parse_bytes("KiB").is_err());
-        assert!(parse_bytes("3 apples").is_err());
         assert_eq!(parse_duration("20s"), Ok(Duration::from_secs(20)));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
         assert!(parse_duration("-1s").is_err());

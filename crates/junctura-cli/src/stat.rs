@@ -120,6 +120,7 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         .collect();
     writeln!(out, "schemas       {}", schemas.join(", "))?;
     write_requirements(stat, out)?;
+    write_broken(stat, out)?;
     write_clients(stat, out)
 }
 
@@ -134,11 +135,13 @@ fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
         "requirement", "owed", "bytes", "in flight", "lost", "age", "released", "reader"
     ))?;
     for one in shown {
-        let selector = if one["versions"] == "newest" {
-            format!("{} (newest)", printable(&one["selector"]))
-        } else {
-            printable(&one["selector"])
-        };
+        let mut selector = printable(&one["selector"]);
+        if one["versions"] == "newest" {
+            selector.push_str(" (newest)");
+        }
+        if one["on_full"] == "break" {
+            selector.push_str(" (breaks)");
+        }
         let reader = match &one["reader"] {
             Value::Null => "nobody".to_owned(),
             reader => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
@@ -158,6 +161,37 @@ fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
     let (shown, all) = (shown.len() as u64, number(&stat["interests"]["named"]));
     if all > shown {
         writeln!(out, "and {} more", all - shown)?;
+    }
+    Ok(())
+}
+
+/// Who keeps nobody waiting any more.
+fn write_broken(stat: &Value, out: &mut Out) -> Result<()> {
+    let broken = array(&stat["broken_requirements"]);
+    if broken.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    out.heading(&format!(
+        "{:<24} {:>8} {:>8}  {:<20} why",
+        "broken", "since", "missed", "reader"
+    ))?;
+    for one in broken {
+        let name = match &one["name"] {
+            Value::Null => format!("({})", printable(&one["selector"])),
+            name => printable(name),
+        };
+        let reader = match &one["client"] {
+            Value::Null => "nobody".to_owned(),
+            reader => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
+        };
+        writeln!(
+            out,
+            "{name:<24} {:>8} {:>8}  {reader:<20} {}",
+            ago(&one["age_s"]),
+            number(&one["lost"]),
+            printable(&one["why"])
+        )?;
     }
     Ok(())
 }

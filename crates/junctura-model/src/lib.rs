@@ -12,6 +12,7 @@ pub mod record;
 pub mod requirements;
 pub mod schema;
 pub mod selector;
+pub mod size;
 pub mod text;
 pub mod value;
 pub mod version;

@@ -5,16 +5,20 @@
 //!   archive:
 //!     selector: class=od,type=fc
 //!     time_to_live: 12h
-//!   viewer: {selector: "param=t,step=0/to/24", versions: newest}
+//!   viewer: {selector: "param=t,step=0/to/24", versions: newest, on_full: break, quota: 2GiB}
 //! ```
 //! Every refusal names the line. What a selector or a name may be, the pool decides when it is asked.
 
 use crate::error::{Code, Error, Result};
+use crate::size::parse_bytes;
 use crate::value::nanoseconds;
 use crate::yaml::{self, Entry, Fields, Read, Trouble};
 
 /// A file may not be longer.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// What a length of time looks like.
+const TIME: &str = "a length of time such as 90m or 1h30m";
 
 /// One requirement of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,12 @@ pub struct Written {
     pub time_to_live_ns: Option<u64>,
     /// Of each key only the newest version is kept.
     pub newest_only: bool,
+    /// It is broken when there is no room for what it keeps, rather than to make others wait.
+    pub breaks_on_full: bool,
+    /// Bytes that one which breaks may keep; `None`: any, until memory is full.
+    pub quota_bytes: Option<u64>,
+    /// Nanoseconds without a release after which it is stuck; `None`: what the pool says.
+    pub stuck_after_ns: Option<u64>,
 }
 
 /// Reads a file, in its order.
@@ -56,16 +66,34 @@ fn read(text: &str) -> Read<Vec<Written>> {
 
 fn one(entry: &Entry) -> Read<Written> {
     let what = format!("requirement {}", entry.name);
-    let fields = Fields::new(&entry.value, &what, &["selector", "time_to_live", "versions"])?;
+    let known = [
+        "selector",
+        "time_to_live",
+        "versions",
+        "on_full",
+        "quota",
+        "stuck_after",
+    ];
+    let fields = Fields::new(&entry.value, &what, &known)?;
     let selector = fields.need("selector")?.text("selector")?.to_owned();
     let time = |text: &str| nanoseconds(text).filter(|&time| time > 0);
-    let newest_only = |text: &str| ["all", "newest"].iter().position(|&one| one == text).map(|at| at == 1);
+    let second_of =
+        |words: [&'static str; 2]| move |text: &str| words.iter().position(|&w| w == text).map(|at| at == 1);
     Ok(Written {
         line: entry.line,
         name: entry.name.clone(),
         selector,
-        time_to_live_ns: fields.read("time_to_live", "a length of time such as 90m or 1h30m", time)?,
-        newest_only: fields.read("versions", "all or newest", newest_only)?.unwrap_or(false),
+        time_to_live_ns: fields.read("time_to_live", TIME, time)?,
+        newest_only: fields
+            .read("versions", "all or newest", second_of(["all", "newest"]))?
+            .unwrap_or(false),
+        breaks_on_full: fields
+            .read("on_full", "wait or break", second_of(["wait", "break"]))?
+            .unwrap_or(false),
+        quota_bytes: fields.read("quota", "a number of bytes such as 512MiB", |text| {
+            parse_bytes(text).ok()
+        })?,
+        stuck_after_ns: fields.read("stuck_after", TIME, time)?,
     })
 }
 
@@ -81,7 +109,7 @@ mod tests {
     #[test]
     fn a_file_is_read_in_its_order() {
         let text = "requirements:\n  archive:\n    selector: class=od,type=fc\n    time_to_live: 1h30m\n  \
-            viewer: {selector: \"param=t,step=0/to/24\", versions: newest}\n";
+            viewer: {selector: \"param=t,step=0/to/24\", versions: newest, on_full: break, quota: 2GiB, stuck_after: 5s}\n";
         let read = parse_yaml(text).unwrap();
         assert_eq!(
             read,
@@ -92,6 +120,9 @@ mod tests {
                     selector: "class=od,type=fc".to_owned(),
                     time_to_live_ns: Some(90 * 60 * 1_000_000_000),
                     newest_only: false,
+                    breaks_on_full: false,
+                    quota_bytes: None,
+                    stuck_after_ns: None,
                 },
                 Written {
                     line: 5,
@@ -99,6 +130,9 @@ mod tests {
                     selector: "param=t,step=0/to/24".to_owned(),
                     time_to_live_ns: None,
                     newest_only: true,
+                    breaks_on_full: true,
+                    quota_bytes: Some(2 << 30),
+                    stuck_after_ns: Some(5_000_000_000),
                 }
             ]
         );

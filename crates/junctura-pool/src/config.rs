@@ -26,6 +26,9 @@ pub struct Config {
     pub tombstones: usize,
     /// How long a key that is gone is remembered.
     pub tombstone_age: Duration,
+    /// How long a requirement may release nothing, while others wait for memory that it keeps, before it is broken; those
+    /// that say so themselves may differ.
+    pub stuck_after: Duration,
     /// What one client, and all together, may ask for.
     pub limits: Limits,
 }
@@ -44,6 +47,7 @@ impl Default for Config {
             tombstones_per_dataset: 10_000,
             tombstones: 16_384,
             tombstone_age: Duration::from_mins(10),
+            stuck_after: Duration::from_mins(1),
             limits: Limits::default(),
         }
     }
@@ -72,8 +76,7 @@ pub struct Limits {
     pub unindexed_interests: usize,
     /// Requirements with a name.
     pub named_requirements: usize,
-    /// Bytes kept of each requirement with a name for naming what was lost while nobody read it; what is lost beyond is
-    /// counted.
+    /// Bytes kept of each requirement for naming what was lost while nobody could be told; what is lost beyond is counted.
     pub gap_bytes_per_requirement: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,

@@ -4,6 +4,20 @@ use junctura_model::{Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::SegmentHead;
 
+/// Which requirement was broken.
+#[derive(Clone, Copy, Debug)]
+pub enum BrokenRequirement<'a> {
+    /// One with a name.
+    Named(&'a str),
+    /// One that belongs to a client's request.
+    Of {
+        /// Whose it is.
+        client: u32,
+        /// The request that made it.
+        request: u64,
+    },
+}
+
 /// The world as the core sees it. The server carries these out on sockets and memory; a simulation records them.
 pub trait Effects {
     /// Sends a reply to a client. Never waits: what a client does not read yet is queued, and [`Effects::backlog_bytes`]
@@ -28,6 +42,11 @@ pub trait Effects {
     /// Figures of the process, for `stat`.
     fn figures(&self) -> Option<serde_json::Value> {
         None
+    }
+
+    /// A requirement was broken, since it kept others waiting; `text` says so for the server's log.
+    fn broken(&mut self, requirement: BrokenRequirement<'_>, text: &str) {
+        let _ = (requirement, text);
     }
 
     /// Ends a client's connection after what is queued for it was sent. The core has already forgotten the client.

@@ -11,4 +11,4 @@ mod effects;
 pub mod server;
 
 pub use config::{Config, Limits};
-pub use effects::Effects;
+pub use effects::{BrokenRequirement, Effects};

@@ -38,15 +38,17 @@ impl Peer {
 /// Something that happened.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Event {
-    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted` or `lapsed`.
+    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed` or
+    /// `broken`.
     kind: &'static str,
     /// The object that it happened to, or None.
     object: Option<Py<Described>>,
     /// Bytes of the object's payload.
     nbytes: u64,
-    /// The client that joined or left, that offered the object, or that made or retracted the requirement, or None.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that read a
+    /// broken one, or None.
     client: Option<Py<Peer>>,
-    /// The requirement that it happened to: its name and its selector, or None.
+    /// The requirement that it happened to: its name ("" where it has none) and its selector, or None.
     requirement: Option<(String, String)>,
     /// Why; empty where there is nothing to say.
     reason: String,

@@ -17,7 +17,7 @@ use crate::object::Object;
 use crate::offer_many::offer_many;
 use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
-use crate::require::{Requirement, options as require_options, refuse_group};
+use crate::require::refuse_group;
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
@@ -66,7 +66,7 @@ use crate::wait::{PendingDemand, wait};
 /// array([0, 1, 2])
 #[pyclass(module = "junctura", frozen, weakref)]
 pub(crate) struct Pool {
-    inner: junctura::Pool,
+    pub(crate) inner: junctura::Pool,
     name: Option<String>,
     schema: Option<Py<PyAny>>,
     offer_timeout: Option<f64>,
@@ -585,78 +585,6 @@ impl Pool {
             |options| self.inner.follow_with(options, selector),
             selector,
         )
-    }
-
-    /// Says early what will be wanted: what matches, from now on, stays until it was received through the requirement and
-    /// released.
-    ///
-    /// Parameters
-    /// ----------
-    /// selector : str
-    /// name : str, optional
-    ///     For a requirement that outlives its client: it stands until it is retracted, or until its time to live is over. The
-    ///     same name and terms again join it. What a client that died had received through it and not released is owed again.
-    /// time_to_live : float, optional
-    ///     For one with a name: seconds that it stands while no client uses it (has it as a `Requirement`, follows or waits
-    ///     through it, or holds what came through it). None: until it is retracted.
-    /// versions : "all" or "newest"
-    ///     Whether every version of each object is kept, or one until a newer one comes.
-    ///
-    /// Returns
-    /// -------
-    /// Requirement
-    ///
-    /// Raises
-    /// ------
-    /// InvalidSelector
-    ///     Pointing at the character.
-    /// Conflict
-    ///     The name stands for another selector, other versions or another time to live.
-    /// LimitExceeded
-    ///     The pool has as many with a name as it keeps.
-    ///
-    /// Examples
-    /// --------
-    /// >>> with junctura.Pool(schema="free") as pool:
-    /// ...     with pool.require("name=a/b", name="archive", time_to_live=3600.0):
-    /// ...         version = pool.offer(b"payload", name="a")
-    /// ...     with pool.follow(requirement="archive", until_live=True) as follow:
-    /// ...         print([obj["name"] for obj in follow])
-    /// ...     pool.retract("archive")
-    /// ['a']
-    /// 0
-    #[pyo3(signature = (selector, *, name=None, time_to_live=None, versions="all"))]
-    fn require(
-        &self,
-        py: Python<'_>,
-        selector: &str,
-        name: Option<String>,
-        time_to_live: Option<f64>,
-        versions: &str,
-    ) -> PyResult<Requirement> {
-        let options = require_options(py, name, time_to_live, versions)?;
-        py.detach(|| self.inner.require_with(&options, selector))
-            .or_raise_about(py, selector)
-            .map(Requirement::new)
-    }
-
-    /// Ends a requirement that has a name, whoever made it: what only it kept may go, and its reader's follow ends.
-    ///
-    /// Parameters
-    /// ----------
-    /// name : str
-    ///
-    /// Returns
-    /// -------
-    /// int
-    ///     How many objects it was still owed.
-    ///
-    /// Raises
-    /// ------
-    /// NotFound
-    ///     There is none of this name.
-    fn retract(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
-        py.detach(|| self.inner.retract(name)).or_raise(py)
     }
 
     /// What is visible and matches, without payloads.

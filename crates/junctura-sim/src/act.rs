@@ -298,13 +298,11 @@ impl World {
     }
 
     fn require(&mut self, place: usize, rng: &mut Rng) {
-        let (query, newest_only) = (self.query(rng), rng.percent(30));
-        // One without a name has no time to live.
         let terms = Terms {
-            query: query.clone(),
-            newest_only,
-            time_to_live_ms: None,
+            query: self.query(rng),
+            ..Terms::random(rng, &self.universe)
         };
+        let (query, newest_only) = (terms.query.clone(), terms.newest_only);
         let wish = self.wishes.len();
         let request = self.ask(place, Ask::Require { terms, name: None }, Doing::Require(wish));
         let client = self.clients[place].as_ref().map_or(0, |client| client.id);
@@ -325,7 +323,8 @@ impl World {
         let name = rng.below(self.terms.len());
         let mut terms = self.terms[name].clone();
         if rng.percent(10) {
-            match rng.below(3) {
+            match rng.below(4) {
+                3 => terms.stuck_after_ms = Some(999),
                 0 => terms.newest_only = !terms.newest_only,
                 1 => terms.time_to_live_ms = Some(1000),
                 _ => terms.query = Query::Sized,

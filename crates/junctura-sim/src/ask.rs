@@ -87,16 +87,34 @@ pub struct Terms {
     pub newest_only: bool,
     /// How long one with a name stands while nobody uses it.
     pub time_to_live_ms: Option<u64>,
+    /// It breaks rather than makes others wait.
+    pub breaks_on_full: bool,
+    /// Bytes that it may keep before it does.
+    pub quota: Option<u64>,
+    /// How long it may do nothing while others wait.
+    pub stuck_after_ms: Option<u64>,
 }
 
 impl Terms {
+    /// Any terms, without a time to live.
+    pub(crate) fn random(rng: &mut Rng, universe: &Universe) -> Self {
+        let breaks_on_full = rng.percent(20);
+        Self {
+            query: Query::random(rng, universe, false),
+            newest_only: rng.percent(30),
+            time_to_live_ms: None,
+            breaks_on_full,
+            quota: (breaks_on_full && rng.percent(60)).then(|| rng.between(0, 2000)),
+            stuck_after_ms: rng.percent(30).then(|| rng.between(1, 60)),
+        }
+    }
+
     /// The usual terms of each name of a run. No two times to live are the same.
     pub(crate) fn of_names(seed: u64, universe: &Universe) -> Vec<Self> {
         let mut rng = Rng::of_step(seed, u64::MAX - 2);
         let named = |name: u64| Self {
-            query: Query::random(&mut rng, universe, false),
-            newest_only: rng.percent(30),
             time_to_live_ms: (name > 0).then(|| rng.between(1, 30) * 3 + name),
+            ..Self::random(&mut rng, universe)
         };
         (0..3).map(named).collect()
     }
@@ -264,6 +282,9 @@ impl Ask {
                 newest_only: terms.newest_only,
                 name: name.map(|name| requirement_name(name).into()),
                 time_to_live_ms: terms.time_to_live_ms,
+                breaks_on_full: terms.breaks_on_full,
+                quota_bytes: terms.quota,
+                stuck_after_ms: terms.stuck_after_ms,
             }),
             Self::Retract(name) => Request::Retract(Retract {
                 name: requirement_name(*name).into(),

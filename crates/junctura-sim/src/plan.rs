@@ -136,6 +136,7 @@ impl Plan {
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
+            stuck_after_ns: tight(rng, 50, 1, 100, 60_000) * 1_000_000,
             tombstones: if recorded {
                 32_768
             } else {
@@ -232,6 +233,7 @@ impl Plan {
             tombstones_per_dataset: rules.tombstones_per_dataset,
             tombstones: rules.tombstones,
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
+            stuck_after: Duration::from_nanos(rules.stuck_after_ns),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use junctura_model::{Code, Error, Result};
-use junctura_pool::Effects;
+use junctura_pool::{BrokenRequirement, Effects};
 use junctura_wire::Reply;
 use junctura_wire::fixed::SegmentHead;
 
@@ -110,6 +110,14 @@ impl Effects for Recorder {
         if self.segment_bytes.remove(&segment).is_none() {
             self.blame(format!("segment {segment} is dropped, but there is none"));
         }
+    }
+
+    fn broken(&mut self, requirement: BrokenRequirement<'_>, _why: &str) {
+        let (of, name) = match requirement {
+            BrokenRequirement::Of { client, request } => ((client, request), None),
+            BrokenRequirement::Named(name) => ((0, 0), Some(name.to_owned())),
+        };
+        self.said.push((0, 0, Rc::new(Said::Broken { of, name })));
     }
 
     fn disconnect(&mut self, client: u32, _why: &Error) {

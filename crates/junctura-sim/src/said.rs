@@ -97,6 +97,11 @@ pub enum Said {
     Dropped(u32),
     Began(u64),
     Ended(Option<Code>),
+    /// Not to a client: a requirement was broken, of this request or of this name.
+    Broken {
+        of: (u32, u64),
+        name: Option<String>,
+    },
 }
 
 impl Said {
@@ -178,7 +183,10 @@ impl Said {
                     .unwrap_or_default(),
                 length: event.length,
                 client: event.client.map(|client| client.client),
-                requirement: event.requirement.map(|requirement| requirement.name.into_owned()),
+                requirement: event
+                    .requirement
+                    .map(|requirement| requirement.name.into_owned())
+                    .filter(|name| !name.is_empty()),
             },
             Reply::Done(count) => Self::Done(count),
             Reply::Stats(_) => Self::Stats,

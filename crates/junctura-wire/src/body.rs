@@ -205,7 +205,7 @@ pub struct Follow<'a> {
 }
 
 /// Says early what will be wanted: what matches stays until it was received through the requirement and released.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Require<'a> {
     /// The selector's text.
@@ -220,6 +220,15 @@ pub struct Require<'a> {
     /// How long one with a name stands while no client uses it; `None`: until it is retracted.
     #[n(3)]
     pub time_to_live_ms: Option<u64>,
+    /// Rather than to make others wait for memory, it is broken: it is told what it will not get.
+    #[cbor(n(4), default)]
+    pub breaks_on_full: bool,
+    /// Bytes that one which breaks may keep though nothing else keeps them; `None`: any, until memory is full.
+    #[n(5)]
+    pub quota_bytes: Option<u64>,
+    /// How long it may release nothing while others wait for memory that it keeps; `None`: as long as the pool says.
+    #[n(6)]
+    pub stuck_after_ms: Option<u64>,
 }
 
 /// Ends a requirement that has a name, whoever made it.
@@ -266,10 +275,12 @@ pub mod events {
     pub const RETRACTED: u32 = 128;
     /// A requirement with a name came to the end of its time to live.
     pub const LAPSED: u32 = 256;
+    /// A requirement was broken, since it kept others waiting.
+    pub const BROKEN: u32 = 512;
     /// All of them.
-    pub const ALL: u32 = 511;
+    pub const ALL: u32 = 1023;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 10] = [
         "offered",
         "withdrawn",
         "expired",
@@ -279,6 +290,7 @@ pub mod events {
         "required",
         "retracted",
         "lapsed",
+        "broken",
     ];
 }
 
@@ -318,11 +330,11 @@ pub struct Happened<'a> {
     pub requirement: Option<RequirementName<'a>>,
 }
 
-/// A requirement with a name, as others see it.
+/// A requirement, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct RequirementName<'a> {
-    /// Its name.
+    /// Its name; empty where it has none.
     #[n(0)]
     pub name: Cow<'a, str>,
     /// Its selector's text.

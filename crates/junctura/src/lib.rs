@@ -66,7 +66,7 @@ pub use object::{Object, Transport};
 pub use offer::OfferOptions;
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
-pub use require::{RequireOptions, Requirement, Versions};
+pub use require::{OnFull, RequireOptions, Requirement, Versions};
 pub use subscribe::{EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
 pub use wait::{PoolDescriptor, Timer};

@@ -25,6 +25,19 @@ pub enum Versions {
     Newest,
 }
 
+/// What happens when a requirement keeps more than there is room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Offers wait for its readers, for as long as these release something now and then.
+    #[default]
+    Wait,
+    /// It is broken: its readers are told in a gap what they will not get, and nobody waits for them.
+    Break {
+        /// Bytes that it may keep though nothing else keeps them; `None`: any, until somebody waits for memory.
+        quota: Option<u64>,
+    },
+}
+
 /// How to require, where it is not the default.
 #[derive(Clone, Debug, Default)]
 pub struct RequireOptions {
@@ -34,6 +47,11 @@ pub struct RequireOptions {
     pub name: Option<String>,
     /// How long one with a name stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
     pub time_to_live: Option<Duration>,
+    /// What happens when there is no room for what it keeps.
+    pub on_full: OnFull,
+    /// For how long its readers may release nothing while others wait for memory that it keeps, before it is broken; `None`:
+    /// as long as the pool says, usually a minute. Counted in milliseconds.
+    pub stuck_after: Option<Duration>,
 }
 
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
@@ -98,19 +116,28 @@ impl Pool {
     /// # }
     /// ```
     ///
+    /// One that keeps others waiting for memory is *broken*: stuck, since its readers have released nothing for a while, or
+    /// made to break ([`RequireOptions::on_full`]). Its readers hold what they hold; the rest is a gap, reason `broken`, and so
+    /// is what comes until they release something, or follow or demand through it again. All who subscribe are told.
+    ///
     /// # Errors
-    /// Also `Conflict` where the name stands for another selector, other versions or another time to live, and says which;
-    /// `InvalidArgument` for a name with other characters, or a time to live of 0 or without a name; `LimitExceeded` where the
-    /// pool has as many as it keeps.
+    /// Also `Conflict` where the name stands on other terms, and says which; `InvalidArgument` for a name with other
+    /// characters, a length of time of 0, or a time to live without a name; `LimitExceeded` where the pool has as many as it
+    /// keeps.
     pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
         let connection = self.connection()?;
+        let (breaks_on_full, quota_bytes) = match options.on_full {
+            OnFull::Wait => (false, None),
+            OnFull::Break { quota } => (true, quota),
+        };
         let request = Request::Require(body::Require {
             selector: selector.into(),
             newest_only: options.versions == Versions::Newest,
             name: options.name.as_deref().map(Into::into),
-            time_to_live_ms: options
-                .time_to_live
-                .map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
+            time_to_live_ms: options.time_to_live.map(milliseconds),
+            breaks_on_full,
+            quota_bytes,
+            stuck_after_ms: options.stuck_after.map(milliseconds),
         });
         let (stream, sequence) = Stream::begin(&connection, &request)?;
         Ok(Requirement {
@@ -131,6 +158,10 @@ impl Pool {
         let connection = self.connection()?;
         retract(&connection, name)
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    time.as_nanos().div_ceil(1_000_000) as u64
 }
 
 fn retract(connection: &Connection, name: &str) -> Result<u64> {
@@ -179,7 +210,8 @@ impl Requirement {
         demand(&self.connection, &target.into(), timeout, &through)
     }
 
-    /// Objects that it was owed and will not get, because somebody withdrew them by force, if any are known by now. While a
+    /// Objects that it was owed and will not get, because somebody withdrew them by force or the
+    /// requirement was broken, if any are known by now. While a
     /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
     ///
     /// # Errors

@@ -38,11 +38,13 @@ pub enum EventKind {
     Retracted,
     /// A requirement with a name came to the end of its time to live.
     Lapsed,
+    /// A requirement was broken, since it kept others waiting for memory.
+    Broken,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 9] = [
+    pub const ALL: [EventKind; 10] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -52,6 +54,7 @@ impl EventKind {
         Self::Required,
         Self::Retracted,
         Self::Lapsed,
+        Self::Broken,
     ];
 
     /// Its name, the same in every language.
@@ -103,7 +106,8 @@ pub struct PoolEvent {
     pub object: Option<(Described, Version)>,
     /// Bytes of the object's payload.
     pub bytes: u64,
-    /// The client that joined or left, that offered the object, or that made or retracted the requirement.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that read
+    /// a broken one.
     pub client: Option<Peer>,
     /// The requirement it happened to: its name and its selector.
     pub requirement: Option<(String, String)>,

@@ -130,9 +130,10 @@ impl Core {
             }
         }
         if let Some(requirement) = held.via.and_then(|via| via.requirement) {
-            self.fulfil(requirement, held.object);
+            self.fulfil(requirement, held.object, fx);
         }
         self.settle(now, held.object, fx);
+        self.revive_paused(client, fx);
         if let Some(follow) = held.via.and_then(|via| via.follow) {
             self.window_opens(now, follow, fx);
         }

@@ -38,6 +38,9 @@ impl Core {
             ));
         }
         let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
+        if let Some(requirement) = requirement {
+            self.note_progress(requirement, fx);
+        }
         let (found, selectors, subject) = match self.aim(&demand.target)? {
             Aim::Key {
                 identity,

@@ -108,7 +108,8 @@ impl Core {
         fx.reply(client, request, &Reply::Began(since));
         self.tell_missed(client, request, &missed, fx);
         if let Some(requirement) = requirement {
-            self.tell_lost(requirement, client, request, fx);
+            self.note_progress(requirement, fx);
+            self.tell_lost(requirement, fx);
         }
         self.pump(id, fx);
         Ok(())

@@ -13,6 +13,7 @@
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
+mod broken;
 mod client;
 mod deliver;
 mod demand;
@@ -23,6 +24,7 @@ mod interest;
 mod keys;
 mod lease;
 mod list;
+mod lost;
 mod named;
 mod object;
 mod offer;
@@ -87,6 +89,7 @@ pub struct Core {
     named: BTreeMap<String, u32>,
     /// Subscriptions that want to hear of clients or of requirements.
     watchers: Vec<u32>,
+    breakers: broken::Breakers,
     /// When the newest event came.
     now: Nanoseconds,
     /// Clients whose offers wait for memory, in the order in which they began to wait.
@@ -146,6 +149,7 @@ impl Core {
             requirements: Vec::new(),
             named: BTreeMap::new(),
             watchers: Vec::new(),
+            breakers: broken::Breakers::default(),
             now: 0,
             stalled: VecDeque::new(),
             memory_freed: false,
@@ -176,17 +180,18 @@ impl Core {
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: withdraws whose wait is over, and those who wait for memory.
+    /// change: withdraws whose wait is over, those who wait for memory, and requirements that keep others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
             if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
-            } else {
+            } else if !self.break_on_full(now, fx) {
                 break;
             }
         }
+        self.watch_for_stuck(now);
         if self.drain.is_some() {
             self.end_if_drained(now, fx);
         }
@@ -269,6 +274,7 @@ impl Core {
                 timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
                 timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
                 timer::Timer::Requirement(id) => self.lapse(now, id, fx),
+                timer::Timer::Stuck => self.break_stuck(now, fx),
             }
             self.follow_up(now, fx);
         }

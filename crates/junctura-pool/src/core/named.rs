@@ -9,27 +9,20 @@
 //!                              '--- retract, by anybody ---> retracted
 //! ```
 //! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
-//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader: named as far as
-//! [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and counted beyond.
-
-use std::collections::BTreeMap;
+//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`super::lost`]).
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, Gap, ObjectName, Require, events};
+use junctura_wire::body::{Failure, Require, events};
 
 use super::client::{Pending, milliseconds};
-use super::follow::send_gap;
 use super::require::{Requirement, Whose};
-use super::timer::Timer;
+use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
 /// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-
-/// No client has this number: timers of requirements are filed under it.
-const NOBODY: u32 = 0;
 
 /// What only a requirement with a name has.
 pub(super) struct Named {
@@ -42,33 +35,6 @@ pub(super) struct Named {
     pub(super) last_release: Option<Nanoseconds>,
     /// When it lapses, unless somebody uses it before.
     pub(super) lapses: Option<Nanoseconds>,
-    lost: Lost,
-}
-
-/// What the next reader is to be told that it will not get.
-#[derive(Default)]
-struct Lost {
-    items: Vec<LostObject>,
-    bytes: usize,
-    /// By reason: how many more.
-    unnamed: BTreeMap<&'static str, u64>,
-}
-
-struct LostObject {
-    schema: u16,
-    sequence: u64,
-    record: Vec<u8>,
-    reason: &'static str,
-}
-
-impl LostObject {
-    fn name(&self) -> ObjectName<'_> {
-        ObjectName {
-            schema: self.schema,
-            sequence: self.sequence,
-            record: self.record.as_slice().into(),
-        }
-    }
 }
 
 impl Named {
@@ -80,13 +46,7 @@ impl Named {
             made: now,
             last_release: None,
             lapses: None,
-            lost: Lost::default(),
         }
-    }
-
-    /// Objects that the next reader is to be told of.
-    pub(super) fn lost_len(&self) -> u64 {
-        self.lost.items.len() as u64 + self.lost.unnamed.values().sum::<u64>()
     }
 }
 
@@ -107,7 +67,7 @@ impl Core {
         let selectors = self.selectors(&require.selector)?;
         let time_to_live = require.time_to_live_ms.map(milliseconds);
         let whose = Whose::Named(Box::new(Named::new(name, time_to_live, self.now)));
-        let asked = Requirement::new(whose, selectors, require.newest_only);
+        let asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
         let standing = self.named.get(name).copied();
         let id = if let Some(id) = standing {
             self.agree_on_requirement(id, &asked)?;
@@ -155,6 +115,8 @@ impl Core {
             };
             let (ours, theirs) = (text(named.time_to_live), text(theirs.time_to_live));
             format!("its time to live is {ours}, not {theirs}")
+        } else if ours.bounds != asked.bounds {
+            format!("it {}; this would be one that {}", ours.bounds, asked.bounds)
         } else {
             return Ok(());
         };
@@ -261,47 +223,6 @@ impl Core {
         for (client, request) in users {
             self.settle_pending(client, request);
             fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
-        }
-    }
-
-    /// Nobody reads the requirement: the next who does is told of an object that went.
-    pub(super) fn keep_gap(&mut self, id: u32, object: u32, reason: &'static str) {
-        const BYTES_EACH: usize = size_of::<LostObject>();
-        let limit = self.config.limits.gap_bytes_per_requirement;
-        let entry = &self.objects[object as usize];
-        let lost = LostObject {
-            schema: entry.schema,
-            sequence: entry.sequence,
-            record: entry.record.clone(),
-            reason,
-        };
-        let Some(named) = self.named_mut(id) else { return };
-        let bytes = named.lost.bytes + BYTES_EACH + lost.record.len();
-        if bytes > limit {
-            *named.lost.unnamed.entry(reason).or_default() += 1;
-        } else {
-            named.lost.bytes = bytes;
-            named.lost.items.push(lost);
-        }
-    }
-
-    /// Tells a new reader of what went while nobody read.
-    pub(super) fn tell_lost(&mut self, id: u32, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(lost) = self.named_mut(id).map(|named| std::mem::take(&mut named.lost)) else {
-            return;
-        };
-        for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
-            let names = same.iter().map(LostObject::name);
-            send_gap(&mut self.count, client, request, names, same[0].reason, fx);
-        }
-        for (reason, unnamed) in lost.unnamed {
-            self.count.gaps += unnamed;
-            let gap = Gap {
-                items: Vec::new(),
-                reason: reason.into(),
-                unnamed: Some(unnamed),
-            };
-            fx.reply(client, request, &Reply::Gap(gap));
         }
     }
 }

@@ -110,6 +110,11 @@ impl Object {
         }
     }
 
+    /// Whether it would stay without requirements.
+    pub(super) fn is_kept_by_retention(&self) -> bool {
+        self.is_visible() && self.until != Until::Over
+    }
+
     fn is_retained(&self) -> bool {
         self.owed > 0 || self.until != Until::Over
     }
@@ -175,6 +180,10 @@ impl Core {
         let Some(object) = self.objects.get(id as usize) else {
             return;
         };
+        if object.owed > 0 && self.may_charge() && !object.is_kept_by_retention() {
+            self.charge(id);
+        }
+        let object = &self.objects[id as usize];
         if object.is_visible() {
             if object.is_retained() {
                 return;

@@ -18,9 +18,11 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::Require;
 
+use super::broken::{Bounds, Broken};
 use super::client::Pending;
-use super::follow::{Following, send_gap};
+use super::follow::Following;
 use super::interest::Interest;
+use super::lost::Lost;
 use super::named::Named;
 use super::object::State;
 use super::{Core, Nanoseconds};
@@ -31,16 +33,25 @@ pub(super) struct Requirement {
     pub(super) whose: Whose,
     pub(super) selectors: SelectorSet,
     pub(super) newest_only: bool,
+    pub(super) bounds: Bounds,
     /// By sequence number: what it is owed.
     owed: BTreeMap<u64, Owed>,
     /// Bytes of the payloads that it is owed.
     pub(super) owed_bytes: u64,
+    /// Of them, what retention keeps no longer; counted only where it breaks on full.
+    pub(super) kept: u64,
     /// Deliveries of what it is owed that are not released.
     pub(super) in_flight: u64,
     /// Demands that wait through it.
     pub(super) demands: u32,
     /// The follow that receives through it.
     pub(super) reader: Option<u32>,
+    /// When its readers did something last, or when it was owed nothing last.
+    pub(super) progress: Nanoseconds,
+    pub(super) broken: Option<Broken>,
+    /// By sequence number: how many deliveries its readers hold of what it was owed until it was broken.
+    forfeited: BTreeMap<u64, u32>,
+    pub(super) lost: Lost,
 }
 
 /// Whom a requirement goes with.
@@ -57,25 +68,65 @@ struct Owed {
     in_flight: u32,
     /// It stands in the queue of the follow that reads the requirement now.
     queued: bool,
+    /// It counts as kept.
+    charged: bool,
 }
 
 impl Requirement {
-    pub(super) fn new(whose: Whose, selectors: SelectorSet, newest_only: bool) -> Self {
+    pub(super) fn new(whose: Whose, selectors: SelectorSet, newest_only: bool, bounds: Bounds) -> Self {
         Self {
             whose,
             selectors,
             newest_only,
+            bounds,
             owed: BTreeMap::new(),
             owed_bytes: 0,
+            kept: 0,
             in_flight: 0,
             demands: 0,
             reader: None,
+            progress: 0,
+            broken: None,
+            forfeited: BTreeMap::new(),
+            lost: Lost::default(),
         }
     }
 
     /// How many objects it is owed.
     pub(super) fn owed_len(&self) -> usize {
         self.owed.len()
+    }
+
+    /// What it is owed.
+    pub(super) fn objects(&self) -> impl Iterator<Item = u32> {
+        self.owed.values().map(|owed| owed.object)
+    }
+
+    /// What it is owed: what waits for its turn, and what its readers hold.
+    pub(super) fn owed_by_place(&self) -> (Vec<u32>, Vec<u32>) {
+        let (held, waiting): (Vec<&Owed>, Vec<&Owed>) = self.owed.values().partition(|owed| owed.in_flight > 0);
+        let objects = |owed: Vec<&Owed>| owed.into_iter().map(|owed| owed.object).collect();
+        (objects(waiting), objects(held))
+    }
+
+    /// Counts what it is owed of this number as kept; false where it was counted, or is not owed.
+    pub(super) fn charge(&mut self, sequence: u64, length: u64) -> bool {
+        let Some(owed) = self.owed.get_mut(&sequence).filter(|owed| !owed.charged) else {
+            return false;
+        };
+        owed.charged = true;
+        self.kept += length;
+        true
+    }
+
+    /// Its readers still hold what it was owed until it was broken.
+    pub(super) fn is_forfeiting(&self) -> bool {
+        !self.forfeited.is_empty()
+    }
+
+    /// Its quota, where it keeps more.
+    pub(super) fn quota_exceeded(&self) -> Option<u64> {
+        self.bounds.quota.filter(|&quota| self.kept > quota)
     }
 
     pub(super) fn named(&self) -> Option<&Named> {
@@ -103,7 +154,7 @@ impl Core {
         }
         let selectors = self.selectors(&require.selector)?;
         let whose = Whose::Client { client, request };
-        let requirement = Requirement::new(whose, selectors, require.newest_only);
+        let requirement = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
         self.add_requirement(client, request, requirement, Pending::Requirement)?;
         fx.reply(client, request, &Reply::Began(self.sequence));
         Ok(())
@@ -121,8 +172,12 @@ impl Core {
         let interest = Interest::Requirement(Box::new(requirement));
         let id = self.add_interest(client, request, interest, pending)?;
         self.requirements.push(id);
+        self.watch_over(id);
         for object in there {
             self.owe(id, object);
+            if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
+                self.charge(object);
+            }
         }
         Ok(id)
     }
@@ -143,14 +198,18 @@ impl Core {
 
     fn owe(&mut self, id: u32, object: u32) {
         let entry = &self.objects[object as usize];
-        let (sequence, length) = (entry.sequence, entry.length);
+        let (sequence, length, now) = (entry.sequence, entry.length, self.now);
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
+        if requirement.owed.is_empty() {
+            requirement.progress = now;
+        }
         let owed = Owed {
             object,
             in_flight: 0,
             queued: requirement.reader.is_some(),
+            charged: false,
         };
         if requirement.owed.insert(sequence, owed).is_none() {
             requirement.owed_bytes += length;
@@ -239,11 +298,16 @@ impl Core {
             owed.queued &= !from_queue;
             requirement.in_flight += 1;
             self.wind(id);
+        } else if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
+            *deliveries += 1;
         }
     }
 
     /// A new object for a requirement, and for the follow that reads it.
     pub(super) fn requirement_meets(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+        if self.requirement_ref(id).is_some_and(|one| one.broken.is_some()) {
+            return self.keep_gaps(id, &[object], "broken");
+        }
         self.owe(id, object);
         if let Some(reader) = self.requirement_ref(id).and_then(|requirement| requirement.reader) {
             self.follow_meets(now, reader, object, fx);
@@ -251,9 +315,40 @@ impl Core {
     }
 
     /// An object was received through a requirement and released.
-    pub(super) fn fulfil(&mut self, id: u32, object: u32) {
+    pub(super) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
+        self.no_longer_forfeited(id, object);
         self.note_release(id);
+        self.note_progress(id, fx);
+    }
+
+    /// A requirement is broken while its readers hold an object: it is not owed it any more.
+    pub(super) fn forfeit(&mut self, id: u32, object: u32) {
+        let sequence = self.objects[object as usize].sequence;
+        if let Some(requirement) = self.requirement_mut(id)
+            && let Some(owed) = requirement.owed.get(&sequence)
+        {
+            let deliveries = owed.in_flight;
+            requirement.forfeited.insert(sequence, deliveries);
+            self.no_longer_owed(id, object);
+        }
+    }
+
+    /// A delivery of a forfeited object is over; true where it was the last.
+    fn no_longer_forfeited(&mut self, id: u32, object: u32) -> bool {
+        let sequence = self.objects[object as usize].sequence;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return false;
+        };
+        let Some(deliveries) = requirement.forfeited.get_mut(&sequence) else {
+            return false;
+        };
+        *deliveries -= 1;
+        let was_last = *deliveries == 0;
+        if was_last {
+            requirement.forfeited.remove(&sequence);
+        }
+        was_last
     }
 
     /// A client that was given an object through a requirement is gone without a release: the object is owed again, to the
@@ -267,13 +362,17 @@ impl Core {
             return;
         };
         let Some(owed) = requirement.owed.get_mut(&sequence) else {
+            if self.no_longer_forfeited(id, object) {
+                self.disappoint(id, &[object], "broken", fx);
+                self.revive_if_free(id, fx);
+            }
             return;
         };
         owed.in_flight -= 1;
         requirement.in_flight -= 1;
         if owed.in_flight == 0 {
             match state {
-                State::Gone(why) => self.disappoint(id, object, why.name(), fx),
+                State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
                 State::Visible | State::Superseded => {
                     let reader = requirement.reader.filter(|_| !owed.queued);
@@ -287,7 +386,7 @@ impl Core {
         self.wind(id);
     }
 
-    fn no_longer_owed(&mut self, id: u32, object: u32) {
+    pub(super) fn no_longer_owed(&mut self, id: u32, object: u32) {
         let entry = &self.objects[object as usize];
         let (sequence, length) = (entry.sequence, entry.length);
         let Some(requirement) = self.requirement_mut(id) else {
@@ -297,6 +396,7 @@ impl Core {
             return;
         };
         requirement.owed_bytes -= length;
+        requirement.kept -= if owed.charged { length } else { 0 };
         requirement.in_flight -= u64::from(owed.in_flight);
         if owed.in_flight > 0 {
             self.wind(id);
@@ -338,6 +438,7 @@ impl Core {
             self.settle(now, object, fx);
         }
         self.requirements.retain(|&other| other != id);
+        self.watch_no_more(id);
         self.drop_interest(id);
         owed.len() as u64
     }
@@ -346,24 +447,14 @@ impl Core {
     pub(super) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
         for id in self.requirements.clone() {
             if self.waits_for(id, object) {
-                self.disappoint(id, object, reason, fx);
+                self.lose(id, object, reason, fx);
             }
         }
     }
 
-    /// A requirement will not get an object: whoever reads it is told, or else its client, or else the next to read it.
-    fn disappoint(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
+    fn lose(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
-        let Some(requirement) = self.requirement_ref(id) else {
-            return;
-        };
-        let told = match (self.reading(requirement), &requirement.whose) {
-            (Some(following), _) => (following.client, following.request),
-            (None, Whose::Client { client, request }) => (*client, *request),
-            (None, Whose::Named(_)) => return self.keep_gap(id, object, reason),
-        };
-        let name = self.objects[object as usize].name();
-        send_gap(&mut self.count, told.0, told.1, [name], reason, fx);
+        self.disappoint(id, &[object], reason, fx);
     }
 
     /// Requirements for newest versions only give up what was superseded before they received it.
@@ -399,6 +490,15 @@ impl Core {
         match self.interests.get(requirement.reader? as usize) {
             Some(Interest::Follow(following)) => Some(following),
             _ => None,
+        }
+    }
+
+    /// The client that reads a requirement, or else whose it is.
+    pub(super) fn person_of(&self, requirement: &Requirement) -> Option<u32> {
+        match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => Some(following.client),
+            (None, Whose::Client { client, .. }) => Some(*client),
+            (None, Whose::Named(_)) => None,
         }
     }
 

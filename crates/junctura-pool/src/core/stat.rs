@@ -17,6 +17,9 @@ const REQUIREMENT_BYTES_SHOWN: usize = 256 << 10;
 /// Characters of a requirement's selector.
 const SELECTOR_SHOWN: usize = 1000;
 
+/// Likewise, of broken ones.
+const BROKEN_SHOWN: usize = 100;
+
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counters {
     pub(super) offered: u64,
@@ -29,6 +32,7 @@ pub(super) struct Counters {
     pub(super) expired: u64,
     pub(super) events: u64,
     pub(super) gaps: u64,
+    pub(super) broken: u64,
     pub(super) failed: u64,
     pub(super) offers_waiting: u64,
     pub(super) leases_waited: u64,
@@ -56,6 +60,8 @@ pub struct Stat {
     pub draining: Option<DrainStat>,
     /// Requirements with a name, in the order of their names; those that a message has room for.
     pub named_requirements: Vec<RequirementStat>,
+    /// Requirements that are broken now; those that a message has room for.
+    pub broken_requirements: Vec<BrokenStat>,
     /// How many are connected.
     pub clients_connected: u64,
     /// Who is connected.
@@ -106,6 +112,8 @@ pub struct Totals {
     pub events: u64,
     /// Objects named in gaps.
     pub gaps: u64,
+    /// Times that a requirement was broken.
+    pub broken: u64,
     /// Requests that failed.
     pub failed: u64,
     /// Offers that had to wait for memory.
@@ -184,10 +192,35 @@ pub struct RequirementStat {
     pub age_s: f64,
     /// Seconds since the last release of what came through it.
     pub last_release_age_s: Option<f64>,
+    /// It is broken, and owed nothing until it is read again.
+    pub broken: bool,
+    /// `wait`, or `break`.
+    pub on_full: &'static str,
+    /// Bytes that one which breaks may keep; without, any until memory is full.
+    pub quota_bytes: Option<u64>,
+    /// Seconds without a release after which it is stuck.
+    pub stuck_after_s: f64,
     /// How many seconds it stands unused.
     pub time_to_live_s: Option<f64>,
     /// In how many seconds it ends, if nobody uses it.
     pub lapses_in_s: Option<f64>,
+}
+
+/// See [`Stat::broken_requirements`].
+#[derive(Clone, Debug, Serialize)]
+pub struct BrokenStat {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it requires; a long text is cut.
+    pub selector: String,
+    /// The client that reads it, or else whose it is.
+    pub client: Option<ReaderStat>,
+    /// Why it is broken.
+    pub why: String,
+    /// Seconds since it is.
+    pub age_s: f64,
+    /// Objects that its readers are to be told of.
+    pub lost: u64,
 }
 
 /// See [`RequirementStat::reader`].
@@ -275,6 +308,7 @@ impl Core {
                 expired: count.expired,
                 events: count.events,
                 gaps: count.gaps,
+                broken: count.broken,
                 failed: count.failed,
                 offers_waited: count.offers_waiting,
                 leases_waited: count.leases_waited,
@@ -292,6 +326,7 @@ impl Core {
                 owed: self.requirements.iter().map(|&id| self.owed_len(id) as u64).sum(),
             }),
             named_requirements: self.requirement_stats(),
+            broken_requirements: self.broken_stats(),
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),
             schemas: self.schema_stats(),
@@ -364,27 +399,55 @@ impl Core {
     fn requirement_stat(&self, requirement: &Requirement) -> Option<RequirementStat> {
         let named = requirement.named()?;
         let reader = self.reading(requirement).map(|following| following.client);
-        let peer = |client: u32| self.clients.get(&client)?.peer.clone().map(|peer| (client, peer));
         Some(RequirementStat {
             name: named.name.clone(),
-            selector: requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect(),
+            selector: shown_selector(requirement),
             versions: if requirement.newest_only { "newest" } else { "all" },
             owed: requirement.owed_len() as u64,
             owed_bytes: requirement.owed_bytes,
             in_flight: requirement.in_flight,
-            lost: named.lost_len(),
+            lost: requirement.lost.len(),
             users: named.users,
-            reader: reader.and_then(peer).map(|(client, peer)| ReaderStat {
-                client,
-                name: peer.name,
-                host: peer.host,
-                pid: peer.pid,
-            }),
+            reader: reader.and_then(|client| self.reader_stat(client)),
             age_s: seconds(self.now.saturating_sub(named.made)),
             last_release_age_s: named.last_release.map(|at| seconds(self.now.saturating_sub(at))),
+            broken: requirement.broken.is_some(),
+            on_full: if requirement.bounds.breaks_on_full {
+                "break"
+            } else {
+                "wait"
+            },
+            quota_bytes: requirement.bounds.quota,
+            stuck_after_s: seconds(requirement.bounds.stuck_after),
             time_to_live_s: named.time_to_live.map(seconds),
             lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(self.now))),
         })
+    }
+
+    fn reader_stat(&self, client: u32) -> Option<ReaderStat> {
+        let peer = self.clients.get(&client)?.peer.clone()?;
+        Some(ReaderStat {
+            client,
+            name: peer.name,
+            host: peer.host,
+            pid: peer.pid,
+        })
+    }
+
+    fn broken_stats(&self) -> Vec<BrokenStat> {
+        let all = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let stats = all.filter_map(|requirement| {
+            let broken = requirement.broken.as_ref()?;
+            Some(BrokenStat {
+                name: requirement.named().map(|named| named.name.clone()),
+                selector: shown_selector(requirement),
+                client: self.person_of(requirement).and_then(|client| self.reader_stat(client)),
+                why: broken.why.clone(),
+                age_s: seconds(self.now.saturating_sub(broken.since)),
+                lost: requirement.lost.len(),
+            })
+        });
+        stats.take(BROKEN_SHOWN).collect()
     }
 
     fn schema_stats(&self) -> Vec<SchemaStat> {
@@ -395,4 +458,8 @@ impl Core {
         };
         self.config.schemas.iter().map(describe).collect()
     }
+}
+
+fn shown_selector(requirement: &Requirement) -> String {
+    requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
 }

@@ -20,7 +20,8 @@ pub(super) struct Subscription {
 }
 
 const REMOVALS: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED;
-const OF_OTHERS: u32 = events::JOINED | events::LEFT | events::REQUIRED | events::RETRACTED | events::LAPSED;
+const OF_OTHERS: u32 =
+    events::JOINED | events::LEFT | events::REQUIRED | events::RETRACTED | events::LAPSED | events::BROKEN;
 
 impl Core {
     pub(super) fn subscribe(
@@ -127,7 +128,7 @@ impl Core {
         }
     }
 
-    /// A requirement with a name was made, or ends.
+    /// A requirement with a name was made, or ends; or one is broken.
     pub(super) fn tell_about_requirement(
         &mut self,
         requirement: u32,
@@ -146,8 +147,8 @@ impl Core {
                 length: 0,
                 client: by.and_then(|client| self.wire_peer(client)),
                 reason: reason.into(),
-                requirement: about.named().map(|named| RequirementName {
-                    name: named.name.as_str().into(),
+                requirement: Some(RequirementName {
+                    name: about.named().map_or("", |named| &named.name).into(),
                     selector: about.selectors.text().into(),
                 }),
             };

@@ -9,14 +9,28 @@ use super::Nanoseconds;
 /// What time brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    Demand { client: u32, request: u64 },
-    Lease { client: u32, request: u64 },
-    Offer { client: u32, number: u64 },
+    Demand {
+        client: u32,
+        request: u64,
+    },
+    Lease {
+        client: u32,
+        request: u64,
+    },
+    Offer {
+        client: u32,
+        number: u64,
+    },
     Withdrawal(u32),
     Requirement(u32),
+    /// A requirement may be stuck.
+    Stuck,
 }
 
-/// Timers in the order of their times; at most one for a client's request, or for a requirement with a name.
+/// No client has this number: timers that are nobody's are filed under it.
+pub(super) const NOBODY: u32 = 0;
+
+/// Timers in the order of their times; at most one for a client's request, for a requirement with a name, or for the look at stuck ones.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

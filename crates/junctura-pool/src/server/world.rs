@@ -7,7 +7,7 @@ use junctura_wire::Reply;
 use junctura_wire::fixed::SegmentHead;
 
 use super::connection::Connection;
-use crate::Effects;
+use crate::{BrokenRequirement, Effects};
 
 #[derive(Default)]
 pub(super) struct World {
@@ -107,6 +107,10 @@ impl Effects for World {
         if let Err(error) = segment.punch_all() {
             tracing::error!(%error, "memory could not be given back");
         }
+    }
+
+    fn broken(&mut self, _requirement: BrokenRequirement<'_>, text: &str) {
+        eprintln!("junctura: {text}");
     }
 
     fn disconnect(&mut self, client: u32, why: &Error) {

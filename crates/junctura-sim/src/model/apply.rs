@@ -134,6 +134,9 @@ impl Model {
         if self.held_by(client) >= self.rules.held_per_client {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
+        if let Some(requirement) = requirement {
+            self.go_forward(requirement);
+        }
         let found = match aim {
             Aim::Key(key) => {
                 if self.tombstones.iter().any(|stone| stone.key == *key) {
@@ -249,9 +252,10 @@ impl Model {
         if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via)) {
             one.reader = Some((client, number));
             one.lapses = None;
-            for (sequence, why) in std::mem::take(&mut one.lost) {
-                self.want(client, number, Want::Gap(sequence, why));
-            }
+        }
+        if let Some(via) = via {
+            self.go_forward(via);
+            self.tell_lost(via);
         }
     }
 

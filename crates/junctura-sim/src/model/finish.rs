@@ -20,6 +20,7 @@ impl Model {
         self.wind_clocks();
         self.check_memory(recorder)?;
         self.check_waiting()?;
+        self.check_patience()?;
         let follows: Vec<Number> = self
             .going
             .iter()
@@ -170,6 +171,7 @@ impl Model {
             ("totals.superseded", stat.totals.superseded, self.totals.superseded),
             ("totals.withdrawn", stat.totals.withdrawn, self.totals.withdrawn),
             ("totals.expired", stat.totals.expired, self.totals.expired),
+            ("totals.broken", stat.totals.broken, self.totals.broken),
             ("totals.released", stat.totals.released, self.totals.released),
             ("totals.delivered", stat.totals.delivered, self.totals.delivered),
             ("memory.used_bytes", stat.memory.used_bytes, self.used_bytes()),

@@ -69,10 +69,13 @@ impl Model {
         }
         if let Some(requirement) = held.requirement {
             self.disown(requirement, held.sequence);
+            self.no_longer_forfeited(requirement, held.sequence);
+            self.go_forward(requirement);
         }
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
         }
+        self.readers_have_room(client);
     }
 
     /// A request that goes on ends.

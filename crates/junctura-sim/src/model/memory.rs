@@ -4,9 +4,10 @@ use junctura_memory::classes;
 use junctura_model::Code;
 use junctura_wire::fixed::SegmentHead;
 
-use super::{Checked, Going, Model, Want};
+use super::{Checked, Going, Model, Number, Want};
 use crate::ask::{Offer, Place, Stays};
 use crate::recorder::Recorder;
+use crate::said::Said;
 use crate::universe::ONCE;
 
 /// What an offer comes to, if it is taken up now.
@@ -67,44 +68,17 @@ impl Model {
         }
     }
 
-    /// Offers that waited and became visible, or failed, in this event: the answers say which.
-    pub(super) fn publish_waiting(&mut self, recorder: &Recorder) -> Checked {
-        let mut offered: Vec<(u64, u32, u64)> = recorder
-            .said
-            .iter()
-            .filter_map(|(client, number, said)| match **said {
-                crate::said::Said::Offered(sequence) if self.is_waiting(*client, *number) => {
-                    Some((sequence, *client, *number))
+    /// Offers that waited and became visible, or failed, in this event, and requirements that were broken for them: the
+    /// answers say which, and in what order.
+    pub(super) fn make_room(&mut self, recorder: &Recorder) -> Checked {
+        for (client, number, said) in &recorder.said {
+            match &**said {
+                Said::Offered(sequence) if self.is_waiting(*client, *number) => {
+                    self.publish_waiting((*client, *number), *sequence, recorder)?;
                 }
-                _ => None,
-            })
-            .collect();
-        offered.sort_unstable();
-        for (sequence, client, number) in offered {
-            while self.first_waiting(client) != Some(number) {
-                self.fail_first_waiting(client, recorder)?;
+                Said::Broken { of, name } => self.broken(*of, name.as_deref())?,
+                _ => {}
             }
-            let Some(waiting) = self
-                .clients
-                .get_mut(&client)
-                .and_then(|state| state.waiting.pop_front())
-            else {
-                continue;
-            };
-            let verdict = self.verdict(client, &waiting.offer);
-            if verdict != Verdict::Visible {
-                return Err(format!(
-                    "offer {number} of client {client} became visible; it should be: {verdict:?}"
-                ));
-            }
-            let expected = self.publish(client, &waiting.offer);
-            self.want(client, number, Want::Offered(expected));
-            if sequence != expected {
-                return Err(format!(
-                    "offer {number} of client {client} got number {sequence}, due was {expected}"
-                ));
-            }
-            self.settle();
         }
         let clients: Vec<u32> = self.clients.keys().copied().collect();
         for client in clients {
@@ -118,6 +92,34 @@ impl Model {
         for client in self.leaving.clone() {
             self.clients.remove(&client);
         }
+        Ok(())
+    }
+
+    fn publish_waiting(&mut self, (client, number): Number, sequence: u64, recorder: &Recorder) -> Checked {
+        while self.first_waiting(client) != Some(number) {
+            self.fail_first_waiting(client, recorder)?;
+        }
+        let Some(waiting) = self
+            .clients
+            .get_mut(&client)
+            .and_then(|state| state.waiting.pop_front())
+        else {
+            return Ok(());
+        };
+        let verdict = self.verdict(client, &waiting.offer);
+        if verdict != Verdict::Visible {
+            return Err(format!(
+                "offer {number} of client {client} became visible; it should be: {verdict:?}"
+            ));
+        }
+        let expected = self.publish(client, &waiting.offer);
+        self.want(client, number, Want::Offered(expected));
+        if sequence != expected {
+            return Err(format!(
+                "offer {number} of client {client} got number {sequence}, due was {expected}"
+            ));
+        }
+        self.settle();
         Ok(())
     }
 
@@ -298,5 +300,5 @@ fn failed(recorder: &Recorder, client: u32, number: u64) -> bool {
     recorder
         .said
         .iter()
-        .any(|(c, n, said)| (*c, *n) == (client, number) && matches!(**said, crate::said::Said::Failed(_)))
+        .any(|(c, n, said)| (*c, *n) == (client, number) && matches!(**said, Said::Failed(_)))
 }

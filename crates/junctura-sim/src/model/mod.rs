@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod broken;
 mod drain;
 mod finish;
 mod interest;
@@ -57,6 +58,8 @@ pub struct Rules {
     pub errors_per_client: u32,
     /// Requirements with a name.
     pub named_requirements: usize,
+    /// How long a requirement may do nothing while others wait.
+    pub stuck_after_ns: u64,
     /// Keys remembered as gone.
     pub tombstones: usize,
     /// The same, of one dataset.
@@ -175,7 +178,14 @@ struct Requirement {
     owed: BTreeMap<u64, u32>,
     reader: Option<Number>,
     /// What the next reader is to be told that it will not get.
-    lost: Vec<(u64, Fate)>,
+    lost: Vec<(u64, &'static str)>,
+    /// When its readers did something last, or when it was owed nothing last.
+    progress: u64,
+    broken: bool,
+    /// What clients still have in their hands of what it was owed until it was broken.
+    forfeited: BTreeMap<u64, u32>,
+    /// Since when it could be broken as stuck.
+    stuck_since: Option<u64>,
     /// When it ends, if nobody uses it until then; and the event in which that was settled.
     lapses: Option<(u64, u64)>,
 }
@@ -231,7 +241,7 @@ enum Want {
         sequence: u64,
         requirement: Option<Number>,
     },
-    Gap(u64, Fate),
+    Gap(u64, &'static str),
     Event {
         event: u32,
         sequence: Option<u64>,
@@ -286,6 +296,10 @@ pub struct Model {
     disowned: Vec<u64>,
     /// Deliveries that were said in this event and not looked at yet: their objects are held.
     arriving: Vec<(Number, u64)>,
+    /// Requirements with a name whose time to live was over in this event.
+    lapsed: Vec<Number>,
+    /// Somebody waited for memory when the event began.
+    somebody_waited: bool,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
     /// Versions that are gone, in the order in which they went: for the histories.
@@ -300,6 +314,7 @@ struct Totals {
     superseded: u64,
     withdrawn: u64,
     expired: u64,
+    broken: u64,
 }
 
 type Checked = std::result::Result<(), String>;
@@ -331,6 +346,8 @@ impl Model {
             readers_ended: Vec::new(),
             disowned: Vec::new(),
             arriving: Vec::new(),
+            lapsed: Vec::new(),
+            somebody_waited: false,
             leaving: BTreeSet::new(),
             gone: Vec::new(),
             totals: Totals::default(),
@@ -353,8 +370,10 @@ impl Model {
         self.event += 1;
         self.now = now;
         self.newest_before = self.sequence;
+        self.somebody_waited = self.somebody_waits();
         self.wants.clear();
         self.leaving.clear();
+        self.lapsed.clear();
         self.readers_ended.clear();
         self.disowned.clear();
         let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
@@ -370,7 +389,7 @@ impl Model {
             }
         }
         self.settle();
-        self.publish_waiting(recorder)?;
+        self.make_room(recorder)?;
         self.end_drain();
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {

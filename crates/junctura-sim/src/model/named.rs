@@ -42,6 +42,10 @@ impl Model {
             reader: None,
             lost: Vec::new(),
             lapses: None,
+            progress: self.now,
+            broken: false,
+            forfeited: BTreeMap::new(),
+            stuck_since: None,
         }
     }
 
@@ -110,6 +114,7 @@ impl Model {
         }
         over.sort_unstable();
         for (_, named) in over {
+            self.lapsed.push(named);
             self.tell_of_requirement(events::LAPSED, None, named);
             self.end(named);
         }
@@ -166,7 +171,7 @@ impl Model {
             return;
         };
         let Some(in_flight) = one.owed.get_mut(&sequence) else {
-            return;
+            return self.lose_forfeited(requirement, sequence);
         };
         *in_flight -= 1;
         if *in_flight > 0 {
@@ -174,7 +179,7 @@ impl Model {
         }
         let (reader, newest_only) = (one.reader, one.terms.newest_only);
         match fate {
-            Fate::Withdrawn | Fate::Expired => self.let_down(requirement, reader, sequence, fate),
+            Fate::Withdrawn | Fate::Expired => self.let_down(requirement, reader, sequence, fate.name()),
             Fate::Superseded if newest_only => self.disown(requirement, sequence),
             Fate::Visible | Fate::Superseded => {
                 if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader))
@@ -188,7 +193,7 @@ impl Model {
     }
 
     /// A requirement will not get a version: its reader is told, or its client, or the next reader.
-    pub(super) fn let_down(&mut self, requirement: Number, reader: Option<Number>, sequence: u64, why: Fate) {
+    pub(super) fn let_down(&mut self, requirement: Number, reader: Option<Number>, sequence: u64, why: &'static str) {
         self.disown(requirement, sequence);
         match (reader, self.going.get_mut(&requirement)) {
             (None, Some(Going::Require(one))) if requirement.0 == NOBODY => one.lost.push((sequence, why)),
@@ -199,12 +204,12 @@ impl Model {
         }
     }
 
-    fn tell_of_requirement(&mut self, event: u32, client: Option<u32>, named: Number) {
+    pub(super) fn tell_of_requirement(&mut self, event: u32, client: Option<u32>, one: Number) {
         let want = Want::Event {
             event,
             sequence: None,
             client,
-            name: Some(named.1 as usize),
+            name: (one.0 == NOBODY).then_some(one.1 as usize),
         };
         self.want_of_watchers(event, &want);
     }
@@ -248,6 +253,7 @@ impl Model {
                 ("owed_bytes", said.owed_bytes, bytes),
                 ("in_flight", said.in_flight, in_flight),
                 ("lost", said.lost, one.lost.len() as u64),
+                ("broken", u64::from(said.broken), u64::from(one.broken)),
                 ("users", u64::from(said.users), self.users_of(named).len() as u64),
                 (
                     "reader",

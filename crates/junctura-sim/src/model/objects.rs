@@ -126,12 +126,12 @@ impl Model {
             })
             .collect();
         for (number, reader) in waiting {
-            self.let_down(number, reader, sequence, why);
+            self.let_down(number, reader, sequence, why.name());
         }
     }
 
     /// Whether a version is delivered through a requirement in this very event.
-    fn arrives_through(&self, requirement: Number, reader: Option<Number>, sequence: u64) -> bool {
+    pub(super) fn arrives_through(&self, requirement: Number, reader: Option<Number>, sequence: u64) -> bool {
         let through_demand = Want::Delivered {
             sequence,
             requirement: Some(requirement),
@@ -225,7 +225,7 @@ impl Model {
         if !matches {
             return;
         }
-        let client = self.object(sequence).producer;
+        let (client, now) = (self.object(sequence).producer, self.now);
         let mut reader = None;
         match self.going.get_mut(&number) {
             Some(Going::Demand { requirement, .. }) => {
@@ -234,7 +234,11 @@ impl Model {
                 self.want(number.0, number.1, Want::Delivered { sequence, requirement });
             }
             Some(Going::Follow(follow)) => follow.live.push_back(sequence),
+            Some(Going::Require(one)) if one.broken => one.lost.push((sequence, "broken")),
             Some(Going::Require(one)) => {
+                if one.owed.is_empty() {
+                    one.progress = now;
+                }
                 one.owed.insert(sequence, 0);
                 reader = one.reader;
                 self.object_mut(sequence).owed += 1;

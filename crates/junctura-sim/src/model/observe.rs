@@ -49,6 +49,7 @@ impl Model {
             Said::Dropped(segment) => expect(!self.segments.contains_key(segment), "the segment is still there"),
             Said::Delivered(delivered) => self.delivered(number, delivered),
             Said::Gap { items, reason } => self.gap(number, items, reason),
+            Said::Broken { .. } => Ok(()),
             Said::Live => self.live(number),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
@@ -115,10 +116,9 @@ impl Model {
                 requirement,
             }
         };
-        if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&which))
-            && let Some(in_flight) = one.owed.get_mut(&sequence)
-        {
-            *in_flight += 1;
+        if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&which)) {
+            let account = one.owed.get_mut(&sequence).or(one.forfeited.get_mut(&sequence));
+            *account.unwrap_or(&mut 0) += 1;
         }
         self.object_mut(sequence).holders += 1;
         self.totals.delivered += 1;
@@ -242,7 +242,7 @@ impl Model {
                 "another schema",
             )?;
             let sequence = item.sequence;
-            let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && why.name() == reason);
+            let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && *why == reason);
             // A follow that ends in this very event may or may not be the one who is told, in place of its requirement.
             let told = if matches!(self.going.get(&number), Some(Going::Require(_))) {
                 self.reader_ended(number)

@@ -272,8 +272,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             Request::Require(Require {
                 selector: words.text(2),
                 newest_only: words.flags[0],
-                name: None,
-                time_to_live_ms: None,
+                ..Require::default()
             }),
         ),
         (
@@ -282,7 +281,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 selector: words.text(2),
                 newest_only: words.flags[1],
                 name: Some(words.text(0)),
-                time_to_live_ms: None,
+                ..Require::default()
             }),
         ),
         (
@@ -292,6 +291,17 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 newest_only: words.flags[1],
                 name: Some(words.text(0)),
                 time_to_live_ms: timeout_ms,
+                ..Require::default()
+            }),
+        ),
+        (
+            "require-to-break",
+            Request::Require(Require {
+                selector: words.text(2),
+                breaks_on_full: words.flags[1],
+                quota_bytes: Some(length),
+                stuck_after_ms: timeout_ms,
+                ..Require::default()
             }),
         ),
         ("withdraw", Request::Withdraw(withdraw(words.key()))),

@@ -344,16 +344,7 @@ impl World {
     }
 
     pub(super) fn require(&mut self, client: u32, number: u64, selector: &str, newest_only: bool) {
-        self.ask(
-            client,
-            number,
-            Request::Require(Require {
-                selector: selector.into(),
-                newest_only,
-                name: None,
-                time_to_live_ms: None,
-            }),
-        );
+        self.require_with(client, number, selector, |require| require.newest_only = newest_only);
     }
 
     /// Requires by name; `time_to_live_ms` 0: until it is retracted.
@@ -373,9 +364,7 @@ impl World {
     ) {
         let mut require = Require {
             selector: selector.into(),
-            newest_only: false,
-            name: None,
-            time_to_live_ms: None,
+            ..Require::default()
         };
         change(&mut require);
         self.ask(client, number, Request::Require(require));

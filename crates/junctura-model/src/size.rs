@@ -1,0 +1,55 @@
+//! Numbers of bytes, as people write them.
+
+/// Reads `64KiB`, `1.5 GiB`, `800 kB`, `17`: a number of bytes.
+///
+/// ```
+/// assert_eq!(junctura_model::size::parse_bytes("1.5 GiB"), Ok(1_610_612_736));
+/// ```
+///
+/// # Errors
+/// What is wrong with the text, for people.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let factor: f64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        _ => return Err(format!("unknown unit {unit}: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB")),
+    };
+    Ok((number * factor).round() as u64)
+}
+
+/// A number and its unit, which may be empty.
+///
+/// # Errors
+/// No number comes first.
+pub fn split(text: &str) -> Result<(f64, &str), String> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let number = text[..end]
+        .parse()
+        .map_err(|_| format!("{text}: a number is expected first"))?;
+    Ok((number, text[end..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        assert_eq!(parse_bytes("804KiB"), Ok(804 * 1024));
+        assert_eq!(parse_bytes("800 kB"), Ok(800_000));
+        assert_eq!(parse_bytes("17"), Ok(17));
+        assert!(parse_bytes("KiB").is_err());
+        assert!(parse_bytes("3 apples").is_err());
+        assert!(parse_bytes("1.2.3").is_err());
+    }
+}

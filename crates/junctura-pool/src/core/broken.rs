@@ -1,0 +1,283 @@
+//! Requirements that keep others waiting: a stuck one, or one that has gone over its quota, is *broken*.
+//!
+//! ```text
+//!           its readers released nothing for `stuck_after`, and somebody waits for memory;
+//!           or made to break, and over its quota (without one: somebody waits for memory)
+//!   whole ------------------------------------------------------------------------------------> broken
+//!     ^                                                                                            |
+//!     '-------- its readers release what came through it, or demand or follow through it; ----------'
+//!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
+//! ```
+//! What a requirement *keeps* is what it is owed and retention keeps no longer: breaking it frees that, and nobody is broken
+//! who keeps nothing. Of several that may be broken, the one that keeps most is first. One that is broken is told what it
+//! will not get, and counts as one that released: what its readers hold is theirs until they release it, and what comes
+//! meanwhile is not owed to it, but told in a gap when it is whole again.
+
+use std::fmt::{Display, Formatter};
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::{Require, events};
+
+use super::client::milliseconds;
+use super::interest::Interest;
+use super::named::seconds;
+use super::require::{Requirement, Whose};
+use super::timer::{NOBODY, Timer};
+use super::{Core, Nanoseconds};
+use crate::{BrokenRequirement, Effects};
+
+/// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
+const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
+
+/// The timer for the next look; requirements have those of smaller numbers.
+const LOOK: u64 = u64::MAX;
+
+/// When a requirement is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// It is made to break, rather than to make others wait.
+    pub(super) breaks_on_full: bool,
+    /// Bytes that it may keep before it does; `None`: any, until somebody waits for memory.
+    pub(super) quota: Option<u64>,
+    pub(super) stuck_after: Nanoseconds,
+}
+
+impl Display for Bounds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match (self.breaks_on_full, self.quota) {
+            (false, _) => write!(f, "lets offers wait")?,
+            (true, None) => write!(f, "breaks when memory is full")?,
+            (true, Some(quota)) => write!(f, "breaks beyond {quota} bytes")?,
+        }
+        write!(f, " and is stuck after {} s", seconds(self.stuck_after))
+    }
+}
+
+/// A requirement that is broken.
+pub(super) struct Broken {
+    pub(super) since: Nanoseconds,
+    pub(super) why: String,
+}
+
+/// What the core remembers of those that may be broken.
+#[derive(Default)]
+pub(super) struct Breakers {
+    /// Requirements that are made to break.
+    on_full: Vec<u32>,
+    /// Of them, those that have gone over their quota in this event.
+    over_quota: Vec<u32>,
+    /// A look for stuck ones is due some time.
+    looks: bool,
+}
+
+impl Core {
+    pub(super) fn bounds(&self, require: &Require<'_>) -> Result<Bounds> {
+        let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
+        if require.quota_bytes.is_some() && !require.breaks_on_full {
+            return wrong("quota", "only a requirement that breaks on full has one");
+        }
+        if require.stuck_after_ms == Some(0) {
+            return wrong("stuck after", "it is 0");
+        }
+        let default = self.config.stuck_after.as_nanos() as u64;
+        Ok(Bounds {
+            breaks_on_full: require.breaks_on_full,
+            quota: require.quota_bytes,
+            stuck_after: require.stuck_after_ms.map_or(default, milliseconds),
+        })
+    }
+
+    /// A requirement is new, and may be broken some time.
+    pub(super) fn watch_over(&mut self, id: u32) {
+        if self.requirement_ref(id).is_some_and(|one| one.bounds.breaks_on_full) {
+            self.breakers.on_full.push(id);
+        }
+        self.breakers.looks = false;
+    }
+
+    pub(super) fn watch_no_more(&mut self, id: u32) {
+        self.breakers.on_full.retain(|&other| other != id);
+        self.breakers.over_quota.retain(|&other| other != id);
+        if self.requirements.is_empty() {
+            self.timers.cancel(NOBODY, LOOK);
+            self.breakers.looks = false;
+        }
+    }
+
+    /// Retention does not keep an object any more, but requirements do: it counts on those that have a quota.
+    pub(super) fn charge(&mut self, object: u32) {
+        let entry = &self.objects[object as usize];
+        let (sequence, length) = (entry.sequence, entry.length);
+        for at in 0..self.breakers.on_full.len() {
+            let id = self.breakers.on_full[at];
+            let is_over = self
+                .requirement_mut(id)
+                .is_some_and(|one| one.charge(sequence, length) && one.quota_exceeded().is_some());
+            if is_over && !self.breakers.over_quota.contains(&id) {
+                self.breakers.over_quota.push(id);
+            }
+        }
+    }
+
+    pub(super) fn may_charge(&self) -> bool {
+        !self.breakers.on_full.is_empty()
+    }
+
+    fn somebody_waits_for_memory(&self) -> bool {
+        !self.stalled.is_empty() || !self.waiting_leases.is_empty()
+    }
+
+    /// Breaks one requirement that is made to break, if it is time to.
+    pub(super) fn break_on_full(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
+        while let Some(id) = self.breakers.over_quota.pop() {
+            // What follows in the same event may have brought it below again.
+            let over = self.requirement_ref(id).and_then(Requirement::quota_exceeded);
+            if let Some(quota) = over {
+                self.break_requirement(now, id, &format!("it kept more than its quota of {quota} bytes"), fx);
+                return true;
+            }
+        }
+        if self.breakers.on_full.is_empty() || !self.somebody_waits_for_memory() {
+            return false;
+        }
+        let keeps = |&id: &u32| {
+            let one = self.requirement_ref(id)?;
+            (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
+        };
+        let Some((_, id)) = self.breakers.on_full.iter().filter_map(keeps).max() else {
+            return false;
+        };
+        self.break_requirement(now, id, "memory is full", fx);
+        true
+    }
+
+    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
+    pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
+        if self.breakers.looks || !self.somebody_waits_for_memory() {
+            return;
+        }
+        let whole = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let next = whole
+            .filter(|one| one.broken.is_none())
+            .map(|one| {
+                let is_owed = one.owed_len() > 0;
+                let since = if is_owed { one.progress } else { now };
+                let at = since.saturating_add(one.bounds.stuck_after);
+                match self.kept_by(one) {
+                    0 if at <= now => now + LOOK_AGAIN,
+                    _ => at,
+                }
+            })
+            .min();
+        if let Some(at) = next {
+            self.breakers.looks = true;
+            self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
+        }
+    }
+
+    /// Breaks those that are stuck, until nobody waits any more.
+    pub(super) fn break_stuck(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        self.breakers.looks = false;
+        while self.somebody_waits_for_memory()
+            && let Some(id) = self.most_stuck(now)
+        {
+            let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);
+            let why = format!(
+                "it released nothing for {} s while others waited for memory",
+                seconds(after)
+            );
+            self.break_requirement(now, id, &why, fx);
+            self.follow_up(now, fx);
+        }
+    }
+
+    /// Of the requirements that are stuck, the one that keeps most.
+    fn most_stuck(&self, now: Nanoseconds) -> Option<u32> {
+        let is_stuck = |one: &Requirement| {
+            one.broken.is_none() && one.owed_len() > 0 && one.progress.saturating_add(one.bounds.stuck_after) <= now
+        };
+        let keeps = |&id: &u32| {
+            let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
+            let kept = self.kept_by(one);
+            (kept > 0).then_some((kept, id))
+        };
+        self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)
+    }
+
+    /// Bytes that a requirement is owed and retention keeps no longer.
+    fn kept_by(&self, requirement: &Requirement) -> u64 {
+        let owed = requirement.objects().map(|id| &self.objects[id as usize]);
+        let kept = owed.filter(|object| !object.is_kept_by_retention());
+        kept.map(|object| object.length).sum()
+    }
+
+    fn break_requirement(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) {
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        requirement.broken = Some(Broken {
+            since: now,
+            why: why.to_owned(),
+        });
+        let (waiting, in_flight) = requirement.owed_by_place();
+        self.disappoint(id, &waiting, "broken", fx);
+        self.count.broken += 1;
+        self.report_broken(id, why, fx);
+        let whose = self.requirement_ref(id).and_then(|one| self.person_of(one));
+        self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
+        for &object in &in_flight {
+            self.forfeit(id, object);
+            self.settle(now, object, fx);
+        }
+        for &object in &waiting {
+            self.no_longer_owed(id, object);
+            self.settle(now, object, fx);
+        }
+    }
+
+    fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
+        let Some(requirement) = self.requirement_ref(id) else {
+            return;
+        };
+        let which = match &requirement.whose {
+            &Whose::Client { client, request } => BrokenRequirement::Of { client, request },
+            Whose::Named(named) => BrokenRequirement::Named(&named.name),
+        };
+        fx.broken(which, &format!("{} was broken: {why}", self.owner_of(id)));
+    }
+
+    /// A client that held as much as it may has released something: the broken requirements that it reads are whole, unless
+    /// a release of what came through them is still to come.
+    pub(super) fn revive_paused(&mut self, client: u32, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get(&client).filter(|state| !state.paused.is_empty()) else {
+            return;
+        };
+        for follow in state.paused.clone() {
+            if let Some(Interest::Follow(following)) = self.interests.get(follow as usize)
+                && let Some(requirement) = following.requirement
+            {
+                self.revive_if_free(requirement, fx);
+            }
+        }
+    }
+
+    /// Nobody holds what came through a broken requirement, and somebody reads it: nothing else would make it whole.
+    pub(super) fn revive_if_free(&mut self, id: u32, fx: &mut impl Effects) {
+        let is_free = |one: &Requirement| one.broken.is_some() && one.reader.is_some() && !one.is_forfeiting();
+        if self.requirement_ref(id).is_some_and(is_free) {
+            self.note_progress(id, fx);
+        }
+    }
+
+    /// The readers of a requirement do something.
+    pub(super) fn note_progress(&mut self, id: u32, fx: &mut impl Effects) {
+        let now = self.now;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        requirement.progress = now;
+        if requirement.broken.take().is_some() {
+            self.tell_lost(id, fx);
+        }
+    }
+}

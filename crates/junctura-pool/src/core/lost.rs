@@ -1,0 +1,126 @@
+//! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
+//!
+//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and counted beyond.
+
+use std::collections::BTreeMap;
+
+use junctura_wire::Reply;
+use junctura_wire::body::{Gap, ObjectName};
+
+use super::Core;
+use super::follow::send_gap;
+use super::require::{Requirement, Whose};
+use crate::Effects;
+
+/// What the next reader is to be told that it will not get.
+#[derive(Default)]
+pub(super) struct Lost {
+    items: Vec<LostObject>,
+    bytes: usize,
+    /// By reason: how many more.
+    unnamed: BTreeMap<&'static str, u64>,
+}
+
+struct LostObject {
+    schema: u16,
+    sequence: u64,
+    record: Vec<u8>,
+    reason: &'static str,
+}
+
+impl LostObject {
+    fn name(&self) -> ObjectName<'_> {
+        ObjectName {
+            schema: self.schema,
+            sequence: self.sequence,
+            record: self.record.as_slice().into(),
+        }
+    }
+}
+
+impl Lost {
+    pub(super) fn len(&self) -> u64 {
+        self.items.len() as u64 + self.unnamed.values().sum::<u64>()
+    }
+}
+
+impl Core {
+    /// A requirement will not get these objects.
+    pub(super) fn disappoint(&mut self, id: u32, objects: &[u32], reason: &'static str, fx: &mut impl Effects) {
+        match self
+            .requirement_ref(id)
+            .and_then(|requirement| self.hearer(requirement))
+        {
+            Some((client, request)) => {
+                let names = objects.iter().map(|&object| self.objects[object as usize].name());
+                send_gap(&mut self.count, client, request, names, reason, fx);
+            }
+            None => self.keep_gaps(id, objects, reason),
+        }
+    }
+
+    /// Whom a requirement's gaps are told, if anybody is there.
+    fn hearer(&self, requirement: &Requirement) -> Option<(u32, u64)> {
+        match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => Some((following.client, following.request)),
+            (None, Whose::Client { client, request }) => Some((*client, *request)),
+            (None, Whose::Named(_)) => None,
+        }
+    }
+
+    pub(super) fn keep_gaps(&mut self, id: u32, objects: &[u32], reason: &'static str) {
+        const BYTES_EACH: usize = size_of::<LostObject>();
+        let limit = self.config.limits.gap_bytes_per_requirement;
+        for &object in objects {
+            let entry = &self.objects[object as usize];
+            let (schema, sequence, length) = (entry.schema, entry.sequence, entry.record.len());
+            let Some(requirement) = self.requirement_mut(id) else {
+                return;
+            };
+            let bytes = requirement.lost.bytes + BYTES_EACH + length;
+            if bytes > limit {
+                *requirement.lost.unnamed.entry(reason).or_default() += 1;
+                continue;
+            }
+            let record = self.objects[object as usize].record.clone();
+            if let Some(requirement) = self.requirement_mut(id) {
+                requirement.lost.bytes = bytes;
+                requirement.lost.items.push(LostObject {
+                    schema,
+                    sequence,
+                    record,
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Tells what was kept to whoever is there to hear it.
+    pub(super) fn tell_lost(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some((client, request)) = self
+            .requirement_ref(id)
+            .and_then(|requirement| self.hearer(requirement))
+        else {
+            return;
+        };
+        let Some(lost) = self
+            .requirement_mut(id)
+            .map(|requirement| std::mem::take(&mut requirement.lost))
+        else {
+            return;
+        };
+        for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
+            let names = same.iter().map(LostObject::name);
+            send_gap(&mut self.count, client, request, names, same[0].reason, fx);
+        }
+        for (reason, unnamed) in lost.unnamed {
+            self.count.gaps += unnamed;
+            let gap = Gap {
+                items: Vec::new(),
+                reason: reason.into(),
+                unnamed: Some(unnamed),
+            };
+            fx.reply(client, request, &Reply::Gap(gap));
+        }
+    }
+}
