@@ -8,7 +8,7 @@ import decimal
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,18 @@ _Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Tim
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
 _Kind: TypeAlias = Literal[
-    "offered", "withdrawn", "expired", "joined", "left", "superseded", "required", "retracted", "lapsed", "broken"
+    "offered",
+    "withdrawn",
+    "expired",
+    "joined",
+    "left",
+    "superseded",
+    "required",
+    "retracted",
+    "lapsed",
+    "broken",
+    "declined",
+    "missed",
 ]
 
 def codes() -> tuple[tuple[str, int, Literal["retry", "fix the input", "give up"]], ...]: ...
@@ -235,6 +246,7 @@ class Object:
 @final
 class Allocation:
     def array(self, dtype: npt.DTypeLike | None = None, shape: _Shape | None = None) -> npt.NDArray[Any]: ...
+    @overload
     def offer(
         self,
         attributes: _Attributes | None = None,
@@ -242,9 +254,20 @@ class Allocation:
         *,
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
-        if_wanted: bool = False,
+        if_wanted: Literal[False] = False,
         **keywords: _Given,
     ) -> Version: ...
+    @overload
+    def offer(
+        self,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        if_wanted: bool,
+        **keywords: _Given,
+    ) -> Version | None: ...
     @property
     def nbytes(self) -> int: ...
     @property
@@ -371,6 +394,7 @@ class Pool:
     def stat(self) -> dict[str, Any]: ...
     def stop(self, timeout: float | None = None) -> None: ...
     def close(self) -> None: ...
+    @overload
     def offer(
         self,
         data: _Data,
@@ -379,9 +403,21 @@ class Pool:
         *,
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
-        if_wanted: bool = False,
+        if_wanted: Literal[False] = False,
         **keywords: _Given,
     ) -> Version: ...
+    @overload
+    def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        if_wanted: bool,
+        **keywords: _Given,
+    ) -> Version | None: ...
     def offer_many(
         self,
         objects: Iterable[tuple[_Data, _Attributes]],
@@ -441,6 +477,9 @@ class Pool:
         stuck_after: float | None = None,
     ) -> Requirement: ...
     def retract(self, name: str) -> int: ...
+    def wanted(
+        self, attributes: _Attributes | None = None, /, *, schema: str | None = None, **keywords: _Given
+    ) -> int: ...
     def list(self, selector: str = "", *, order_by: str | None = None) -> builtins.list[Entry]: ...
     def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription: ...
     def withdraw(
@@ -454,7 +493,6 @@ class Pool:
         **key: _Given,
     ) -> int: ...
     def retire(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int: ...
-    def wanted(self, *_arguments: Any, **_keywords: Any) -> bool: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None

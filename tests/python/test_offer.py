@@ -430,3 +430,42 @@ def test_stat(pool: junctura.Pool) -> None:
     stat = pool.stat()
     assert isinstance(stat, dict)
     assert stat
+
+
+def test_what_nothing_wants_is_not_moved_and_told(pool: junctura.Pool) -> None:
+    """R2.6, R2.7: what will be consumed can be declared beforehand, so that nothing else is moved."""
+    field = np.zeros(100_000)
+    wanted = pool.require("name=a/b")
+    assert (pool.wanted(name="a"), pool.wanted({"name": "c"})) == (1, 0)
+    with pool.subscribe(kinds=["declined", "missed"]) as events:
+        versions = [pool.offer(field, name=name, if_wanted=True) for name in "abcd"]
+        assert [version is not None for version in versions] == [True, True, False, False]
+        assert pool.stat()["memory"]["slots_occupied"] == 2
+        assert pool.offer(b"small", name="e", if_wanted=True) is None
+        with pool.allocate(1 << 20) as memory:
+            assert memory.offer(name="f", if_wanted=True) is None
+        with pytest.raises(junctura.NotWanted):
+            pool.demand({"name": "c"})
+        told = [next(events) for _ in range(5)]
+        assert [(event.kind, event.object["name"]) for event in told if event.object] == [
+            ("declined", "c"),
+            ("declined", "d"),
+            ("declined", "e"),
+            ("declined", "f"),
+            ("missed", "c"),
+        ]
+    stat = pool.stat()
+    assert stat["memory"]["slots_occupied"] == 2
+    assert stat["totals"]["offered_bytes"] == 2 * field.nbytes
+    assert (stat["totals"]["declined"], stat["totals"]["failed"]) == (4, 0)
+    assert pool.offer(field, name="c") is not None
+    assert pool.demand(name="c").nbytes == field.nbytes
+    wanted.retract()
+
+
+def test_a_pipeline_goes_on_past_what_nothing_wants(pool: junctura.Pool) -> None:
+    pool.require("name=b", name="keeps")
+    with pool.pipeline() as pipeline:
+        for name in "abc":
+            pipeline.offer(b"x", name=name, if_wanted=True)
+    assert [entry["name"] for entry in pool.list()] == ["b"]

@@ -21,6 +21,7 @@ mod stat;
 mod stop;
 mod today;
 mod url;
+mod wanted;
 mod watch;
 mod withdraw;
 
@@ -42,6 +43,7 @@ enum Command {
     Get(get::Arguments),
     Ls(ls::Arguments),
     Watch(watch::Arguments),
+    Wanted(wanted::Arguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
     Withdraw(withdraw::WithdrawArguments),
@@ -67,6 +69,7 @@ fn main() -> std::process::ExitCode {
         Command::Get(arguments) => get::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Wanted(arguments) => wanted::run(&arguments),
         Command::Require(arguments) => require::require(&arguments),
         Command::Retract(arguments) => require::retract(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),

@@ -24,7 +24,8 @@ const EXAMPLES: &str = "Examples:
 ///
 /// Objects that were offered, withdrawn, expired or superseded, if they match the selectors; clients that joined or left; and
 /// requirements with a name that were made (required), retracted, or came to the end of their time to live (lapsed), and
-/// requirements that were broken since they kept others waiting.
+/// requirements that were broken since they kept others waiting; and, of objects that match, those that were not offered since
+/// nothing wanted them (declined), and demands for such (missed).
 /// No payload moves. It says on standard error when it begins: what happens after that is told.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyWeakrefReference};
 
 use crate::buffer::{Start, Views};
 use crate::data::{Form, Prepared, arrays};
-use crate::error::{OrRaise, closed, invalid, unsupported};
+use crate::error::{OrRaise, closed, invalid};
 use crate::interrupt::drop_detached;
 use crate::options::offer_options;
 use crate::version::Version;
@@ -238,13 +238,10 @@ impl Allocation {
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Version> {
-        refuse_if_wanted(slf.py(), if_wanted)?;
-        let options = offer_options(schema, retention)?;
+    ) -> PyResult<Option<Version>> {
+        let options = offer_options(schema, retention, if_wanted)?;
         let pool = &slf.get().pool;
-        Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?
-            .offer(slf.py(), pool, options)
-            .map(Version)
+        Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
     }
 
     /// Bytes of it.
@@ -313,15 +310,6 @@ impl Allocation {
     #[allow(unsafe_code)]
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.hide();
-    }
-}
-
-/// `wanted` is for later.
-pub(crate) fn refuse_if_wanted(py: Python<'_>, if_wanted: bool) -> PyResult<()> {
-    if if_wanted {
-        Err(unsupported(py, "if_wanted", "this build always offers"))
-    } else {
-        Ok(())
     }
 }
 

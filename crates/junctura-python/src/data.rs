@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use junctura::{Given, OfferOptions, Pool, Schema};
+use junctura::{Code, Given, OfferOptions, Pool, Schema};
 use junctura_model::{Kind, Type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
@@ -20,6 +20,7 @@ use crate::buffer::Lent;
 use crate::error::{OrRaise, invalid};
 use crate::given::{Attributes, type_name};
 use crate::options::schema_of;
+use crate::version::Version;
 
 /// The half of this that NumPy does.
 pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
@@ -93,18 +94,22 @@ impl<'py> Prepared<'py> {
     }
 
     /// Offers it and waits until it is visible.
-    pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<junctura::Version> {
+    /// `None`: it was offered only if wanted, and nothing wants it.
+    pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<Version>> {
         let lists = self.attributes.lists(py)?;
         let given = self.attributes.given(py, &lists)?;
         let content = self.content(py, &given)?;
-        py.detach(|| {
+        let offered = py.detach(|| {
             let given = given.iter().copied();
             match content {
                 Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => pool.offer_with(options, given, bytes),
                 Content::Filled(Filled::Slot(slot)) => slot.offer_with(options, given),
             }
-        })
-        .or_raise(py)
+        });
+        match offered {
+            Err(error) if error.code() == Code::NotWanted => Ok(None),
+            other => other.map(|version| Some(Version(version))).or_raise(py),
+        }
     }
 }
 

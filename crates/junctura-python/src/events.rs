@@ -38,8 +38,8 @@ impl Peer {
 /// Something that happened.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Event {
-    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed` or
-    /// `broken`.
+    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
+    /// `broken`, `declined` or `missed`.
     kind: &'static str,
     /// The object that it happened to, or None.
     object: Option<Py<Described>>,

@@ -40,6 +40,7 @@ mod target;
 mod values;
 mod version;
 mod wait;
+mod wanted;
 
 use pyo3::prelude::*;
 

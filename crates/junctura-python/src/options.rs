@@ -54,10 +54,12 @@ impl Released {
 pub(crate) fn offer_options<'a>(
     schema: Option<&'a str>,
     retention: Option<&Bound<'_, PyAny>>,
+    if_wanted: bool,
 ) -> PyResult<OfferOptions<'a>> {
     Ok(OfferOptions {
         schema,
         retention: retention.map(read_retention).transpose()?,
+        if_wanted,
     })
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use crate::allocation::{Filled, refuse_if_wanted};
+use crate::allocation::Filled;
 use crate::data::{Content, Prepared};
 use crate::error::{OrRaise, closed};
 use crate::interrupt::drop_detached;
@@ -79,8 +79,7 @@ impl Pipeline {
         if_wanted: bool,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
-        refuse_if_wanted(py, if_wanted)?;
-        let options = offer_options(schema, retention)?;
+        let options = offer_options(schema, retention, if_wanted)?;
         let prepared = Prepared::new(&self.pool, data, attributes, keywords, &options)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;

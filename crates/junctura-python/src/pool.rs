@@ -6,10 +6,10 @@ use junctura::{FollowOptions, WithdrawOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::allocation::{Allocation, refuse_if_wanted};
+use crate::allocation::Allocation;
 use crate::data::{Form, Prepared, arrays};
 use crate::described::Entry;
-use crate::error::{OrRaise, invalid, unsupported};
+use crate::error::{OrRaise, invalid};
 use crate::events::Subscription;
 use crate::follow::{Arguments, Follow};
 use crate::interrupt;
@@ -201,7 +201,8 @@ impl Pool {
     ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
     ///     it is visible, or until so many consumers have released it. By default as its schema says.
     /// if_wanted : bool
-    ///     Not in this build.
+    ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
+    ///     NotWanted.
     /// **keywords
     ///     More attributes. An underscore at the end is left out: `class_="od"`. Attributes that are called like one of the
     ///     parameters above go into the dictionary.
@@ -245,12 +246,9 @@ impl Pool {
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Version> {
-        refuse_if_wanted(py, if_wanted)?;
-        let options = offer_options(schema, retention)?;
-        Prepared::new(&self.inner, data, attributes, keywords, &options)?
-            .offer(py, &self.inner, options)
-            .map(Version)
+    ) -> PyResult<Option<Version>> {
+        let options = offer_options(schema, retention, if_wanted)?;
+        Prepared::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
     }
 
     /// Offers many objects and returns when all are visible: a round trip for about `window` of them.
@@ -288,7 +286,13 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Version>> {
-        offer_many(py, &self.inner, objects, offer_options(schema, retention)?, window)
+        offer_many(
+            py,
+            &self.inner,
+            objects,
+            offer_options(schema, retention, false)?,
+            window,
+        )
     }
 
     /// Memory in the pool, to be filled and offered without a copy. Waits for memory where the pool is full.
@@ -690,17 +694,6 @@ impl Pool {
         };
         py.detach(|| self.inner.retire(selector, options))
             .or_raise_about(py, selector)
-    }
-
-    /// Not in this build: it raises `Unsupported`.
-    #[pyo3(signature = (*_arguments, **_keywords))]
-    fn wanted(
-        &self,
-        py: Python<'_>,
-        _arguments: &Bound<'_, PyAny>,
-        _keywords: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<bool> {
-        Err(unsupported(py, "wanted", "this build does not know what is wanted"))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

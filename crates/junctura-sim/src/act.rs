@@ -54,6 +54,7 @@ impl World {
             Deed::Follow => self.follow(place, rng),
             Deed::Require if rng.percent(50) => self.require_named(place, rng),
             Deed::Require => self.require(place, rng),
+            Deed::Wanted => return self.ask_if_wanted(place, rng),
             Deed::Retract => {
                 let name = rng.below(self.terms.len());
                 self.ask(place, Ask::Retract(name), Doing::Withdraw);
@@ -145,6 +146,7 @@ impl World {
         }
         let stays = stays(rng);
         let malformed = rng.percent(1);
+        let if_wanted = rng.percent(self.plan.if_wanted);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
         let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":null}}"#);
@@ -159,10 +161,26 @@ impl World {
             length,
             place: at,
             stays,
+            if_wanted,
             malformed,
             checksum,
         };
         self.ask(place, Ask::Offer(offer), Doing::Offer(at));
+        Ok(())
+    }
+
+    fn ask_if_wanted(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        let key = rng.below(self.universe.keys.len());
+        let size = rng.percent(60).then(|| rng.below(4) as i64);
+        let record = self.universe.record(&self.universe.keys[key], size);
+        let record = record.map_err(|error| own_fault(&error))?;
+        let ask = Ask::Wanted {
+            key,
+            size,
+            record,
+            declines: rng.percent(60),
+        };
+        self.ask(place, ask, Doing::Withdraw);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw,
+    self, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -52,6 +52,8 @@ pub struct Offer {
     pub checksum: Option<u32>,
     /// How long it is to stay.
     pub stays: Stays,
+    /// Only if somebody wants it.
+    pub if_wanted: bool,
     /// The record is none, or there is no such schema: it has to fail.
     pub malformed: bool,
 }
@@ -142,6 +144,13 @@ pub enum Ask {
     Lease { bytes: u64, timeout_ms: Option<u64> },
     /// A segment back.
     Return(u32),
+    /// Whether anybody wants an object.
+    Wanted {
+        key: usize,
+        size: Option<i64>,
+        record: Rc<[u8]>,
+        declines: bool,
+    },
     /// One object.
     Demand {
         aim: Aim,
@@ -286,6 +295,13 @@ impl Ask {
                 quota_bytes: terms.quota,
                 stuck_after_ms: terms.stuck_after_ms,
             }),
+            Self::Wanted {
+                key, record, declines, ..
+            } => Request::Wanted(Wanted {
+                schema: universe.keys[*key].schema,
+                record: record[..].into(),
+                declines: *declines,
+            }),
             Self::Retract(name) => Request::Retract(Retract {
                 name: requirement_name(*name).into(),
             }),
@@ -370,6 +386,9 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
     }
     if offer.checksum.is_some() {
         flags |= fixed::CHECKSUM;
+    }
+    if offer.if_wanted {
+        flags |= fixed::IF_WANTED;
     }
     let releases = match offer.stays {
         Stays::AsSchemaSays => {

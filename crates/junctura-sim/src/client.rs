@@ -24,7 +24,7 @@ pub enum Doing {
     Require(usize),
     /// A requirement with a name.
     Use(usize),
-    /// A withdraw, a retire or a retraction.
+    /// A withdraw, a retire, a retraction, or a question what is wanted.
     Withdraw,
     /// A subscription.
     Subscribe,

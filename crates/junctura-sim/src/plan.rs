@@ -33,10 +33,11 @@ pub enum Deed {
     Nonsense,
     Drain,
     Retract,
+    Wanted,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 18] = [
+    const ALL: [(Self, usize); 19] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -55,6 +56,7 @@ impl Deed {
         (Self::Nonsense, 1),
         (Self::Drain, 1),
         (Self::Retract, 1),
+        (Self::Wanted, 2),
     ];
 }
 
@@ -98,6 +100,8 @@ pub struct Plan {
     pub drains: bool,
     /// So many objects are there before the run begins: enough for a list of several pages.
     pub crowd: usize,
+    /// Of a hundred offers, those that are made only if somebody wants them.
+    pub if_wanted: usize,
     deeds: Vec<(Deed, usize)>,
     turns: Vec<(Turn, usize)>,
 }
@@ -180,6 +184,7 @@ impl Plan {
             payload_bytes_max: [100, 3000, 100_000][rng.below(3)],
             refuses_one_in: [0, 0, 3][rng.below(3)],
             released_at_once: [0, 30, 90][rng.below(3)],
+            if_wanted: [0, 0, 40][rng.below(3)],
             rules,
             deeds,
             turns,
@@ -204,6 +209,7 @@ impl Plan {
             payload_bytes_max: 100,
             refuses_one_in: 0,
             released_at_once: 90,
+            if_wanted: 0,
             rules,
             deeds,
             turns,

@@ -54,6 +54,12 @@ impl Recorder {
         self.refused = 0;
     }
 
+    /// Some requirement was broken since the last [`Recorder::begin`].
+    #[must_use]
+    pub fn has_broken(&self) -> bool {
+        self.said.iter().any(|(.., said)| matches!(**said, Said::Broken { .. }))
+    }
+
     fn blame(&mut self, text: String) {
         self.wrong.get_or_insert(text);
     }

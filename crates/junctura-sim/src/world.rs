@@ -117,6 +117,7 @@ impl World {
                 place: Place::Inline,
                 checksum: None,
                 stays: Stays::UntilWithdrawn,
+                if_wanted: false,
                 malformed: false,
             };
             self.ask(0, Ask::Offer(offer), Doing::Offer(Place::Inline));

@@ -240,6 +240,21 @@ pub struct Retract<'a> {
     pub name: Cow<'a, str>,
 }
 
+/// Asks whether anybody wants an object that is not made yet.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Wanted<'a> {
+    /// The schema's number.
+    #[n(0)]
+    pub schema: u16,
+    /// Its record, as that of an offer.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub record: Cow<'a, [u8]>,
+    /// Where nobody does, those who ask for its key later are told so.
+    #[n(2)]
+    pub declines: bool,
+}
+
 /// Takes one object out of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
@@ -277,10 +292,14 @@ pub mod events {
     pub const LAPSED: u32 = 256;
     /// A requirement was broken, since it kept others waiting.
     pub const BROKEN: u32 = 512;
+    /// An object was not offered, since nothing wanted it.
+    pub const DECLINED: u32 = 1024;
+    /// Somebody asked for an object that was not offered, since nothing had wanted it.
+    pub const MISSED: u32 = 2048;
     /// All of them.
-    pub const ALL: u32 = 1023;
+    pub const ALL: u32 = 4095;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 10] = [
+    pub const NAMES: [&str; 12] = [
         "offered",
         "withdrawn",
         "expired",
@@ -291,6 +310,8 @@ pub mod events {
         "retracted",
         "lapsed",
         "broken",
+        "declined",
+        "missed",
     ];
 }
 

@@ -13,6 +13,8 @@ pub const DEFAULT_RETENTION: u16 = 4;
 pub const FIRST_PHASE: u16 = 8;
 /// `releases` holds milliseconds: the object stays for so long from when it became visible.
 pub const FOR_A_TIME: u16 = 16;
+/// Flag of an offer: it is made only if somebody wants it.
+pub const IF_WANTED: u16 = 128;
 
 /// ```text
 ///  0        2       4          8            12         16        20     24       32

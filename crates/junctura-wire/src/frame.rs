@@ -151,6 +151,8 @@ kinds! {
     Goodbye = 17,
     /// Ends a requirement that has a name.
     Retract = 18,
+    /// Asks whether anybody wants an object.
+    Wanted = 19,
     /// Asks the server to end in good order.
     Drain = 20,
 

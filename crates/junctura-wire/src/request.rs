@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw};
+use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
 use crate::shape;
@@ -56,6 +56,8 @@ pub enum Request<'a> {
     Goodbye,
     /// Ends a requirement that has a name.
     Retract(Retract<'a>),
+    /// See [`Wanted`].
+    Wanted(Wanted<'a>),
     /// Asks the server to end in good order.
     Drain(Drain),
 }
@@ -94,6 +96,7 @@ impl<'a> Request<'a> {
             Kind::Stat => Self::Stat,
             Kind::Goodbye => Self::Goodbye,
             Kind::Retract => Self::Retract(cbor(kind, body)?),
+            Kind::Wanted => Self::Wanted(cbor(kind, body)?),
             Kind::Drain => Self::Drain(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
@@ -137,6 +140,7 @@ impl<'a> Request<'a> {
             Self::Stat => Kind::Stat,
             Self::Goodbye => Kind::Goodbye,
             Self::Retract(_) => Kind::Retract,
+            Self::Wanted(_) => Kind::Wanted,
             Self::Drain(_) => Kind::Drain,
         }
     }
@@ -164,6 +168,7 @@ impl<'a> Request<'a> {
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye => {}
             Self::Retract(body) => put(body, out),
+            Self::Wanted(body) => put(body, out),
             Self::Drain(body) => put(body, out),
         });
     }

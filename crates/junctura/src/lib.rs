@@ -50,6 +50,7 @@ mod stream;
 mod subscribe;
 mod target;
 mod wait;
+mod wanted;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};

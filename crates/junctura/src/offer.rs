@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use junctura_model::version::Version;
 use junctura_model::{Result, Retention};
 use junctura_wire::Request;
-use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, INLINE, OfferHead};
+use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, IF_WANTED, INLINE, OfferHead};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
 use crate::allocation::Allocation;
@@ -15,6 +15,7 @@ use crate::mail::{SlotId, Talk};
 use crate::pool::Pool;
 use crate::state::{State, Stop};
 use crate::target::find_schema;
+use crate::wanted::not_wanted;
 
 /// How an object is offered, where it is not the default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +24,9 @@ pub struct OfferOptions<'a> {
     pub schema: Option<&'a str>,
     /// How long it stays; `None`: as its schema says.
     pub retention: Option<Retention>,
+    /// Only if somebody wants it: else nothing is moved, the offer fails with `NotWanted`, and so does whoever demands its key
+    /// afterwards, until it is offered. See [`Pool::wanted`].
+    pub if_wanted: bool,
 }
 
 impl Pool {
@@ -67,7 +71,7 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
-    /// [`Retention::check`] refuses.
+    /// [`Retention::check`] refuses; `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
@@ -80,6 +84,9 @@ impl Pool {
         connection.record(terms, attributes, &mut record)?;
         if connection.goes_inline(payload.len()) {
             return connection.offer_one(terms, &record, Content::Inline(payload));
+        }
+        if options.if_wanted && connection.wanted(terms.schema(), &record, true)? == 0 {
+            return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
         }
         let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
         allocation.copy_from_slice(payload);
@@ -114,6 +121,12 @@ pub(crate) struct Terms {
     flags: u16,
 }
 
+impl Terms {
+    pub(crate) fn schema(self) -> u16 {
+        self.schema
+    }
+}
+
 /// An offer's payload, ready to go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Content<'a> {
@@ -143,10 +156,11 @@ impl Connection {
             Some(Retention::Released(releases)) => (releases, 0),
             Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
+        let wanted = if options.if_wanted { IF_WANTED } else { 0 };
         Ok(Terms {
             schema,
             releases,
-            flags,
+            flags: flags | wanted,
         })
     }
 

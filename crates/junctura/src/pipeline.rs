@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use junctura_model::Result;
 use junctura_model::version::Version;
+use junctura_model::{Code, Result};
 
 use crate::allocation::Allocation;
 use crate::connection::{Connection, Guard, Wait};
@@ -255,6 +255,7 @@ impl Pipeline {
             self.outstanding -= 1;
             match (&mut self.acks, outcome) {
                 (Acks::Call(call), outcome) => call(Ack { number, outcome }),
+                (_, Err(error)) if error.code() == Code::NotWanted => {}
                 (_, Err(error)) => _ = self.failure.get_or_insert(error),
                 (Acks::Collect(versions), Ok(version)) => versions.push(version),
                 (Acks::FirstFailure, Ok(_)) => {}

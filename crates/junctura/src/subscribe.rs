@@ -40,11 +40,15 @@ pub enum EventKind {
     Lapsed,
     /// A requirement was broken, since it kept others waiting for memory.
     Broken,
+    /// An object was not offered, since nothing wanted it.
+    Declined,
+    /// Somebody demanded an object that was not offered, since nothing had wanted it.
+    Missed,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 10] = [
+    pub const ALL: [EventKind; 12] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -55,6 +59,8 @@ impl EventKind {
         Self::Retracted,
         Self::Lapsed,
         Self::Broken,
+        Self::Declined,
+        Self::Missed,
     ];
 
     /// Its name, the same in every language.

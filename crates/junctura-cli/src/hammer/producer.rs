@@ -146,6 +146,7 @@ impl<'a> Producer<'a> {
         let options = OfferOptions {
             schema: Some("mars"),
             retention: Some(Retention::Released(1)),
+            ..OfferOptions::default()
         };
         let mut stamp = Stamp {
             producer: u64::from(self.plan.index),

@@ -40,6 +40,7 @@ pub(crate) struct Feed<'a> {
     out: Out,
     progress: Progress,
     keep_going: bool,
+    if_wanted: bool,
     failure: Option<Error>,
 }
 
@@ -63,6 +64,7 @@ struct Origin {
 struct Tally {
     objects: u64,
     bytes: u64,
+    not_wanted: u64,
     failed: u64,
 }
 
@@ -111,6 +113,7 @@ impl<'a> Feed<'a> {
             out: Out::new(),
             progress: Progress::new(),
             keep_going: false,
+            if_wanted: false,
             failure: None,
         })
     }
@@ -118,6 +121,12 @@ impl<'a> Feed<'a> {
     /// Whether failures are told at once and only counted.
     pub(crate) fn keep_going(mut self, keep_going: bool) -> Self {
         self.keep_going = keep_going;
+        self
+    }
+
+    /// Whether only what somebody wants is offered.
+    pub(crate) fn if_wanted(mut self, if_wanted: bool) -> Self {
+        self.if_wanted = if_wanted;
         self
     }
 
@@ -150,6 +159,7 @@ impl<'a> Feed<'a> {
         let options = OfferOptions {
             schema: Some(schema.name()),
             retention: self.retention,
+            if_wanted: self.if_wanted,
         };
         let offered = match payload {
             Payload::Bytes(bytes) => self.pipeline.offer_with(options, given, bytes),
@@ -205,17 +215,32 @@ impl<'a> Feed<'a> {
     pub(crate) fn finish(mut self, outcome: Result<()>, began: Instant, summary: bool) -> Result<()> {
         let flushed = self.flush();
         self.progress.end();
-        let Tally { objects, bytes, failed } = self.tally;
+        let Tally {
+            objects,
+            bytes,
+            not_wanted,
+            failed,
+        } = self.tally;
         let seconds = began.elapsed().as_secs_f64();
         let outcome = outcome.and(flushed);
         if self.told == Told::Json {
             let failed = failed.max(u64::from(outcome.is_err()));
             let seconds = (seconds * 1e6).round() / 1e6;
-            self.out
-                .json(&json!({"objects": objects, "bytes": bytes, "seconds": seconds, "failed": failed}))?;
+            self.out.json(&json!({
+                "objects": objects, "bytes": bytes, "seconds": seconds, "not_wanted": not_wanted, "failed": failed,
+            }))?;
         } else if summary {
             let s = if objects == 1 { "" } else { "s" };
-            writeln!(self.out, "{objects} object{s}, {}, {seconds:.2} s", size::bytes(bytes))?;
+            let left = if self.if_wanted {
+                format!(", {not_wanted} not wanted")
+            } else {
+                String::new()
+            };
+            writeln!(
+                self.out,
+                "{objects} object{s}, {}, {seconds:.2} s{left}",
+                size::bytes(bytes)
+            )?;
         }
         self.out.flush()?;
         outcome?;
@@ -237,6 +262,7 @@ impl<'a> Feed<'a> {
                     self.tally.bytes += origin.bytes;
                     self.tell(&origin, &version.to_string())?;
                 }
+                Err(error) if error.code() == Code::NotWanted => self.tally.not_wanted += 1,
                 Err(error) => {
                     let place = Place {
                         file: origin.file,

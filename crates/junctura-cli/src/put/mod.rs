@@ -65,6 +65,9 @@ pub(crate) struct Arguments {
     /// (default: as the schema says)
     #[arg(long, visible_alias = "retain", value_name = "withdrawn|released:N|TIME", value_parser = retention)]
     retention: Option<Retention>,
+    /// Put only what somebody wants: follows it, requires it or waits for it
+    #[arg(long)]
+    if_wanted: bool,
     /// How long to wait for memory when the pool is full
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
     timeout: Duration,
@@ -114,7 +117,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (true, _) => Told::Lines,
         _ => Told::Nothing,
     };
-    let mut feed = Feed::new(&pool, arguments.retention, arguments.window, told)?.keep_going(arguments.keep_going);
+    let mut feed = Feed::new(&pool, arguments.retention, arguments.window, told)?
+        .keep_going(arguments.keep_going)
+        .if_wanted(arguments.if_wanted);
     feed.expect(arguments.total_bytes());
     let outcome = arguments.put_all(&mut feed, &interrupt);
     feed.finish(outcome, began, !arguments.quiet)

@@ -46,7 +46,13 @@ impl Core {
                 identity,
                 text,
                 selectors,
-            } => (self.look_up(identity, &text)?, selectors, text),
+            } => {
+                let found = self.look_up(identity, &text)?;
+                if found.is_none() {
+                    self.refuse_declined(client, identity, &text, fx)?;
+                }
+                (found, selectors, text)
+            }
             Aim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
                 (self.newest_match(&selectors), selectors, text)
@@ -96,8 +102,9 @@ impl Core {
             Some(Filed::Object(id)) => Ok(Some(id)),
             Some(Filed::Tombstone(id)) => {
                 let tombstone = self.tombstones.get(id);
+                let Some(why) = tombstone.why else { return Ok(None) };
                 let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
-                let cause = format!("version {version} was {}", tombstone.why.name());
+                let cause = format!("version {version} was {}", why.name());
                 Err(Error::new(Code::Gone, text, cause))
             }
         }

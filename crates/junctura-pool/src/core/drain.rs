@@ -83,7 +83,9 @@ impl Core {
         self.drain.as_ref()?;
         match (request, is_known) {
             (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
-            (Request::Offer { .. } | Request::Lease(_) | Request::Require(_), true) => Some(draining(Code::Closed)),
+            (Request::Offer { .. } | Request::Lease(_) | Request::Require(_) | Request::Wanted(_), true) => {
+                Some(draining(Code::Closed))
+            }
             _ => None,
         }
     }

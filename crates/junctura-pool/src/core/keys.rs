@@ -70,7 +70,11 @@ impl Core {
 
     /// Files a new object under its key, which stands for nothing.
     pub(super) fn file_key(&mut self, key: u128, id: u32) {
+        self.file(key, Filed::Object(id));
+    }
+
+    pub(super) fn file(&mut self, key: u128, filed: Filed) {
         let hash_of = |filed: &Filed| hash(filed.key(&self.objects, &self.tombstones));
-        self.keys.0.insert_unique(hash(key), Filed::Object(id), hash_of);
+        self.keys.0.insert_unique(hash(key), filed, hash_of);
     }
 }

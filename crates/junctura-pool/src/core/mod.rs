@@ -36,6 +36,7 @@ mod stat;
 mod subscribe;
 mod timer;
 mod tombstone;
+mod wanted;
 mod withdraw;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -229,6 +230,7 @@ impl Core {
             (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
             (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Wanted(wanted), _) => self.wanted(now, client, number, &wanted, fx),
             (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
             (Request::Retract(retract), _) => self.retract_named(now, client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
@@ -318,7 +320,7 @@ impl Core {
 
     fn fail(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
-        self.count.failed += 1;
+        self.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
         let Some(state) = self.clients.get_mut(&client) else {
             return;

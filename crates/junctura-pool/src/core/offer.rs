@@ -11,6 +11,7 @@ use super::interest::Interest;
 use super::keys::Filed;
 use super::object::{Object, Place, State, Until};
 use super::timer::Timer;
+use super::wanted::{Declined, not_wanted};
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -72,8 +73,19 @@ impl Core {
     }
 
     /// Whether an offer is one, whatever else there is in the pool.
-    fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
+    fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<(Examined, Retention)> {
         let number = head.schema.get();
+        let examined = self.identify(number, record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        let retention = retention(&head, &self.config.schemas[usize::from(number)])?;
+        Ok((examined, retention))
+    }
+
+    /// Which object a record is of.
+    pub(super) fn identify(&self, number: u16, record: &[u8]) -> Result<Examined> {
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
                 Code::SchemaMismatch,
@@ -82,14 +94,9 @@ impl Core {
             )
         })?;
         let checked = schema.check(record)?;
-        check_length(head.length.get(), self.config.limits.payload_bytes)?;
-        if head.flags.get() & fixed::INLINE != 0 {
-            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
-        }
         Ok(Examined {
             key: identity(number, checked.key_bytes(schema.key_len())),
             dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
-            retention: retention(&head, schema)?,
             on_same_key: schema.on_same_key(),
         })
     }
@@ -102,17 +109,22 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
+        let (examined, retention) = self.examine(content)?;
         let Examined {
             key,
             dataset,
-            retention,
             on_same_key,
-        } = self.examine(content)?;
+        } = examined;
         let Content { head, record, inline } = content;
         let (schema, flags, length) = (head.schema.get(), head.flags.get(), head.length.get());
         let earlier = self.find_key(key);
-        if earlier.is_some() && on_same_key == SameKey::Reject {
+        if on_same_key == SameKey::Reject && earlier.is_some_and(|earlier| !self.is_marker(earlier)) {
             return Err(self.already_exists(schema, record).into());
+        }
+        if flags & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
+            let declined = Declined { schema, record, length };
+            self.decline(now, client, &examined, declined, fx);
+            return Err(not_wanted(&self.key_text(schema, record)).into());
         }
         if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
             let cause = format!("the pool holds {} objects", self.config.limits.objects);
@@ -307,11 +319,10 @@ impl Core {
     }
 }
 
-/// What an offer says of itself.
-struct Examined {
-    key: u128,
-    dataset: u64,
-    retention: Retention,
+/// Which object an offer is of.
+pub(super) struct Examined {
+    pub(super) key: u128,
+    pub(super) dataset: u64,
     on_same_key: SameKey,
 }
 

@@ -33,6 +33,7 @@ pub(super) struct Counters {
     pub(super) events: u64,
     pub(super) gaps: u64,
     pub(super) broken: u64,
+    pub(super) declined: u64,
     pub(super) failed: u64,
     pub(super) offers_waiting: u64,
     pub(super) leases_waited: u64,
@@ -114,6 +115,8 @@ pub struct Totals {
     pub gaps: u64,
     /// Times that a requirement was broken.
     pub broken: u64,
+    /// Objects that were not offered, since nothing wanted them.
+    pub declined: u64,
     /// Requests that failed.
     pub failed: u64,
     /// Offers that had to wait for memory.
@@ -309,6 +312,7 @@ impl Core {
                 events: count.events,
                 gaps: count.gaps,
                 broken: count.broken,
+                declined: count.declined,
                 failed: count.failed,
                 offers_waited: count.offers_waiting,
                 leases_waited: count.leases_waited,

@@ -16,7 +16,7 @@ pub(super) struct Subscription {
     pub(super) client: u32,
     pub(super) request: u64,
     pub(super) selectors: SelectorSet,
-    events: u32,
+    pub(super) events: u32,
 }
 
 const REMOVALS: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED;
@@ -166,7 +166,7 @@ impl Core {
         watchers
     }
 
-    fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
+    pub(super) fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
         let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
             return false;
         };
@@ -175,7 +175,7 @@ impl Core {
     }
 
     /// Ends a subscription whose client does not read.
-    fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
+    pub(super) fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
         let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
             return true;
         };

@@ -17,6 +17,7 @@ use super::keys::Filed;
 use super::object::Why;
 use super::pages::{Line, Pages};
 use super::queue::{Links, Queue};
+use super::wanted::Declined;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -25,8 +26,9 @@ pub(super) struct Tombstone {
     pub(super) key: u128,
     pub(super) sequence: u64,
     record: Line,
-    schema: u16,
-    pub(super) why: Why,
+    pub(super) schema: u16,
+    /// `None`: it was never here, since nothing wanted it.
+    pub(super) why: Option<Why>,
     dataset: u64,
     buried: Nanoseconds,
     by_age: Links,
@@ -127,15 +129,9 @@ impl Core {
     pub(super) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
         let object = &self.objects[id as usize];
         let (key, dataset) = (object.key, object.dataset);
-        let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
-        if in_dataset_max == 0 || all_max == 0 {
+        if !self.make_room_for_tombstone(dataset) {
             self.keys.remove(key, Filed::Object(id));
             return;
-        }
-        if self.tombstones.of_dataset(dataset) >= in_dataset_max {
-            self.dig_up_all(&self.tombstones.oldest_of(dataset, surplus(in_dataset_max)));
-        } else if self.tombstones.len() >= all_max {
-            self.dig_up_all(&self.tombstones.oldest(surplus(all_max)));
         }
         let object = &self.objects[id as usize];
         let record = self.tombstones.records.write(&object.record);
@@ -144,13 +140,47 @@ impl Core {
             sequence: object.sequence,
             record,
             schema: object.schema,
-            why,
+            why: Some(why),
             dataset,
             buried: now,
             by_age: Links::default(),
             in_dataset: Links::default(),
         });
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
+    }
+
+    /// Remembers that nothing wanted the object of a key, which stands for nothing.
+    pub(super) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: Declined<'_>) {
+        if !self.make_room_for_tombstone(dataset) {
+            return;
+        }
+        let record = self.tombstones.records.write(declined.record);
+        let marker = self.tombstones.add(Tombstone {
+            key,
+            sequence: 0,
+            record,
+            schema: declined.schema,
+            why: None,
+            dataset,
+            buried: now,
+            by_age: Links::default(),
+            in_dataset: Links::default(),
+        });
+        self.file(key, Filed::Tombstone(marker));
+    }
+
+    /// False where none is to be kept.
+    fn make_room_for_tombstone(&mut self, dataset: u64) -> bool {
+        let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
+        if in_dataset_max == 0 || all_max == 0 {
+            return false;
+        }
+        if self.tombstones.of_dataset(dataset) >= in_dataset_max {
+            self.dig_up_all(&self.tombstones.oldest_of(dataset, surplus(in_dataset_max)));
+        } else if self.tombstones.len() >= all_max {
+            self.dig_up_all(&self.tombstones.oldest(surplus(all_max)));
+        }
+        true
     }
 
     /// Makes room for more than one, since what is known of old keys lies far apart in memory, and a processor fetches for
@@ -192,7 +222,8 @@ impl Core {
         let why = |id: u32| self.tombstones.get(id).why;
         for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
             let names = same.iter().map(|&id| self.tombstones.name(id));
-            send_gap(&mut self.count, client, request, names, why(same[0]).name(), fx);
+            let reason = why(same[0]).map_or("", Why::name);
+            send_gap(&mut self.count, client, request, names, reason, fx);
         }
     }
 

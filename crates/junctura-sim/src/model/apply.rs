@@ -53,6 +53,9 @@ impl Model {
         match ask {
             Ask::Hello { .. } | Ask::Garbage { .. } => self.fail(client, number, Some(Code::Protocol)),
             Ask::Offer(offer) => self.offer(client, number, offer),
+            Ask::Wanted {
+                key, size, declines, ..
+            } => self.asked_if_wanted(client, number, (*key, *size), *declines),
             Ask::Lease { bytes, timeout_ms } => self.lease(client, number, *bytes, *timeout_ms, recorder),
             Ask::Return(segment) => self.give_back(client, number, *segment),
             Ask::Demand {
@@ -114,6 +117,7 @@ impl Model {
                 self.want(client, number, Want::Offered(sequence));
             }
             Verdict::Fails(code) => self.fail(client, number, code),
+            Verdict::Declined => self.decline_offer(client, number, offer),
             Verdict::Waits if waiting >= limit => self.fail(client, number, Some(Code::PoolFull)),
             Verdict::Waits => {
                 let now = self.now;
@@ -139,8 +143,11 @@ impl Model {
         }
         let found = match aim {
             Aim::Key(key) => {
-                if self.tombstones.iter().any(|stone| stone.key == *key) {
+                if self.is_gone(*key) {
                     return self.fail(client, number, Some(Code::Gone));
+                }
+                if self.is_declined(*key) {
+                    return self.refuse_declined(client, number, *key);
                 }
                 self.visible.get(key).copied()
             }
@@ -224,6 +231,7 @@ impl Model {
             via,
             until_live: *until_live,
             said_live: false,
+            is_over: false,
             missed: [].into(),
             first: [].into(),
             live: [].into(),
@@ -309,7 +317,7 @@ impl Model {
         let mut targets: Vec<u64> = self.unfreed.iter().copied().filter(kept).collect();
         targets.extend(self.visible.get(&key));
         if targets.is_empty() {
-            let is_gone = self.tombstones.iter().any(|stone| stone.key == key);
+            let is_gone = self.is_gone(key);
             return self.fail(client, number, Some(if is_gone { Code::Gone } else { Code::NotFound }));
         }
         self.take_all_out(client, number, &targets, timeout_ms, force);
@@ -371,53 +379,52 @@ impl Model {
         }
     }
 
-    /// Time passed: requests whose time is over fail, unless what was said shows that they were met first.
+    /// Time passed: requests whose time is over fail, unless what was said shows that they were met first; requirements
+    /// lapse. Where some were broken, all that is for [`Model::make_room`], since it happened in turns.
     pub(super) fn time_out(&mut self, recorder: &Recorder) {
-        let said: Vec<(Number, Option<Code>)> = recorder
-            .said
-            .iter()
-            .filter_map(|(client, number, said)| match **said {
-                Said::Failed(code) => Some(((*client, *number), code)),
-                _ => None,
-            })
-            .collect();
-        let now = self.now;
-        for (number, code) in said {
-            if let Some(&Going::Withdraw {
-                deadline: Some(deadline),
-                began,
-                ..
-            }) = self.going.get(&number)
-            {
-                self.lapse((deadline.min(now), began));
-                self.settle();
-            }
-            let due = match self.going.get(&number) {
-                Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. })
-                    if code == Some(Code::Timeout) =>
-                {
-                    *deadline
-                }
-                Some(Going::Lease { deadline, .. }) if code == Some(Code::PoolFull) => *deadline,
-                _ => None,
-            };
-            if due.is_some_and(|deadline| deadline <= now) {
-                self.end(number);
-                self.want(number.0, number.1, Want::Failed(code));
-            }
-            let Some(state) = self.clients.get_mut(&number.0) else {
-                continue;
-            };
-            let is_due = |offer: &WaitingOffer| {
-                offer.number == number.1 && offer.deadline.is_some_and(|deadline| deadline <= now)
-            };
-            if code == Some(Code::PoolFull)
-                && let Some(at) = state.waiting.iter().position(is_due)
-            {
-                state.waiting.remove(at);
-                self.want(number.0, number.1, Want::Failed(code));
+        if recorder.has_broken() {
+            return;
+        }
+        for (client, number, said) in &recorder.said {
+            if let Said::Failed(code) = **said {
+                self.time_out_one((*client, *number), code);
             }
         }
-        self.lapse((now, u64::MAX));
+        self.lapse((self.now, u64::MAX));
+    }
+
+    pub(super) fn time_out_one(&mut self, number: Number, code: Option<Code>) {
+        let now = self.now;
+        if let Some(&Going::Withdraw {
+            deadline: Some(deadline),
+            began,
+            ..
+        }) = self.going.get(&number)
+        {
+            self.lapse((deadline.min(now), began));
+            self.settle();
+        }
+        let due = match self.going.get(&number) {
+            Some(Going::Demand { deadline, .. } | Going::Withdraw { deadline, .. }) if code == Some(Code::Timeout) => {
+                *deadline
+            }
+            Some(Going::Lease { deadline, .. }) if code == Some(Code::PoolFull) => *deadline,
+            _ => None,
+        };
+        if due.is_some_and(|deadline| deadline <= now) {
+            self.end(number);
+            self.want(number.0, number.1, Want::Failed(code));
+        }
+        let Some(state) = self.clients.get_mut(&number.0) else {
+            return;
+        };
+        let is_due =
+            |offer: &WaitingOffer| offer.number == number.1 && offer.deadline.is_some_and(|deadline| deadline <= now);
+        if code == Some(Code::PoolFull)
+            && let Some(at) = state.waiting.iter().position(is_due)
+        {
+            state.waiting.remove(at);
+            self.want(number.0, number.1, Want::Failed(code));
+        }
     }
 }

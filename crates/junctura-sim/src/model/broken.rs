@@ -71,7 +71,7 @@ impl Model {
                 self.kept_by(one)
             ));
         }
-        let reader = one.reader;
+        let reader = self.reader_of(one);
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
         for (&sequence, &in_flight) in &one.owed {
             if in_flight > 0 || self.arrives_through(number, reader, sequence) {
@@ -96,6 +96,19 @@ impl Model {
         }
         self.settle();
         Ok(())
+    }
+
+    /// A follow was ended: from then on it wants nothing, and reads nothing.
+    pub(super) fn note_over(&mut self, number: Number) {
+        if let Some(Going::Follow(follow)) = self.going.get_mut(&number) {
+            follow.is_over = true;
+        }
+    }
+
+    /// The follow that reads a requirement, unless it has just been ended.
+    fn reader_of(&self, one: &Requirement) -> Option<Number> {
+        let is_over = |reader: &Number| matches!(self.going.get(reader), Some(Going::Follow(follow)) if follow.is_over);
+        one.reader.filter(|reader| !is_over(reader))
     }
 
     /// Somebody who reads a requirement does something.

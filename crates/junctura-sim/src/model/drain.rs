@@ -25,7 +25,9 @@ impl Model {
         match ask {
             _ if !self.is_draining() => None,
             Ask::Hello { visits: false, .. } if !is_known => Some(Code::Unavailable),
-            Ask::Offer(_) | Ask::Lease { .. } | Ask::Require { .. } if is_known => Some(Code::Closed),
+            Ask::Offer(_) | Ask::Lease { .. } | Ask::Require { .. } | Ask::Wanted { .. } if is_known => {
+                Some(Code::Closed)
+            }
             _ => None,
         }
     }

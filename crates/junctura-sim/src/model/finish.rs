@@ -171,6 +171,7 @@ impl Model {
             ("totals.superseded", stat.totals.superseded, self.totals.superseded),
             ("totals.withdrawn", stat.totals.withdrawn, self.totals.withdrawn),
             ("totals.expired", stat.totals.expired, self.totals.expired),
+            ("totals.declined", stat.totals.declined, self.totals.declined),
             ("totals.broken", stat.totals.broken, self.totals.broken),
             ("totals.released", stat.totals.released, self.totals.released),
             ("totals.delivered", stat.totals.delivered, self.totals.delivered),

@@ -15,6 +15,7 @@ use crate::universe::ONCE;
 pub(super) enum Verdict {
     Visible,
     Waits,
+    Declined,
     Fails(Option<Code>),
 }
 
@@ -48,10 +49,12 @@ impl Model {
         if let Some(flaw) = self.flaw(offer) {
             return flaw;
         }
-        let is_known =
-            self.visible.contains_key(&offer.key) || self.tombstones.iter().any(|stone| stone.key == offer.key);
+        let is_known = self.visible.contains_key(&offer.key) || self.is_gone(offer.key);
         if is_known && self.universe.keys[offer.key].schema == ONCE {
             return Verdict::Fails(Some(Code::AlreadyExists));
+        }
+        if offer.if_wanted && self.count_wanting(offer.key, offer.size) == 0 {
+            return Verdict::Declined;
         }
         match offer.place {
             Place::Inline if self.used_bytes() + offer.length > self.rules.budget_bytes => Verdict::Waits,
@@ -70,15 +73,33 @@ impl Model {
 
     /// Offers that waited and became visible, or failed, in this event, and requirements that were broken for them: the
     /// answers say which, and in what order.
-    pub(super) fn make_room(&mut self, recorder: &Recorder) -> Checked {
+    pub(super) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
+        let in_turns = is_tick && recorder.has_broken();
         for (client, number, said) in &recorder.said {
             match &**said {
                 Said::Offered(sequence) if self.is_waiting(*client, *number) => {
+                    if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
+                        self.lapse((self.now, u64::MAX));
+                        self.settle();
+                    }
                     self.publish_waiting((*client, *number), *sequence, recorder)?;
                 }
+                Said::Ended(_) => self.note_over((*client, *number)),
                 Said::Broken { of, name } => self.broken(*of, name.as_deref())?,
+                Said::Failed(code) if self.fails_in_turn((*client, *number), *code) => {
+                    self.fail_first_waiting(*client, recorder)?;
+                    self.settle();
+                }
+                Said::Failed(code) if in_turns => {
+                    self.time_out_one((*client, *number), *code);
+                    self.settle();
+                }
                 _ => {}
             }
+        }
+        if in_turns {
+            self.lapse((self.now, u64::MAX));
+            self.settle();
         }
         let clients: Vec<u32> = self.clients.keys().copied().collect();
         for client in clients {
@@ -129,6 +150,16 @@ impl Model {
             .is_some_and(|state| state.waiting.iter().any(|offer| offer.number == number))
     }
 
+    /// Whether it is the turn of this offer, which waited, and something else than time is against it.
+    fn fails_in_turn(&self, (client, number): Number, code: Option<Code>) -> bool {
+        self.first_waiting(client) == Some(number) && code != Some(Code::PoolFull)
+    }
+
+    fn verdict_of_first(&self, client: u32) -> Option<Verdict> {
+        let first = self.clients.get(&client)?.waiting.front()?;
+        Some(self.verdict(client, &first.offer))
+    }
+
     fn first_waiting(&self, client: u32) -> Option<u64> {
         self.clients.get(&client)?.waiting.front().map(|offer| offer.number)
     }
@@ -142,6 +173,10 @@ impl Model {
             return Err(format!("client {client}: an offer was answered out of turn"));
         };
         match self.verdict(client, &waiting.offer) {
+            Verdict::Declined if failed(recorder, client, waiting.number) => {
+                self.decline_offer(client, waiting.number, &waiting.offer);
+                Ok(())
+            }
             Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
                 self.fail(client, waiting.number, code);
                 Ok(())

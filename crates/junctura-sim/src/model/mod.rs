@@ -22,6 +22,7 @@ mod memory;
 mod named;
 mod objects;
 mod observe;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -120,8 +121,11 @@ pub struct Object {
 #[derive(Clone, Debug)]
 struct Tombstone {
     key: usize,
+    /// 0: it was never offered, since nothing wanted it.
     sequence: u64,
     buried: u64,
+    /// Attribute `size` of what was not offered.
+    size: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +167,8 @@ struct Following {
     via: Option<Number>,
     until_live: bool,
     said_live: bool,
+    /// It is ended in this event; what was said to it before that is looked at later.
+    is_over: bool,
     /// What went away while its reader was not connected: told first of all.
     missed: VecDeque<u64>,
     first: VecDeque<u64>,
@@ -315,6 +321,7 @@ struct Totals {
     withdrawn: u64,
     expired: u64,
     broken: u64,
+    declined: u64,
 }
 
 type Checked = std::result::Result<(), String>;
@@ -385,11 +392,15 @@ impl Model {
             Cause::Left(client) => self.leave(*client),
             Cause::Tick => {
                 self.end_times();
+                if self.drain_deadline().is_some_and(|until| until <= now) {
+                    self.settle();
+                    self.end_drain();
+                }
                 self.time_out(recorder);
             }
         }
         self.settle();
-        self.make_room(recorder)?;
+        self.make_room(matches!(cause, Cause::Tick), recorder)?;
         self.end_drain();
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {

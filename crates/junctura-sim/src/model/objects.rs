@@ -100,6 +100,7 @@ impl Model {
             key,
             sequence,
             buried: self.now,
+            size: None,
         });
         self.limit_tombstones(key);
     }
@@ -143,7 +144,7 @@ impl Model {
         })
     }
 
-    fn limit_tombstones(&mut self, key: usize) {
+    pub(super) fn limit_tombstones(&mut self, key: usize) {
         let dataset = |key: usize| {
             let key = &self.universe.keys[key];
             (key.schema, key.dataset)

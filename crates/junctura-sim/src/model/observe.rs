@@ -61,7 +61,7 @@ impl Model {
                 client: about,
                 requirement,
             } => {
-                if let Some(sequence) = *sequence {
+                if let Some(sequence) = sequence.filter(|&sequence| sequence > 0) {
                     let object = self.known_object(sequence)?;
                     expect(*record == *object.offer.record, "another record")?;
                     expect(*length == object.offer.length, "another length")?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use junctura_wire::body::{
     Demand, Drain, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
-    RequirementName, Retract, Subscribe, Target, Welcome, Withdraw,
+    RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
 use junctura_wire::{Listed, Reply, Request};
@@ -317,6 +317,14 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("stat", Request::Stat),
         ("goodbye", Request::Goodbye),
         ("retract", Request::Retract(Retract { name: words.text(0) })),
+        (
+            "wanted",
+            Request::Wanted(Wanted {
+                schema: 1,
+                record: (&*words.record).into(),
+                declines: words.flags[0],
+            }),
+        ),
         ("drain", Request::Drain(Drain { timeout_ms })),
     ]
 }

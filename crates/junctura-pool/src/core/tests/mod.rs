@@ -8,6 +8,7 @@ mod memory;
 mod named;
 mod readers;
 mod retention;
+mod wanted;
 mod world;
 
 use world::World;
