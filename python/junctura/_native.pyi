@@ -212,6 +212,8 @@ class Object:
     @property
     def in_first_phase(self) -> bool: ...
     @property
+    def redelivered(self) -> bool: ...
+    @property
     def producer(self) -> int: ...
     @property
     def transport(self) -> Literal["shared", "inline"]: ...
@@ -223,6 +225,7 @@ class Object:
     def __getitem__(self, name: str, /) -> _Value: ...
     def array(self, dtype: npt.DTypeLike | None = None, shape: _Shape | None = None) -> npt.NDArray[Any]: ...
     def release(self) -> None: ...
+    def give_back(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
@@ -325,7 +328,7 @@ class Requirement:
     def follow(
         self,
         *,
-        window: int = 256,
+        window: int | None = None,
         until_live: bool = False,
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
@@ -417,9 +420,9 @@ class Pool:
     def wait(self, *on: _Awaited, timeout: float | None = None) -> builtins.list[_Awaited]: ...
     def follow(
         self,
-        selector: str = "",
+        selector: str | None = None,
         *,
-        window: int = 256,
+        window: int | None = None,
         order_by: str | None = None,
         cursor: str | None = None,
         only_new: bool = False,
@@ -428,6 +431,8 @@ class Pool:
         live: Literal["ignore", "yield"] = "ignore",
         group: str | None = None,
         requirement: str | None = None,
+        versions: Literal["all", "newest"] = "all",
+        time_to_live: float | None = None,
     ) -> Follow: ...
     def require(
         self,
@@ -436,6 +441,7 @@ class Pool:
         name: str | None = None,
         time_to_live: float | None = None,
         versions: Literal["all", "newest"] = "all",
+        group: bool = False,
     ) -> Requirement: ...
     def retract(self, name: str) -> int: ...
     def list(self, selector: str = "", *, order_by: str | None = None) -> builtins.list[Entry]: ...

@@ -17,6 +17,7 @@ use crate::url::PoolArguments;
 const REQUIRE_EXAMPLES: &str = "Examples:
   junctura require param=t/u 'levelist>=500' --name products --ttl 12h
   junctura require param=t --name viewer --versions newest
+  junctura require param=t/u --name workers --group
   junctura require -f requirements.yaml
 
 A file of requirements:
@@ -24,7 +25,8 @@ A file of requirements:
     products:
       selector: param=t/u,levelist>=500
       time_to_live: 12h
-    viewer: {selector: param=t, versions: newest}";
+    viewer: {selector: param=t, versions: newest}
+    workers: {selector: param=t, group: true}";
 
 const RETRACT_EXAMPLES: &str = "Examples:
   junctura retract products
@@ -52,6 +54,9 @@ pub(crate) struct RequireArguments {
     /// Which versions of each object to keep
     #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
     versions: Which,
+    /// Let the members of a group share it: each object goes to one of those that follow by this name
+    #[arg(long, conflicts_with = "file")]
+    group: bool,
     /// Take them from a YAML file
     #[arg(short, long, value_name = "FILE", group = "what")]
     file: Option<PathBuf>,
@@ -113,6 +118,7 @@ impl RequireArguments {
             },
             name: self.name.clone(),
             time_to_live: self.ttl,
+            group: self.group,
         };
         about_selector(pool.require_with(&options, &selector), &selector)?;
         self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
@@ -142,6 +148,7 @@ fn terms(written: &Written) -> RequireOptions {
         },
         name: Some(written.name.clone()),
         time_to_live: written.time_to_live_ns.map(Duration::from_nanos),
+        group: written.is_group,
     }
 }
 

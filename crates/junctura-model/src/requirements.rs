@@ -6,6 +6,7 @@
 //!     selector: class=od,type=fc
 //!     time_to_live: 12h
 //!   viewer: {selector: "param=t,step=0/to/24", versions: newest}
+//!   workers: {selector: param=t, group: true}
 //! ```
 //! Every refusal names the line. What a selector or a name may be, the pool decides when it is asked.
 
@@ -29,6 +30,8 @@ pub struct Written {
     pub time_to_live_ns: Option<u64>,
     /// Of each key only the newest version is kept.
     pub newest_only: bool,
+    /// The members of a group share it.
+    pub is_group: bool,
 }
 
 /// Reads a file, in its order.
@@ -56,16 +59,18 @@ fn read(text: &str) -> Read<Vec<Written>> {
 
 fn one(entry: &Entry) -> Read<Written> {
     let what = format!("requirement {}", entry.name);
-    let fields = Fields::new(&entry.value, &what, &["selector", "time_to_live", "versions"])?;
+    let fields = Fields::new(&entry.value, &what, &["selector", "time_to_live", "versions", "group"])?;
     let selector = fields.need("selector")?.text("selector")?.to_owned();
     let time = |text: &str| nanoseconds(text).filter(|&time| time > 0);
     let newest_only = |text: &str| ["all", "newest"].iter().position(|&one| one == text).map(|at| at == 1);
+    let is_group = |text: &str| ["false", "true"].iter().position(|&one| one == text).map(|at| at == 1);
     Ok(Written {
         line: entry.line,
         name: entry.name.clone(),
         selector,
         time_to_live_ns: fields.read("time_to_live", "a length of time such as 90m or 1h30m", time)?,
         newest_only: fields.read("versions", "all or newest", newest_only)?.unwrap_or(false),
+        is_group: fields.read("group", "true or false", is_group)?.unwrap_or(false),
     })
 }
 
@@ -81,7 +86,8 @@ mod tests {
     #[test]
     fn a_file_is_read_in_its_order() {
         let text = "requirements:\n  archive:\n    selector: class=od,type=fc\n    time_to_live: 1h30m\n  \
-            viewer: {selector: \"param=t,step=0/to/24\", versions: newest}\n";
+            viewer: {selector: \"param=t,step=0/to/24\", versions: newest}\n  \
+            workers: {selector: param=t, group: true}\n";
         let read = parse_yaml(text).unwrap();
         assert_eq!(
             read,
@@ -92,6 +98,7 @@ mod tests {
                     selector: "class=od,type=fc".to_owned(),
                     time_to_live_ns: Some(90 * 60 * 1_000_000_000),
                     newest_only: false,
+                    is_group: false,
                 },
                 Written {
                     line: 5,
@@ -99,6 +106,15 @@ mod tests {
                     selector: "param=t,step=0/to/24".to_owned(),
                     time_to_live_ns: None,
                     newest_only: true,
+                    is_group: false,
+                },
+                Written {
+                    line: 6,
+                    name: "workers".to_owned(),
+                    selector: "param=t".to_owned(),
+                    time_to_live_ns: None,
+                    newest_only: false,
+                    is_group: true,
                 }
             ]
         );

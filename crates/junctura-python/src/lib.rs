@@ -33,6 +33,7 @@ mod offer_many;
 mod options;
 mod pipeline;
 mod pool;
+mod reading;
 mod require;
 mod schema;
 mod selector;

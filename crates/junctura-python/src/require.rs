@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use crate::error::{OrRaise, closed, invalid, unsupported};
+use crate::error::{OrRaise, closed, invalid};
 use crate::follow::{Arguments, Follow};
 use crate::interrupt::drop_detached;
 use crate::object::Object;
@@ -73,15 +73,22 @@ impl Requirement {
         self.name.as_deref()
     }
 
-    /// Receives everything that it requires, in the order in which it became visible. What is released is done for this
-    /// requirement.
+    /// Receives everything that it requires, in the order in which it became visible; of a group, a share of it. What is
+    /// released is done for this requirement.
     ///
     /// Parameters
     /// ----------
     /// window, until_live, gaps, live
     ///     As `Pool.follow`.
-    #[pyo3(signature = (*, window=256, until_live=false, gaps="raise", live="ignore"))]
-    fn follow(&self, py: Python<'_>, window: u32, until_live: bool, gaps: &str, live: &str) -> PyResult<Follow> {
+    #[pyo3(signature = (*, window=None, until_live=false, gaps="raise", live="ignore"))]
+    fn follow(
+        &self,
+        py: Python<'_>,
+        window: Option<u32>,
+        until_live: bool,
+        gaps: &str,
+        live: &str,
+    ) -> PyResult<Follow> {
         let requirement = self.get(py)?;
         let options = FollowOptions {
             window,
@@ -157,13 +164,6 @@ pub(crate) fn options(
         versions,
         name,
         time_to_live: read_timeout(py, time_to_live)?,
+        group: false,
     })
-}
-
-/// Groups are for later.
-pub(crate) fn refuse_group(py: Python<'_>, group: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    match group {
-        Some(_) => Err(unsupported(py, "group", "this build has no consumer groups")),
-        None => Ok(()),
-    }
 }

@@ -96,6 +96,8 @@ pub struct Plan {
     pub released_at_once: usize,
     /// Somebody may ask for the end of the pool.
     pub drains: bool,
+    /// Of a hundred follows, those through requirements with names.
+    pub through_names: usize,
     /// So many objects are there before the run begins: enough for a list of several pages.
     pub crowd: usize,
     deeds: Vec<(Deed, usize)>,
@@ -179,6 +181,7 @@ impl Plan {
             payload_bytes_max: [100, 3000, 100_000][rng.below(3)],
             refuses_one_in: [0, 0, 3][rng.below(3)],
             released_at_once: [0, 30, 90][rng.below(3)],
+            through_names: [25, 25, 80][rng.below(3)],
             rules,
             deeds,
             turns,
@@ -203,6 +206,7 @@ impl Plan {
             payload_bytes_max: 100,
             refuses_one_in: 0,
             released_at_once: 90,
+            through_names: 25,
             rules,
             deeds,
             turns,

@@ -8,7 +8,7 @@ use junctura_wire::{Request, body};
 
 use crate::connection::{Connection, unexpected};
 use crate::demand::{Through, demand};
-use crate::follow::{Follow, FollowOptions, Gap, follow};
+use crate::follow::{self, Follow, FollowOptions, Gap, follow, milliseconds};
 use crate::mail::Letter;
 use crate::object::Object;
 use crate::pool::Pool;
@@ -34,6 +34,8 @@ pub struct RequireOptions {
     pub name: Option<String>,
     /// How long one with a name stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
     pub time_to_live: Option<Duration>,
+    /// One with a name is a consumer group ([`Group`](crate::Group)): any number of follows share what it is owed.
+    pub group: bool,
 }
 
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
@@ -43,6 +45,7 @@ pub struct Requirement {
     stream: Stream,
     selector: String,
     name: Option<String>,
+    is_group: bool,
     sequence: u64,
 }
 
@@ -99,8 +102,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Also `Conflict` where the name stands for another selector, other versions or another time to live, and says which;
-    /// `InvalidArgument` for a name with other characters, or a time to live of 0 or without a name; `LimitExceeded` where the
+    /// Also `Conflict` where the name stands for another selector, other versions or another time to live, or is a group's and
+    /// should not be (or the other way round), and says which;
+    /// `InvalidArgument` for a name with other characters, a group without a name, or a time to live of 0 or without a name; `LimitExceeded` where the
     /// pool has as many as it keeps.
     pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
         let connection = self.connection()?;
@@ -108,9 +112,8 @@ impl Pool {
             selector: selector.into(),
             newest_only: options.versions == Versions::Newest,
             name: options.name.as_deref().map(Into::into),
-            time_to_live_ms: options
-                .time_to_live
-                .map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
+            time_to_live_ms: options.time_to_live.map(milliseconds),
+            group: options.group,
         });
         let (stream, sequence) = Stream::begin(&connection, &request)?;
         Ok(Requirement {
@@ -118,6 +121,7 @@ impl Pool {
             stream,
             selector: selector.to_owned(),
             name: options.name.clone(),
+            is_group: options.group,
             sequence,
         })
     }
@@ -159,7 +163,7 @@ impl Requirement {
         self.sequence
     }
 
-    /// Receives everything that it requires.
+    /// Receives everything that it requires; of a group, a share of it.
     pub fn follow(&self) -> Result<Follow> {
         self.follow_with(&FollowOptions::default())
     }
@@ -170,10 +174,14 @@ impl Requirement {
     /// `Conflict` where another follow reads it; `InvalidArgument` for options that choose what is given, or in which order:
     /// all that it is owed comes, in the order in which it became visible.
     pub fn follow_with(&self, options: &FollowOptions) -> Result<Follow> {
-        follow(&self.connection, options, &self.selector, Some(self.stream.number()))
+        let through = follow::Through::Number(self.stream.number(), self.is_group);
+        follow(&self.connection, options, &self.selector, &through)
     }
 
     /// Receives one object through this requirement, as [`Pool::demand`].
+    ///
+    /// # Errors
+    /// Also `Unsupported` through a group: which member gets which object is the group's choice.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         let through = Through::Number(self.stream.number());
         demand(&self.connection, &target.into(), timeout, &through)

@@ -45,7 +45,7 @@ impl<'a> Consumer<'a> {
             format!("class=od,number={numbers}")
         };
         let options = FollowOptions {
-            window: plan.window.max(64) * 2,
+            window: Some(plan.window.max(64) * 2),
             ..FollowOptions::default()
         };
         let follow = pool.follow_with(&options, &selector)?;

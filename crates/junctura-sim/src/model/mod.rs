@@ -16,6 +16,7 @@
 mod apply;
 mod drain;
 mod finish;
+mod group;
 mod interest;
 mod memory;
 mod named;
@@ -158,6 +159,8 @@ struct Following {
     window: u32,
     in_flight: u32,
     via: Option<Number>,
+    /// The newest number when it became a member of the group through which it receives.
+    joined: Option<u64>,
     until_live: bool,
     said_live: bool,
     /// What went away while its reader was not connected: told first of all.
@@ -173,7 +176,13 @@ struct Requirement {
     terms: Terms,
     /// What it is owed, and how many clients have that in their hands.
     owed: BTreeMap<u64, u32>,
+    /// Of them, those that a client had and was lost with, or gave back undone.
+    again: BTreeSet<u64>,
     reader: Option<Number>,
+    /// Of a group: who shares it, in the order in which they joined.
+    members: Vec<Number>,
+    /// The event in which it was made.
+    made: u64,
     /// What the next reader is to be told that it will not get.
     lost: Vec<(u64, Fate)>,
     /// When it ends, if nobody uses it until then; and the event in which that was settled.
@@ -288,6 +297,8 @@ pub struct Model {
     arriving: Vec<(Number, u64)>,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
+    /// Who left did so in the middle of the event: what came back then may have come after something was said.
+    left_midway: bool,
     /// Versions that are gone, in the order in which they went: for the histories.
     pub gone: Vec<u64>,
     totals: Totals,
@@ -332,6 +343,7 @@ impl Model {
             disowned: Vec::new(),
             arriving: Vec::new(),
             leaving: BTreeSet::new(),
+            left_midway: false,
             gone: Vec::new(),
             totals: Totals::default(),
         }
@@ -372,6 +384,7 @@ impl Model {
         self.settle();
         self.publish_waiting(recorder)?;
         self.end_drain();
+        self.left_midway = !self.leaving.is_empty() && !matches!(cause, Cause::Left(_));
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
                 self.totals.delivered += u64::from(said.delivers().is_some());

@@ -3,6 +3,7 @@
 
 mod drain;
 mod gone;
+mod group;
 mod memory;
 mod named;
 mod readers;
