@@ -7,6 +7,7 @@
 mod attributes;
 mod exit;
 mod get;
+mod group;
 mod hammer;
 mod interrupt;
 mod json;
@@ -44,6 +45,7 @@ enum Command {
     Watch(watch::Arguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
+    Group(group::Arguments),
     Withdraw(withdraw::WithdrawArguments),
     Retire(withdraw::RetireArguments),
     Stat(stat::Arguments),
@@ -69,6 +71,7 @@ fn main() -> std::process::ExitCode {
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Require(arguments) => require::require(&arguments),
         Command::Retract(arguments) => require::retract(&arguments),
+        Command::Group(arguments) => group::run(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
         Command::Retire(arguments) => withdraw::retire(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
