@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::buffer::Views;
 use crate::data::arrays;
 use crate::error::{OrRaise, closed, invalid, raise};
+use crate::interpreter;
 use crate::schema::Schema;
 use crate::values;
 use crate::version::Version;
@@ -18,7 +19,7 @@ use crate::version::Version;
 /// An object that was received: its attributes, and its payload where it lies.
 ///
 /// It is held until its last view is gone: arrays and memoryviews keep it, and when it and they are forgotten it is
-/// released. `release()` and `with` release it at once, and a `with` that an exception ends gives it back undone. Nothing is copied until it is asked for: `array()`,
+/// released, unless the program ends. `release()` and `with` release it at once, and a `with` that an exception ends gives it back undone. Nothing is copied until it is asked for: `array()`,
 /// `memoryview(obj)` and `bytes(obj)` (which copies) show the payload, `len(obj)` says its bytes.
 ///
 /// Examples
@@ -349,6 +350,17 @@ impl Object {
     #[allow(unsafe_code)]
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.hide();
+    }
+}
+
+impl Drop for Object {
+    /// What nobody released when the program ends is not done.
+    fn drop(&mut self) {
+        if interpreter::is_ending()
+            && let Some(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+        {
+            held.object.leave_undone();
+        }
     }
 }
 

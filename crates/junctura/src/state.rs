@@ -301,9 +301,10 @@ impl State {
     pub(crate) fn leave(&mut self) {
         if !self.cut {
             let number = self.mail.next(0);
+            // What was released is done: behind the goodbye nobody would hear of it.
             let _ = self
-                .outbox
-                .push(|out| Request::Goodbye.encode(number, out))
+                .append_releases()
+                .and_then(|()| self.outbox.push(|out| Request::Goodbye.encode(number, out)))
                 .and_then(|()| self.send());
             self.cut = true;
         }

@@ -92,7 +92,6 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let mut wrong = None;
-        let mut came_back = false;
         self.freed.gathers = true;
         for holding in holdings {
             match self.no_longer_held(client, holding) {
@@ -102,7 +101,6 @@ impl Core {
                     if let Some(follow) = held.via.and_then(|via| via.follow) {
                         self.comes_back_from(now, follow, fx);
                     }
-                    came_back = true;
                 }
                 Some(held) => self.take_back(now, client, &held, fx),
                 None => wrong = Some(holding.sequence.get()),
@@ -110,9 +108,7 @@ impl Core {
         }
         self.freed.gathers = false;
         self.freed.tell(fx);
-        if came_back {
-            self.resume_paused(client, fx);
-        }
+        self.resume_paused(client, fx);
         match wrong {
             None => Ok(()),
             Some(sequence) => {
@@ -151,7 +147,6 @@ impl Core {
         if let Some(follow) = held.via.and_then(|via| via.follow) {
             self.window_opens(now, follow, fx);
         }
-        self.resume_paused(client, fx);
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.

@@ -78,6 +78,8 @@ impl Connection {
     pub(crate) fn finished(&self, number: u64) {
         if let Ok(mut state) = self.lock() {
             state.mail.close(number);
+            // Releases that waited for their reader to come back wait in vain.
+            let _ = state.send();
         }
     }
 
