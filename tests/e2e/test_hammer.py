@@ -63,9 +63,8 @@ def test_groups_complete_everything_once_though_members_are_killed(
     bare: Shell, tmp_path: Path, groups: int, consumers: int, kills: int
 ) -> None:
     counts = ["--producers", "2", "--consumers", str(consumers), "--groups", str(groups), "--kills", str(kills)]
-    figures = hammer(
-        bare, *counts, "--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500", "--history", str(tmp_path)
-    )
+    load = ["--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500"]
+    figures = hammer(bare, *counts, *load, "--history", str(tmp_path))
     assert figures["run"]["kills"] == kills  # type: ignore[index]
     assert len(list(tmp_path.glob("c*.jsonl"))) == consumers + kills
     verdict = judge(tmp_path)
@@ -76,5 +75,9 @@ def test_wrong_arguments_are_refused(bare: Shell) -> None:
     for wrong in (
         ["--kills", "1"],
         ["--groups", "2", "--kills", "1", "--consumers", "2"],
-        ["--producers", "0"], ["--rate", "-1"], ["--size", "three"], ["--levels", "101"]):
+        ["--producers", "0"],
+        ["--rate", "-1"],
+        ["--size", "three"],
+        ["--levels", "101"],
+    ):
         bare.error(2, "hammer", *wrong)
