@@ -102,6 +102,7 @@ impl Shares {
     fn note_lives(&mut self, model: &Model, terms: &[Terms]) {
         for (name, usual) in terms.iter().enumerate() {
             let Some(made) = model.life_of_group(name) else {
+                self.lives.remove(&name);
                 continue;
             };
             if self.lives.get(&name).is_none_or(|share| share.made != made) {
