@@ -64,6 +64,42 @@ fn members_share_and_who_has_least_in_hand_is_next() {
 }
 
 #[test]
+fn sixty_members_get_equal_shares_and_a_slow_one_gets_less() {
+    let mut world = World::new();
+    let p = world.join("p");
+    let members: Vec<u32> = (0..60).map(|number| world.join(&format!("m{number}"))).collect();
+    for &member in &members {
+        share(&mut world, member, 1, "g", "", 2);
+        world.heard(member);
+    }
+    let mut counts = vec![0; members.len()];
+    for round in 0..10 {
+        for number in 0..60 {
+            world.offer(p, 1, &format!("{round}-{number}"), "", 0);
+        }
+        for (at, &member) in members.iter().enumerate() {
+            counts[at] += got(&mut world, member).len();
+            let held: Vec<u64> = world
+                .fx
+                .holdings
+                .range((member, 0)..(member + 1, 0))
+                .map(|(&(_, one), _)| one)
+                .collect();
+            // The first never releases anything.
+            for sequence in held.into_iter().filter(|_| at > 0) {
+                world.release(member, sequence);
+            }
+        }
+    }
+    assert_eq!(counts[0], 2);
+    assert!(
+        counts[1..].iter().all(|&count| (10..=12).contains(&count)),
+        "{counts:?}"
+    );
+    assert_eq!(counts.iter().sum::<usize>(), 600);
+}
+
+#[test]
 fn different_groups_each_get_all() {
     let mut world = World::new();
     let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
