@@ -387,7 +387,10 @@ impl Model {
         self.left_midway = !self.leaving.is_empty() && !matches!(cause, Cause::Left(_));
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
-                self.totals.delivered += u64::from(said.delivers().is_some());
+                if let Some(sequence) = said.delivers() {
+                    self.totals.delivered += 1;
+                    self.lose(*request, sequence);
+                }
             } else {
                 self.observe(*client, *request, said, recorder)
                     .map_err(|why| format!("client {client}, request {request}: {said:?}: {why}"))?;

@@ -204,6 +204,17 @@ impl Model {
         }
     }
 
+    /// A client was given a version and left in the same event; its follow has ended already.
+    pub(super) fn lose(&mut self, request: u64, sequence: u64) {
+        let via = self.readers_ended.iter().find(|&&(_, reader)| reader == request);
+        let via = via.map(|&(requirement, _)| requirement);
+        if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via))
+            && one.owed.contains_key(&sequence)
+        {
+            one.again.insert(sequence);
+        }
+    }
+
     /// A requirement will not get a version: its reader is told, or its client, or the next reader.
     pub(super) fn let_down(&mut self, requirement: Number, reader: Option<Number>, sequence: u64, why: Fate) {
         self.disown(requirement, sequence);
