@@ -223,6 +223,8 @@ class Object:
     @property
     def in_first_phase(self) -> bool: ...
     @property
+    def redelivered(self) -> bool: ...
+    @property
     def producer(self) -> int: ...
     @property
     def transport(self) -> Literal["shared", "inline"]: ...
@@ -234,6 +236,7 @@ class Object:
     def __getitem__(self, name: str, /) -> _Value: ...
     def array(self, dtype: npt.DTypeLike | None = None, shape: _Shape | None = None) -> npt.NDArray[Any]: ...
     def release(self) -> None: ...
+    def give_back(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
@@ -348,7 +351,7 @@ class Requirement:
     def follow(
         self,
         *,
-        window: int = 256,
+        window: int | None = None,
         until_live: bool = False,
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
@@ -453,9 +456,9 @@ class Pool:
     def wait(self, *on: _Awaited, timeout: float | None = None) -> builtins.list[_Awaited]: ...
     def follow(
         self,
-        selector: str = "",
+        selector: str | None = None,
         *,
-        window: int = 256,
+        window: int | None = None,
         order_by: str | None = None,
         cursor: str | None = None,
         only_new: bool = False,
@@ -464,6 +467,8 @@ class Pool:
         live: Literal["ignore", "yield"] = "ignore",
         group: str | None = None,
         requirement: str | None = None,
+        versions: Literal["all", "newest"] = "all",
+        time_to_live: float | None = None,
     ) -> Follow: ...
     def require(
         self,
@@ -472,6 +477,7 @@ class Pool:
         name: str | None = None,
         time_to_live: float | None = None,
         versions: Literal["all", "newest"] = "all",
+        group: bool = False,
         on_full: Literal["wait", "break"] = "wait",
         quota: int | None = None,
         stuck_after: float | None = None,

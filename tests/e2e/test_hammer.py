@@ -44,12 +44,40 @@ def test_the_judge_finds_nothing(bare: Shell, tmp_path: Path, producers: int, co
     records = sorted(path.name for path in tmp_path.iterdir())
     names = [f"c{i}.jsonl" for i in range(consumers)] + [f"p{i}.jsonl" for i in range(producers)]
     assert records == names
+    judge(tmp_path)
+
+
+def judge(directory: Path) -> dict[str, object]:
+    """What an independent judge says of the records of a run."""
     if not JUDGE.exists():
         pytest.skip("the judge of histories is not at hand")
-    judged = subprocess.run([sys.executable, str(JUDGE), str(tmp_path)], capture_output=True, text=True, check=False)
+    asked = [sys.executable, str(JUDGE), str(directory), "--json"]
+    judged = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert judged.returncode == 0, judged.stdout + judged.stderr
+    verdict: dict[str, object] = json.loads(judged.stdout)
+    return verdict
+
+
+@pytest.mark.parametrize(("groups", "consumers", "kills"), [(1, 3, 2), (3, 7, 4)])
+def test_groups_complete_everything_once_though_members_are_killed(
+    bare: Shell, tmp_path: Path, groups: int, consumers: int, kills: int
+) -> None:
+    counts = ["--producers", "2", "--consumers", str(consumers), "--groups", str(groups), "--kills", str(kills)]
+    load = ["--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500"]
+    figures = hammer(bare, *counts, *load, "--history", str(tmp_path))
+    assert figures["run"]["kills"] == kills  # type: ignore[index]
+    assert len(list(tmp_path.glob("c*.jsonl"))) == consumers + kills
+    verdict = judge(tmp_path)
+    assert (verdict["groups_judged"], verdict["groups_not_judged"], verdict["broken"]) == (groups, 0, {})
 
 
 def test_wrong_arguments_are_refused(bare: Shell) -> None:
-    for wrong in (["--producers", "0"], ["--rate", "-1"], ["--size", "three"], ["--levels", "101"]):
+    for wrong in (
+        ["--kills", "1"],
+        ["--groups", "2", "--kills", "1", "--consumers", "2"],
+        ["--producers", "0"],
+        ["--rate", "-1"],
+        ["--size", "three"],
+        ["--levels", "101"],
+    ):
         bare.error(2, "hammer", *wrong)

@@ -65,8 +65,6 @@ def test_what_is_for_later_says_so(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.Unsupported):
         pool.wanted(name="a")
     with pytest.raises(junctura.Unsupported):
-        pool.follow(group="readers")
-    with pytest.raises(junctura.Unsupported):
         pool.offer(b"", name="a", if_wanted=True)
     with pytest.raises(junctura.Unsupported):
         pool.follow("name=a", requirement="named")

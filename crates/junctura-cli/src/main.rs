@@ -7,6 +7,7 @@
 mod attributes;
 mod exit;
 mod get;
+mod group;
 mod hammer;
 mod interrupt;
 mod json;
@@ -46,6 +47,7 @@ enum Command {
     Wanted(wanted::Arguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
+    Group(group::Arguments),
     Withdraw(withdraw::WithdrawArguments),
     Retire(withdraw::RetireArguments),
     Stat(stat::Arguments),
@@ -72,6 +74,7 @@ fn main() -> std::process::ExitCode {
         Command::Wanted(arguments) => wanted::run(&arguments),
         Command::Require(arguments) => require::require(&arguments),
         Command::Retract(arguments) => require::retract(&arguments),
+        Command::Group(arguments) => group::run(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
         Command::Retire(arguments) => withdraw::retire(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),

@@ -17,6 +17,7 @@ use crate::url::PoolArguments;
 const REQUIRE_EXAMPLES: &str = "Examples:
   junctura require param=t/u 'levelist>=500' --name products --ttl 12h
   junctura require param=t --name viewer --versions newest --on-full break --quota 2GiB
+  junctura require param=t/u --name workers --group
   junctura require -f requirements.yaml
 
 A file of requirements:
@@ -24,7 +25,8 @@ A file of requirements:
     products:
       selector: param=t/u,levelist>=500
       time_to_live: 12h
-    viewer: {selector: param=t, versions: newest, on_full: break, quota: 2GiB}";
+    viewer: {selector: param=t, versions: newest, on_full: break, quota: 2GiB}
+    workers: {selector: param=t, group: true}";
 
 const RETRACT_EXAMPLES: &str = "Examples:
   junctura retract products
@@ -64,6 +66,9 @@ pub(crate) struct RequireArguments {
     /// says, usually 60s)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
     stuck_after: Option<Duration>,
+    /// Let the members of a group share it: each object goes to one of those that follow by this name
+    #[arg(long, conflicts_with = "file")]
+    group: bool,
     /// Take them from a YAML file
     #[arg(short, long, value_name = "FILE", group = "what")]
     file: Option<PathBuf>,
@@ -135,6 +140,7 @@ impl RequireArguments {
             time_to_live: self.ttl,
             on_full: on_full(self.on_full == Full::Break, self.quota)?,
             stuck_after: self.stuck_after,
+            group: self.group,
         };
         about_selector(pool.require_with(&options, &selector), &selector)?;
         self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
@@ -175,6 +181,7 @@ fn terms(written: &Written) -> Result<RequireOptions> {
         },
         name: Some(written.name.clone()),
         time_to_live: written.time_to_live_ns.map(Duration::from_nanos),
+        group: written.is_group,
         on_full: on_full(written.breaks_on_full, written.quota_bytes)?,
         stuck_after: written.stuck_after_ns.map(Duration::from_nanos),
     })

@@ -142,9 +142,10 @@ fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
         if one["on_full"] == "break" {
             selector.push_str(" (breaks)");
         }
-        let reader = match &one["reader"] {
-            Value::Null => "nobody".to_owned(),
-            reader => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
+        let reader = match (&one["reader"], &one["group"]["member_count"]) {
+            (Value::Null, Value::Null) => "nobody".to_owned(),
+            (Value::Null, members) => format!("{} members", number(members)),
+            (reader, _) => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
         };
         writeln!(
             out,
@@ -197,7 +198,7 @@ fn write_broken(stat: &Value, out: &mut Out) -> Result<()> {
 }
 
 /// A time in the unit in which people think of it; `-` for one that is not there.
-fn ago(seconds: &Value) -> String {
+pub(crate) fn ago(seconds: &Value) -> String {
     match seconds.as_f64() {
         None => "-".to_owned(),
         Some(time) if time < 120.0 => format!("{time:.0} s"),
@@ -207,7 +208,7 @@ fn ago(seconds: &Value) -> String {
     }
 }
 
-fn printable(text: &Value) -> String {
+pub(crate) fn printable(text: &Value) -> String {
     text.as_str().unwrap_or_default().replace(char::is_control, "\u{fffd}")
 }
 
@@ -237,15 +238,15 @@ fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn array(value: &Value) -> &[Value] {
+pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A count; a server of another version may not have it.
-fn number(value: &Value) -> u64 {
+pub(crate) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-fn bytes(value: &Value) -> String {
+pub(crate) fn bytes(value: &Value) -> String {
     size::bytes(number(value))
 }

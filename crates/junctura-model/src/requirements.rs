@@ -6,6 +6,7 @@
 //!     selector: class=od,type=fc
 //!     time_to_live: 12h
 //!   viewer: {selector: "param=t,step=0/to/24", versions: newest, on_full: break, quota: 2GiB}
+//!   workers: {selector: param=t, group: true}
 //! ```
 //! Every refusal names the line. What a selector or a name may be, the pool decides when it is asked.
 
@@ -39,6 +40,8 @@ pub struct Written {
     pub quota_bytes: Option<u64>,
     /// Nanoseconds without a release after which it is stuck; `None`: what the pool says.
     pub stuck_after_ns: Option<u64>,
+    /// The members of a group share it.
+    pub is_group: bool,
 }
 
 /// Reads a file, in its order.
@@ -73,6 +76,7 @@ fn one(entry: &Entry) -> Read<Written> {
         "on_full",
         "quota",
         "stuck_after",
+        "group",
     ];
     let fields = Fields::new(&entry.value, &what, &known)?;
     let selector = fields.need("selector")?.text("selector")?.to_owned();
@@ -94,6 +98,9 @@ fn one(entry: &Entry) -> Read<Written> {
             parse_bytes(text).ok()
         })?,
         stuck_after_ns: fields.read("stuck_after", TIME, time)?,
+        is_group: fields
+            .read("group", "true or false", second_of(["false", "true"]))?
+            .unwrap_or(false),
     })
 }
 
@@ -109,7 +116,8 @@ mod tests {
     #[test]
     fn a_file_is_read_in_its_order() {
         let text = "requirements:\n  archive:\n    selector: class=od,type=fc\n    time_to_live: 1h30m\n  \
-            viewer: {selector: \"param=t,step=0/to/24\", versions: newest, on_full: break, quota: 2GiB, stuck_after: 5s}\n";
+            viewer: {selector: \"param=t,step=0/to/24\", versions: newest, on_full: break, quota: 2GiB, stuck_after: 5s}\n  \
+            workers: {selector: param=t, group: true}\n";
         let read = parse_yaml(text).unwrap();
         assert_eq!(
             read,
@@ -123,6 +131,7 @@ mod tests {
                     breaks_on_full: false,
                     quota_bytes: None,
                     stuck_after_ns: None,
+                    is_group: false,
                 },
                 Written {
                     line: 5,
@@ -133,6 +142,18 @@ mod tests {
                     breaks_on_full: true,
                     quota_bytes: Some(2 << 30),
                     stuck_after_ns: Some(5_000_000_000),
+                    is_group: false,
+                },
+                Written {
+                    line: 6,
+                    name: "workers".to_owned(),
+                    selector: "param=t".to_owned(),
+                    time_to_live_ns: None,
+                    newest_only: false,
+                    breaks_on_full: false,
+                    quota_bytes: None,
+                    stuck_after_ns: None,
+                    is_group: true,
                 }
             ]
         );

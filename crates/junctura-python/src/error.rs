@@ -47,11 +47,6 @@ pub(crate) fn invalid(py: Python<'_>, subject: &str, cause: impl Into<String>) -
     raise(py, &Error::new(Code::InvalidArgument, subject, cause))
 }
 
-/// An exception about something that is for later.
-pub(crate) fn unsupported(py: Python<'_>, subject: &str, cause: &str) -> PyErr {
-    raise(py, &Error::new(Code::Unsupported, subject, cause))
-}
-
 /// An exception about a handle that was closed.
 pub(crate) fn closed(py: Python<'_>, subject: &str, cause: &str) -> PyErr {
     raise(py, &Error::new(Code::Closed, subject, cause))

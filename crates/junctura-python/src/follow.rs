@@ -111,9 +111,9 @@ impl Follow {
         let follow = py.detach(|| begin(&arguments.options)).or_raise_about(py, selector)?;
         Ok(Self {
             snapshot: follow.snapshot_sequence(),
+            window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
             holdings: Holdings::default(),
-            window: arguments.options.window as usize,
             gaps,
             yields_live,
         })

@@ -1,8 +1,8 @@
-//! One interpreter of a process: classes and caches here are shared by all of a process, and must not mix two.
+//! One interpreter of a process: classes and caches here are shared by all of a process, and must not mix two. And its end.
 
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -22,4 +22,22 @@ pub(crate) fn refuse_others() -> PyResult<()> {
         )),
         _ => Ok(()),
     }
+}
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program has come to its end: what is forgotten now is so because everything is.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+/// Asks to be told of the end.
+pub(crate) fn watch_for_the_end(py: Python<'_>) -> PyResult<()> {
+    #[pyfunction]
+    fn end() {
+        ENDING.store(true, Ordering::Relaxed);
+    }
+    py.import("atexit")?
+        .call_method1("register", (wrap_pyfunction!(end, py)?,))?;
+    Ok(())
 }

@@ -33,6 +33,7 @@ mod offer_many;
 mod options;
 mod pipeline;
 mod pool;
+mod reading;
 mod require;
 mod schema;
 mod selector;
@@ -77,8 +78,9 @@ mod _native {
     use crate::wait::{PendingDemand, Timer};
 
     #[pymodule_init]
-    fn init() -> pyo3::PyResult<()> {
-        crate::interpreter::refuse_others()
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::interpreter::refuse_others()?;
+        crate::interpreter::watch_for_the_end(module.py())
     }
 
     #[pymodule_export]

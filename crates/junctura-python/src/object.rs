@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::buffer::Views;
 use crate::data::arrays;
 use crate::error::{OrRaise, closed, invalid, raise};
+use crate::interpreter;
 use crate::schema::Schema;
 use crate::values;
 use crate::version::Version;
@@ -18,7 +19,7 @@ use crate::version::Version;
 /// An object that was received: its attributes, and its payload where it lies.
 ///
 /// It is held until its last view is gone: arrays and memoryviews keep it, and when it and they are forgotten it is
-/// released. `release()` and `with` release it at once. Nothing is copied until it is asked for: `array()`,
+/// released, unless the program ends. `release()` and `with` release it at once, and a `with` that an exception ends gives it back undone. Nothing is copied until it is asked for: `array()`,
 /// `memoryview(obj)` and `bytes(obj)` (which copies) show the payload, `len(obj)` says its bytes.
 ///
 /// Examples
@@ -146,6 +147,13 @@ impl Object {
         self.look(py, |object| Ok(object.in_first_phase()))
     }
 
+    /// Whether it was given out through the same group, or requirement with a name, before: to a client that was lost before it
+    /// released it, or gave it back.
+    #[getter]
+    fn redelivered(&self, py: Python<'_>) -> PyResult<bool> {
+        self.look(py, |object| Ok(object.redelivered()))
+    }
+
     /// The number of the client that offered it.
     #[getter]
     fn producer(&self, py: Python<'_>) -> PyResult<u32> {
@@ -267,22 +275,44 @@ impl Object {
         }
     }
 
+    /// Gives the object back now, without being done with it: the group or requirement that it came through is owed it again,
+    /// and it goes to whoever is next. One that came otherwise is released.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument, Disconnected, Closed
+    ///     As `release()`.
+    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take(py)? {
+            Some(held) => py.detach(|| held.object.give_back()).or_raise(py),
+            None => Ok(()),
+        }
+    }
+
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
-    /// Where views are alive it is released with the last of them.
+    /// Releases it; where an exception ends the block, gives it back (`give_back()`). Where views are alive that waits for the
+    /// last of them.
     fn __exit__(
         &self,
         py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
+        raised: &Bound<'_, PyAny>,
         _value: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if self.views.count() == 0 {
-            drop(self.take(py)?);
+        let is_done = raised.is_none();
+        if self.views.count() > 0 {
+            if !is_done && let Some(held) = &mut *self.lock() {
+                held.object.leave_undone();
+            }
+            return Ok(());
         }
-        Ok(())
+        match self.take(py)? {
+            Some(held) if !is_done => py.detach(|| held.object.give_back()).or_raise(py),
+            _ => Ok(()),
+        }
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -320,6 +350,17 @@ impl Object {
     #[allow(unsafe_code)]
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.hide();
+    }
+}
+
+impl Drop for Object {
+    /// What nobody released when the program ends is not done.
+    fn drop(&mut self) {
+        if interpreter::is_ending()
+            && let Some(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+        {
+            held.object.leave_undone();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
-use junctura::{FollowOptions, WithdrawOptions};
+use junctura::WithdrawOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -11,13 +11,11 @@ use crate::data::{Form, Prepared, arrays};
 use crate::described::Entry;
 use crate::error::{OrRaise, invalid};
 use crate::events::Subscription;
-use crate::follow::{Arguments, Follow};
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
 use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
-use crate::require::refuse_group;
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
@@ -501,94 +499,6 @@ impl Pool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
         wait(py, &self.inner, on, timeout)
-    }
-
-    /// Everything that matches a selector: what is there, then what comes, each version of each object once.
-    ///
-    /// Parameters
-    /// ----------
-    /// selector : str
-    ///     The empty one matches everything.
-    /// window : int
-    ///     How many objects of it may be held at once: who keeps so many gets no more until some are released.
-    /// order_by : str, optional
-    ///     The attribute by which what is there is ordered; by default the key.
-    /// cursor : str, optional
-    ///     Goes on after the object whose `cursor` this is.
-    /// only_new : bool
-    ///     Whether to leave out what is there.
-    /// until_live : bool
-    ///     Whether to end when all that is there has been given.
-    /// gaps : "raise", "yield" or "ignore"
-    ///     What to do where objects went before they could be given: raise `Gone` (with the `Gap` as its `gap`; the follow
-    ///     goes on when it is asked again), give the `Gap`, or nothing.
-    /// live : "ignore" or "yield"
-    ///     Whether to give `Live` between what was there and what comes.
-    /// group : optional
-    ///     Not in this build.
-    /// requirement : str, optional
-    ///     The name of a requirement: the follow gives all that it is owed, oldest first, then what it will be owed. It has no
-    ///     selector of its own. One follow reads a requirement at a time.
-    ///
-    /// Returns
-    /// -------
-    /// Follow
-    ///
-    /// Raises
-    /// ------
-    /// InvalidSelector
-    ///     Pointing at the character.
-    /// NotFound
-    ///     There is no requirement of this name.
-    /// Conflict
-    ///     Another follow reads the requirement.
-    /// Expired
-    ///     The cursor is of another life of the server.
-    ///
-    /// Examples
-    /// --------
-    /// >>> with junctura.Pool(schema="free") as pool:
-    /// ...     for name in "abc":
-    /// ...         version = pool.offer(b"payload", name=name)
-    /// ...     for obj in pool.follow("name=a/c", until_live=True):
-    /// ...         print(obj["name"])
-    /// a
-    /// c
-    #[pyo3(signature = (selector="", *, window=256, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None, requirement=None))]
-    #[allow(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "keyword arguments of Python"
-    )]
-    fn follow(
-        &self,
-        py: Python<'_>,
-        selector: &str,
-        window: u32,
-        order_by: Option<String>,
-        cursor: Option<String>,
-        only_new: bool,
-        until_live: bool,
-        gaps: &str,
-        live: &str,
-        group: Option<&Bound<'_, PyAny>>,
-        requirement: Option<String>,
-    ) -> PyResult<Follow> {
-        refuse_group(py, group)?;
-        let options = FollowOptions {
-            window,
-            order_by,
-            cursor,
-            only_new,
-            until_live,
-            requirement,
-        };
-        Follow::new(
-            py,
-            &Arguments { options, gaps, live },
-            |options| self.inner.follow_with(options, selector),
-            selector,
-        )
     }
 
     /// What is visible and matches, without payloads.

@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays, Terms};
+use crate::ask::{Aim, Ask, Back, Offer, Place, Resume, Share, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -228,9 +228,15 @@ impl World {
         {
             return self.follow_through(place, number, window);
         }
-        if rng.percent(25) {
+        if rng.percent(self.plan.through_names) {
             let through = self.named_or_its_number(place, rng);
             let until_live = rng.percent(10);
+            let name = rng.below(self.terms.len());
+            // Some take what is no group for one, or the other way round.
+            if self.terms[name].is_group != rng.percent(5) {
+                let terms = rng.percent(50).then(|| self.terms_of(name, rng));
+                return self.share(place, Share { name, terms }, window, until_live);
+            }
             return self.follow_named(place, through, window, until_live);
         }
         let resumable = self
@@ -265,6 +271,7 @@ impl World {
             until_live,
             requirement: None,
             name: None,
+            group: None,
         };
         self.ask_to_follow(place, chain, ask);
     }
@@ -287,6 +294,7 @@ impl World {
             until_live: false,
             requirement: None,
             name: None,
+            group: None,
         };
         self.ask_to_follow(place, chain, ask);
     }
@@ -311,6 +319,7 @@ impl World {
             until_live: false,
             requirement: Some(requirement),
             name: None,
+            group: None,
         };
         self.ask_to_follow(place, self.chains.len() - 1, ask);
     }
@@ -339,20 +348,26 @@ impl World {
     /// Most agree on what a name stands for.
     fn require_named(&mut self, place: usize, rng: &mut Rng) {
         let name = rng.below(self.terms.len());
-        let mut terms = self.terms[name].clone();
-        if rng.percent(10) {
-            match rng.below(4) {
-                3 => terms.stuck_after_ms = Some(999),
-                0 => terms.newest_only = !terms.newest_only,
-                1 => terms.time_to_live_ms = Some(1000),
-                _ => terms.query = Query::Sized,
-            }
-        }
+        let terms = self.terms_of(name, rng);
         let ask = Ask::Require {
             terms,
             name: Some(name),
         };
         self.ask(place, ask, Doing::Use(name));
+    }
+
+    fn terms_of(&self, name: usize, rng: &mut Rng) -> Terms {
+        let mut terms = self.terms[name].clone();
+        if rng.percent(10) {
+            match rng.below(5) {
+                4 => terms.stuck_after_ms = Some(999),
+                0 => terms.newest_only = !terms.newest_only,
+                1 => terms.time_to_live_ms = Some(1000),
+                2 => terms.query = Query::Sized,
+                _ => terms.is_group = !terms.is_group,
+            }
+        }
+        terms
     }
 
     /// A requirement by its name; or, where the client stands by it, by the number of its own request.
@@ -374,6 +389,8 @@ impl World {
     ) {
         let mut chain = Chain::new(Query::All, Order::Key, false, until_live, None);
         chain.named = true;
+        // The number may be that of a group.
+        chain.shared = requirement.is_some();
         self.chains.push(chain);
         let ask = Ask::Follow {
             query: Query::All,
@@ -384,6 +401,30 @@ impl World {
             until_live,
             requirement,
             name,
+            group: None,
+        };
+        self.ask_to_follow(place, self.chains.len() - 1, ask);
+    }
+
+    pub(crate) fn share(&mut self, place: usize, share: Share, window: u32, until_live: bool) {
+        let mut chain = Chain::new(Query::All, Order::Key, false, until_live, None);
+        (chain.named, chain.shared) = (true, true);
+        self.chains.push(chain);
+        // A member's terms say that it is a group.
+        let terms = share.terms.map(|terms| Terms {
+            is_group: true,
+            ..terms.of_follow()
+        });
+        let ask = Ask::Follow {
+            query: Query::All,
+            order: Order::Key,
+            window,
+            cursor: None,
+            only_new: false,
+            until_live,
+            requirement: None,
+            name: None,
+            group: Some(Share { terms, ..share }),
         };
         self.ask_to_follow(place, self.chains.len() - 1, ask);
     }
@@ -420,6 +461,9 @@ impl World {
         let Some(client) = &mut self.clients[place] else { return };
         let count = rng.between(1, 4) as usize;
         let mut batch = Vec::new();
+        if rng.percent(15) {
+            return self.give_back_some(place, rng, count);
+        }
         for _ in 0..count.min(client.held.len()) {
             let held = client.held.swap_remove(rng.below(client.held.len()));
             batch.push((held.holding, held.sequence));
@@ -429,6 +473,25 @@ impl World {
         }
         if !batch.is_empty() {
             self.ask(place, Ask::Release(batch), Doing::Loose);
+        }
+    }
+
+    /// Gives back, without a release, what came through requirements with names, or through looks: these have no claim.
+    fn give_back_some(&mut self, place: usize, rng: &mut Rng, count: usize) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let mut batch = Vec::new();
+        for _ in 0..count.min(client.held.len()) {
+            let at = rng.below(client.held.len());
+            let Some(chain) = client.held[at].chain.filter(|&chain| self.chains[chain].wish.is_none()) else {
+                continue;
+            };
+            let held = client.held.swap_remove(at);
+            self.chains[chain].gives_back(held.sequence);
+            batch.push((held.holding, held.sequence));
+        }
+        if !batch.is_empty() {
+            let back = [Back::Unread, Back::Undone][rng.below(2)];
+            self.ask(place, Ask::GiveBack(batch, back), Doing::Loose);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
+    self, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -95,9 +95,22 @@ pub struct Terms {
     pub quota: Option<u64>,
     /// How long it may do nothing while others wait.
     pub stuck_after_ms: Option<u64>,
+    /// Members share it.
+    pub is_group: bool,
 }
 
 impl Terms {
+    /// What a follow says of a group's terms: not when it is broken.
+    #[must_use]
+    pub fn of_follow(&self) -> Self {
+        Self {
+            breaks_on_full: false,
+            quota: None,
+            stuck_after_ms: None,
+            ..self.clone()
+        }
+    }
+
     /// Any terms, without a time to live.
     pub(crate) fn random(rng: &mut Rng, universe: &Universe) -> Self {
         let breaks_on_full = rng.percent(20);
@@ -105,6 +118,7 @@ impl Terms {
             query: Query::random(rng, universe, false),
             newest_only: rng.percent(30),
             time_to_live_ms: None,
+            is_group: false,
             breaks_on_full,
             quota: (breaks_on_full && rng.percent(60)).then(|| rng.between(0, 2000)),
             stuck_after_ms: rng.percent(30).then(|| rng.between(1, 60)),
@@ -116,10 +130,29 @@ impl Terms {
         let mut rng = Rng::of_step(seed, u64::MAX - 2);
         let named = |name: u64| Self {
             time_to_live_ms: (name > 0).then(|| rng.between(1, 30) * 3 + name),
+            is_group: rng.percent(50),
             ..Self::random(&mut rng, universe)
         };
         (0..3).map(named).collect()
     }
+}
+
+/// A member's share of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The place of its name.
+    pub name: usize,
+    /// On which terms; `None`: on those on which it stands.
+    pub terms: Option<Terms>,
+}
+
+/// How an object comes back that is not released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// Nobody has seen it.
+    Unread,
+    /// Somebody has, and is not done with it.
+    Undone,
 }
 
 /// The name of a requirement.
@@ -174,9 +207,12 @@ pub enum Ask {
         until_live: bool,
         requirement: Option<u64>,
         name: Option<usize>,
+        group: Option<Share>,
     },
     /// Holdings and their sequence numbers.
     Release(Vec<(u32, u64)>),
+    /// The same, of what nobody has seen or is done with.
+    GiveBack(Vec<(u32, u64)>, Back),
     /// What will be wanted.
     Require { terms: Terms, name: Option<usize> },
     /// The end of a requirement with a name.
@@ -264,8 +300,20 @@ impl Ask {
                 until_live,
                 requirement,
                 name,
+                group,
             } => Request::Follow(Follow {
-                selector: query.text().into(),
+                selector: match group {
+                    Some(Share { terms: Some(terms), .. }) => terms.query.text().into(),
+                    _ => query.text().into(),
+                },
+                group: group.as_ref().map(|share| requirement_name(share.name).into()),
+                group_terms: group
+                    .as_ref()
+                    .and_then(|share| share.terms.as_ref())
+                    .map(|terms| GroupTerms {
+                        newest_only: terms.newest_only,
+                        time_to_live_ms: terms.time_to_live_ms,
+                    }),
                 order: wire_order(*order),
                 window: *window,
                 cursor: cursor.as_ref().map(|cursor| cursor.text.as_str().into()),
@@ -275,15 +323,15 @@ impl Ask {
                 requirement_name: name.map(|name| requirement_name(name).into()),
             }),
             Self::Release(holdings) => {
-                let list: Vec<Holding> = holdings
-                    .iter()
-                    .map(|&(holding, sequence)| Holding {
-                        holding: holding.into(),
-                        reserved: 0.into(),
-                        sequence: sequence.into(),
-                    })
-                    .collect();
-                Request::Release(&list).encode(number, &mut out);
+                Request::Release(&wire_holdings(holdings, 0)).encode(number, &mut out);
+                return out;
+            }
+            Self::GiveBack(holdings, back) => {
+                let flags = match back {
+                    Back::Unread => fixed::UNREAD,
+                    Back::Undone => fixed::UNDONE,
+                };
+                Request::Release(&wire_holdings(holdings, flags)).encode(number, &mut out);
                 return out;
             }
             Self::Require { terms, name } => Request::Require(Require {
@@ -291,6 +339,7 @@ impl Ask {
                 newest_only: terms.newest_only,
                 name: name.map(|name| requirement_name(name).into()),
                 time_to_live_ms: terms.time_to_live_ms,
+                group: terms.is_group,
                 breaks_on_full: terms.breaks_on_full,
                 quota_bytes: terms.quota,
                 stuck_after_ms: terms.stuck_after_ms,
@@ -373,6 +422,15 @@ pub fn payload_bytes(payload: u64, length: u64) -> Vec<u8> {
         .cycle()
         .take(length as usize)
         .collect()
+}
+
+fn wire_holdings(holdings: &[(u32, u64)], flags: u32) -> Vec<Holding> {
+    let wire = |&(holding, sequence): &(u32, u64)| Holding {
+        holding: holding.into(),
+        flags: flags.into(),
+        sequence: sequence.into(),
+    };
+    holdings.iter().map(wire).collect()
 }
 
 fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! The end of a run: everything is read and released, everyone leaves, and nothing may be left.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, Share};
 use crate::client::Doing;
 use crate::model::Cause;
 use crate::reader::Chain;
@@ -29,6 +29,7 @@ impl World {
             .iter_mut()
             .try_for_each(|chain: &mut Chain| chain.check(&self.model))?;
         self.wishes.iter().try_for_each(|wish| wish.check(&self.model))?;
+        self.shares.check(&self.model, &self.terms)?;
         self.model.compare(&self.core.stat())?;
         if rng.percent(50) {
             // Offers that waited for memory may follow.
@@ -109,11 +110,12 @@ impl World {
         let Some(place) = (0..self.clients.len()).find(is_there) else {
             return;
         };
-        for name in (0..self.terms.len())
-            .filter(|&name| self.model.is_unread(name))
-            .collect::<Vec<_>>()
-        {
-            self.follow_named(place, (None, Some(name)), 4, false);
+        for name in 0..self.terms.len() {
+            match self.model.is_unread(name) {
+                Some(true) => self.share(place, Share { name, terms: None }, 4, false),
+                Some(false) => self.follow_named(place, (None, Some(name)), 4, false),
+                None => {}
+            }
         }
     }
 

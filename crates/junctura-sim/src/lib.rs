@@ -1,11 +1,12 @@
 //! Seeded simulation of a pool: many clients, delays, full memory and crashes, in one thread and without a clock.
 //!
 //! A run follows from its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients talk to it in the real
-//! wire format over lines that delay and lose, and judges everything that the core does, three times:
+//! wire format over lines that delay and lose, and judges everything that the core does, four times:
 //!
 //! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
 //! - [`reader`] and the clients check what they were promised from where they stand: each version once, in order, none
 //!   missing, bytes as they were offered, memory theirs as long as they hold it;
+//! - [`shares`] checks the same for those who share: each version with one of them at a time, and completed once;
 //! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
 //! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
@@ -23,6 +24,7 @@ mod receive;
 pub mod recorder;
 pub mod rng;
 pub mod said;
+pub mod shares;
 mod shrink;
 pub mod universe;
 pub mod world;

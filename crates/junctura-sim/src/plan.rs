@@ -98,6 +98,8 @@ pub struct Plan {
     pub released_at_once: usize,
     /// Somebody may ask for the end of the pool.
     pub drains: bool,
+    /// Of a hundred follows, those through requirements with names.
+    pub through_names: usize,
     /// So many objects are there before the run begins: enough for a list of several pages.
     pub crowd: usize,
     /// Of a hundred offers, those that are made only if somebody wants them.
@@ -185,6 +187,7 @@ impl Plan {
             refuses_one_in: [0, 0, 3][rng.below(3)],
             released_at_once: [0, 30, 90][rng.below(3)],
             if_wanted: [0, 0, 40][rng.below(3)],
+            through_names: [25, 25, 80][rng.below(3)],
             rules,
             deeds,
             turns,
@@ -210,6 +213,7 @@ impl Plan {
             refuses_one_in: 0,
             released_at_once: 90,
             if_wanted: 0,
+            through_names: 25,
             rules,
             deeds,
             turns,

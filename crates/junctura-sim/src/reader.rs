@@ -48,6 +48,8 @@ pub struct Chain {
     pub wish: Option<usize>,
     /// It receives through a requirement with a name, which may be owed again what another reader had.
     pub named: bool,
+    /// It receives a share of a group.
+    pub shared: bool,
     /// The follow that goes on now.
     pub session: Option<Session>,
     /// Where it can go on.
@@ -77,6 +79,7 @@ impl Chain {
             until_live,
             wish,
             named: false,
+            shared: false,
             session: None,
             cursor: None,
             over: false,
@@ -147,6 +150,7 @@ impl Chain {
                 return Err("in the wrong phase".to_owned());
             }
             let is_sorted = match session.last {
+                Some(_) if self.shared => true,
                 Some(_) if self.wish.is_some() || self.named => sequence > session.newest,
                 Some((last, last_value)) => self
                     .order
@@ -174,6 +178,13 @@ impl Chain {
             r#"{{"op":"got","t":{now},"id":{id:?},"version":"{INCARNATION}.{sequence}","sum":"{payload}","redelivered":false}}"#
         );
         Ok(())
+    }
+
+    /// The reader gives a version back, and may be given it again.
+    pub fn gives_back(&mut self, sequence: u64) {
+        if let Some(session) = &mut self.session {
+            session.given.remove(&sequence);
+        }
     }
 
     /// The first phase is over.

@@ -38,7 +38,8 @@ impl fmt::Debug for Delivered {
         if self.inline.is_none() {
             write!(f, " in slot {slot} of segment {segment}")?;
         }
-        f.write_str(if self.is_first_phase() { ", first phase" } else { "" })
+        f.write_str(if self.is_first_phase() { ", first phase" } else { "" })?;
+        f.write_str(if self.is_redelivered() { ", again" } else { "" })
     }
 }
 
@@ -53,6 +54,12 @@ impl Delivered {
     #[must_use]
     pub fn holding(&self) -> u32 {
         self.head.holding.get()
+    }
+
+    /// Whether it says that it was delivered through its requirement before.
+    #[must_use]
+    pub fn is_redelivered(&self) -> bool {
+        self.head.flags.get() & fixed::REDELIVERED != 0
     }
 
     /// Whether it belongs to a follow's first phase.

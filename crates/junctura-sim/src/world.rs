@@ -22,6 +22,7 @@ use crate::plan::{Plan, Turn};
 use crate::reader::{Chain, Wish};
 use crate::recorder::{Line, Recorder};
 use crate::rng::Rng;
+use crate::shares::Shares;
 use crate::universe::{Order, Universe};
 
 pub(crate) type Checked = std::result::Result<(), String>;
@@ -37,6 +38,7 @@ pub struct World {
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) chains: Vec<Chain>,
     pub(crate) wishes: Vec<Wish>,
+    pub(crate) shares: Shares,
     /// The usual terms of each requirement with a name.
     pub(crate) terms: Vec<Terms>,
     pub(crate) payloads: u64,
@@ -74,6 +76,7 @@ impl World {
             clients: (0..plan.clients).map(|_| None).collect(),
             chains: Vec::new(),
             wishes: Vec::new(),
+            shares: Shares::default(),
             terms: Terms::of_names(seed, &universe),
             payloads: 0,
             events: 0,
@@ -240,7 +243,9 @@ impl World {
 
     /// What is visible when the server begins to answer is what its reader is owed.
     fn note_beginnings(&mut self, id: u32, number: u64, ask: &Ask) {
-        if let Ask::Follow { cursor, .. } = ask
+        if let Ask::Follow {
+            cursor, group: None, ..
+        } = ask
             && let Some(chain) = self.chains.iter_mut().find(|chain| {
                 chain
                     .session
@@ -288,6 +293,7 @@ impl World {
             }
         }
         self.model.judge(self.now, cause, &self.recorder)?;
+        self.shares.see(cause, &self.recorder, &self.model, &self.terms)?;
         self.after_event(cause)
     }
 

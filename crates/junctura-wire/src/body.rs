@@ -175,7 +175,7 @@ pub struct List<'a> {
 }
 
 /// Asks for everything that matches.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Follow<'a> {
     /// The selector's text.
@@ -202,6 +202,24 @@ pub struct Follow<'a> {
     /// The requirement through which objects are received, by its name: all of it, whatever the selector says.
     #[n(7)]
     pub requirement_name: Option<Cow<'a, str>>,
+    /// The group whose member the follow is.
+    #[n(20)]
+    pub group: Option<Cow<'a, str>>,
+    /// On which terms, beside the selector, the group stands or is to be made; `None`: it stands, whatever the selector says.
+    #[n(21)]
+    pub group_terms: Option<GroupTerms>,
+}
+
+/// What a group is made with, beside its name and its selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct GroupTerms {
+    /// Only the newest version of each key is kept.
+    #[n(0)]
+    pub newest_only: bool,
+    /// How long it stands while no client uses it; `None`: until it is retracted.
+    #[n(1)]
+    pub time_to_live_ms: Option<u64>,
 }
 
 /// Says early what will be wanted: what matches stays until it was received through the requirement and released.
@@ -229,6 +247,9 @@ pub struct Require<'a> {
     /// How long it may release nothing while others wait for memory that it keeps; `None`: as long as the pool says.
     #[n(6)]
     pub stuck_after_ms: Option<u64>,
+    /// Members share what it is owed; only with a name.
+    #[cbor(n(20), default)]
+    pub group: bool,
 }
 
 /// Ends a requirement that has a name, whoever made it.

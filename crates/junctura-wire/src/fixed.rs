@@ -15,6 +15,14 @@ pub const FIRST_PHASE: u16 = 8;
 pub const FOR_A_TIME: u16 = 16;
 /// Flag of an offer: it is made only if somebody wants it.
 pub const IF_WANTED: u16 = 128;
+/// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
+pub const REDELIVERED: u16 = 64;
+
+/// Of a [`Holding`]: nobody has seen the object. A requirement that it came through is owed it again, as if it had never gone
+/// out.
+pub const UNREAD: u32 = 1;
+/// Of a [`Holding`]: who has it is not done with it. A requirement that it came through is owed it again.
+pub const UNDONE: u32 = 2;
 
 /// ```text
 ///  0        2       4          8            12         16        20     24       32
@@ -53,7 +61,7 @@ pub struct DeliveredHead {
     pub sequence: U64,
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`].
+    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`], [`REDELIVERED`].
     pub flags: U16,
     /// Bytes of the record that follows.
     pub record_length: U32,
@@ -79,8 +87,8 @@ pub struct DeliveredHead {
 pub struct Holding {
     /// As the delivery said.
     pub holding: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// [`UNREAD`], [`UNDONE`], or zero.
+    pub flags: U32,
     /// The object's sequence number, as the delivery said.
     pub sequence: U64,
 }

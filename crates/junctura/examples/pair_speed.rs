@@ -125,7 +125,7 @@ fn produce(url: &str, objects: usize, bytes: usize, window: usize) -> Result<()>
 fn consume(url: &str, objects: usize, window: usize) -> Result<()> {
     let pool = Pool::connect(url)?;
     let options = FollowOptions {
-        window: window.max(256) as u32,
+        window: Some(window.max(256) as u32),
         ..FollowOptions::default()
     };
     let mut follow = pool.follow_with(&options, "class=od,param=t/u/v/q/z/w/r/d")?;

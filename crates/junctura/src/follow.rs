@@ -21,38 +21,59 @@ use crate::described::Described;
 use crate::mail::Letter;
 use crate::object::{Object, Origin, Snapshot};
 use crate::pool::Pool;
+use crate::require::Versions;
 use crate::stream::Stream;
 
 /// How to follow, where it is not the default.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FollowOptions {
-    /// Objects that may be on their way or held, unreleased, at once. Whoever holds that many gets no more.
-    pub window: u32,
+    /// Objects that may be on their way or held, unreleased, at once; whoever holds that many gets no more. `None`: 256, and
+    /// 8 for a member of a group, since what is on its way to one is kept from the others.
+    pub window: Option<u32>,
     /// The attribute by whose value what is there is ordered; `None`: by key.
     pub order_by: Option<String>,
     /// Goes on where an earlier follow of the same selector and order was: what [`Follow::cursor`] printed.
     pub cursor: Option<String>,
     /// Only what comes.
     pub only_new: bool,
-    /// Ends when all that was there has been given.
+    /// Ends when all that was there has been given; for a member of a group, to whomever.
     pub until_live: bool,
     /// Receives through the requirement of this name: all that it is owed, oldest first, and what it will be owed. Such a
     /// follow has no selector of its own.
     pub requirement: Option<String>,
+    /// Receives as a member of this group, which is made if it does not stand.
+    pub group: Option<Group>,
 }
 
-impl Default for FollowOptions {
-    fn default() -> Self {
+/// A consumer group: its members share what matches, each object to one of them at a time.
+///
+/// It is a requirement with a name: it outlives its members, what it is owed stays, a withdraw waits for it, and
+/// [`Pool::retract`] ends it. An object is done when a member releases it. What a member had and did not release when its
+/// connection ended goes to another, marked as [`Object::redelivered`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its name: up to 128 ASCII letters, digits and `._+:-/`.
+    pub name: String,
+    /// Which versions of each key it is owed.
+    pub versions: Versions,
+    /// How long it stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
+    pub time_to_live: Option<Duration>,
+}
+
+impl From<&str> for Group {
+    /// The group of this name, with every version, until it is retracted.
+    fn from(name: &str) -> Self {
         Self {
-            window: 256,
-            order_by: None,
-            cursor: None,
-            only_new: false,
-            until_live: false,
-            requirement: None,
+            name: name.to_owned(),
+            ..Self::default()
         }
     }
 }
+
+/// Objects that may be unreleased at once, where nothing is said.
+const WINDOW: u32 = 256;
+/// The same, of a member.
+const WINDOW_OF_MEMBER: u32 = 8;
 
 /// What a follow gives.
 #[derive(Debug)]
@@ -92,6 +113,7 @@ pub struct Follow {
     stream: Stream,
     origin: Arc<Origin>,
     snapshot: u64,
+    window: u32,
     live: bool,
     last: Option<Last>,
 }
@@ -137,37 +159,106 @@ impl Pool {
     ///
     /// # Errors
     /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
-    /// no requirement of the name given, `Conflict` where another follow reads it.
+    /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms.
     pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
         if options.requirement.is_some() && !selector.is_empty() {
             let cause = "a follow through a requirement receives all of it, and takes no selector";
             return Err(Error::new(Code::Unsupported, selector, cause));
         }
-        follow(&self.connection()?, options, selector, None)
+        let through = match &options.group {
+            Some(group) => Through::Group(&group.name, Some(group)),
+            None => Through::Nothing,
+        };
+        follow(&self.connection()?, options, selector, &through)
     }
+
+    /// Follows as one more member of a group that stands, whatever it stands for.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let options = FollowOptions {
+    ///     group: Some("workers".into()),
+    ///     ..FollowOptions::default()
+    /// };
+    /// let mut first = pool.follow_with(&options, "space=demo")?;
+    /// let mut second = pool.join("workers")?;
+    /// pool.offer([("space", "demo"), ("name", "one")], b"")?;
+    /// pool.offer([("space", "demo"), ("name", "two")], b"")?;
+    ///
+    /// // Each gets one of them.
+    /// let mut names = Vec::new();
+    /// for member in [&mut first, &mut second] {
+    ///     while let Some(item) = member.next_item()? {
+    ///         let Item::Object(object) = item else { continue };
+    ///         names.extend(object.get("name").map(str::to_owned));
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(names, ["one", "two"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` where there is none of this name; `Conflict` where the name is that of a requirement for one reader.
+    pub fn join(&self, group: &str) -> Result<Follow> {
+        self.join_with(&FollowOptions::default(), group)
+    }
+
+    /// As [`Pool::join`], with options.
+    ///
+    /// # Errors
+    /// Also `InvalidArgument` for options that choose what is given, or in which order.
+    pub fn join_with(&self, options: &FollowOptions, group: &str) -> Result<Follow> {
+        follow(&self.connection()?, options, "", &Through::Group(group, None))
+    }
+}
+
+/// What a follow receives through, beside the requirement that its options name.
+pub(crate) enum Through<'a> {
+    Nothing,
+    /// A requirement of this connection, by its number; whether it is a group's.
+    Number(u64, bool),
+    /// A group, by its name and on these terms.
+    Group(&'a str, Option<&'a Group>),
 }
 
 pub(crate) fn follow(
     connection: &Arc<Connection>,
     options: &FollowOptions,
     selector: &str,
-    requirement: Option<u64>,
+    through: &Through<'_>,
 ) -> Result<Follow> {
     let chooses = options.order_by.is_some() || options.cursor.is_some() || options.only_new;
-    if chooses && (requirement.is_some() || options.requirement.is_some()) {
+    let (requirement, group, is_member) = match *through {
+        Through::Nothing => (None, None, false),
+        Through::Number(number, is_group) => (Some(number), None, is_group),
+        Through::Group(name, terms) => (None, Some((name, terms)), true),
+    };
+    if chooses && (requirement.is_some() || is_member || options.requirement.is_some()) {
         let cause =
             "through a requirement all that it is owed comes, as it became visible: no order, cursor or only_new";
         return Err(Error::new(Code::InvalidArgument, "follow", cause));
     }
+    let window = options
+        .window
+        .unwrap_or(if is_member { WINDOW_OF_MEMBER } else { WINDOW });
     let request = Request::Follow(body::Follow {
         selector: selector.into(),
         order: order(options.order_by.as_deref()),
-        window: options.window.max(1),
+        window: window.max(1),
         cursor: options.cursor.as_deref().map(Into::into),
         only_new: options.only_new,
         requirement,
         until_live: options.until_live,
         requirement_name: options.requirement.as_deref().map(Into::into),
+        group: group.map(|(name, _)| name.into()),
+        group_terms: group.and_then(|(_, terms)| terms).map(|terms| body::GroupTerms {
+            newest_only: terms.versions == Versions::Newest,
+            time_to_live_ms: terms.time_to_live.map(milliseconds),
+        }),
     });
     let (stream, snapshot) = Stream::begin(connection, &request)?;
     let follow = Some(Snapshot {
@@ -183,9 +274,15 @@ pub(crate) fn follow(
         stream,
         origin,
         snapshot,
+        window,
         live: false,
         last: None,
     })
+}
+
+/// A part of a millisecond counts as a whole one.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    time.as_nanos().div_ceil(1_000_000) as u64
 }
 
 pub(crate) fn order(by: Option<&str>) -> Order<'_> {
@@ -236,6 +333,12 @@ impl Follow {
     #[must_use]
     pub fn snapshot_sequence(&self) -> u64 {
         self.snapshot
+    }
+
+    /// Objects of it that may be held at once.
+    #[must_use]
+    pub fn window(&self) -> u32 {
+        self.window
     }
 
     /// Where a later follow goes on after the last object that this one gave; `None` before the first one.

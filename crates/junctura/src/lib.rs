@@ -58,7 +58,7 @@ pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use demand::PendingDemand;
 pub use described::Described;
-pub use follow::{Follow, FollowOptions, Gap, GapItem, Item};
+pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use given::IntoGiven;
 pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{Advice, Code, Error, Given, Result, Retention, Schema};

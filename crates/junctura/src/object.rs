@@ -1,7 +1,8 @@
 //! An object that a consumer was given: its attributes, and its payload where it lies.
 //!
 //! The payload is not copied: the object keeps alive what it lies in, also when the pool is closed or the server gone.
-//! Dropping the object tells the server that it is released; share it in an `Arc` while several need it.
+//! Dropping the object tells the server that it is released; share it in an `Arc` while several need it. In a panic it is
+//! given back: what came through a group or a requirement is not done then.
 
 use std::fmt;
 use std::mem;
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use junctura_memory::Mapping;
 use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
-use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding};
+use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, UNDONE};
 
 use crate::connection::Connection;
 use crate::described;
@@ -168,6 +169,13 @@ impl Object {
         self.arrived.is_first_phase()
     }
 
+    /// Whether it was given out through the same group, or requirement with a name, before: to a client that was lost before
+    /// it released it, or gave it back.
+    #[must_use]
+    pub fn redelivered(&self) -> bool {
+        self.arrived.flags & REDELIVERED != 0
+    }
+
     /// Where a follow that is to go on after this object begins; `None` for one that was demanded.
     #[must_use]
     pub fn cursor(&self) -> Option<Cursor> {
@@ -199,6 +207,23 @@ impl Object {
         let origin = Arc::clone(&self.origin);
         drop(self);
         origin.connection.flush()
+    }
+
+    /// Gives it back without being done with it: the group or requirement that it came through is owed it again, and it goes
+    /// to whoever is next, marked as [`Object::redelivered`]. One that came otherwise is released.
+    ///
+    /// So does an object that is dropped in a panic.
+    ///
+    /// # Errors
+    /// As [`Object::release`].
+    pub fn give_back(mut self) -> Result<()> {
+        self.leave_undone();
+        self.release()
+    }
+
+    /// When it is dropped, it is given back and not released: see [`Object::give_back`].
+    pub fn leave_undone(&mut self) {
+        self.arrived.holding.flags = UNDONE.into();
     }
 }
 
@@ -255,6 +280,9 @@ impl Drop for Object {
         // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
         self.arrived.place = Place::Empty;
         let body = mem::take(&mut self.arrived.body);
+        if std::thread::panicking() {
+            self.leave_undone();
+        }
         let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
         self.origin.connection.release(self.arrived.holding, body, more);
     }

@@ -8,7 +8,7 @@ use junctura_wire::{Request, body};
 
 use crate::connection::{Connection, unexpected};
 use crate::demand::{Through, demand};
-use crate::follow::{Follow, FollowOptions, Gap, follow};
+use crate::follow::{self, Follow, FollowOptions, Gap, follow, milliseconds};
 use crate::mail::Letter;
 use crate::object::Object;
 use crate::pool::Pool;
@@ -52,6 +52,8 @@ pub struct RequireOptions {
     /// For how long its readers may release nothing while others wait for memory that it keeps, before it is broken; `None`:
     /// as long as the pool says, usually a minute. Counted in milliseconds.
     pub stuck_after: Option<Duration>,
+    /// One with a name is a consumer group ([`Group`](crate::Group)): any number of follows share what it is owed.
+    pub group: bool,
 }
 
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
@@ -61,6 +63,7 @@ pub struct Requirement {
     stream: Stream,
     selector: String,
     name: Option<String>,
+    is_group: bool,
     sequence: u64,
 }
 
@@ -122,7 +125,7 @@ impl Pool {
     ///
     /// # Errors
     /// Also `Conflict` where the name stands on other terms, and says which; `InvalidArgument` for a name with other
-    /// characters, a length of time of 0, or a time to live without a name; `LimitExceeded` where the pool has as many as it
+    /// characters, a length of time of 0, or a time to live or a group without a name; `LimitExceeded` where the pool has as many as it
     /// keeps.
     pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
         let connection = self.connection()?;
@@ -138,6 +141,7 @@ impl Pool {
             breaks_on_full,
             quota_bytes,
             stuck_after_ms: options.stuck_after.map(milliseconds),
+            group: options.group,
         });
         let (stream, sequence) = Stream::begin(&connection, &request)?;
         Ok(Requirement {
@@ -145,6 +149,7 @@ impl Pool {
             stream,
             selector: selector.to_owned(),
             name: options.name.clone(),
+            is_group: options.group,
             sequence,
         })
     }
@@ -158,10 +163,6 @@ impl Pool {
         let connection = self.connection()?;
         retract(&connection, name)
     }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    time.as_nanos().div_ceil(1_000_000) as u64
 }
 
 fn retract(connection: &Connection, name: &str) -> Result<u64> {
@@ -190,7 +191,7 @@ impl Requirement {
         self.sequence
     }
 
-    /// Receives everything that it requires.
+    /// Receives everything that it requires; of a group, a share of it.
     pub fn follow(&self) -> Result<Follow> {
         self.follow_with(&FollowOptions::default())
     }
@@ -201,10 +202,14 @@ impl Requirement {
     /// `Conflict` where another follow reads it; `InvalidArgument` for options that choose what is given, or in which order:
     /// all that it is owed comes, in the order in which it became visible.
     pub fn follow_with(&self, options: &FollowOptions) -> Result<Follow> {
-        follow(&self.connection, options, &self.selector, Some(self.stream.number()))
+        let through = follow::Through::Number(self.stream.number(), self.is_group);
+        follow(&self.connection, options, &self.selector, &through)
     }
 
     /// Receives one object through this requirement, as [`Pool::demand`].
+    ///
+    /// # Errors
+    /// Also `Unsupported` through a group: which member gets which object is the group's choice.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         let through = Through::Number(self.stream.number());
         demand(&self.connection, &target.into(), timeout, &through)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Outbox, Outgoing, Sent, Watch};
 use junctura_wire::Request;
-use junctura_wire::fixed::Holding;
+use junctura_wire::fixed::{self, Holding};
 
 use crate::mail::{Letter, Mail, SlotId};
 use crate::object::Arrived;
@@ -156,10 +156,11 @@ impl State {
         count >= RELEASES_MAX || count % 8 == 1 && self.sent_at.elapsed() >= RELEASES_AGE
     }
 
-    /// Gives back what letters hold that nobody will read.
+    /// Gives back what letters hold that nobody will read; a requirement is owed that again.
     pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
-            if let Letter::Delivered(Arrived { holding, body, .. }) = letter {
+            if let Letter::Delivered(Arrived { mut holding, body, .. }) = letter {
+                holding.flags = fixed::UNREAD.into();
                 self.release(holding, body);
             }
         }
@@ -300,9 +301,10 @@ impl State {
     pub(crate) fn leave(&mut self) {
         if !self.cut {
             let number = self.mail.next(0);
+            // What was released is done: behind the goodbye nobody would hear of it.
             let _ = self
-                .outbox
-                .push(|out| Request::Goodbye.encode(number, out))
+                .append_releases()
+                .and_then(|()| self.outbox.push(|out| Request::Goodbye.encode(number, out)))
                 .and_then(|()| self.send());
             self.cut = true;
         }

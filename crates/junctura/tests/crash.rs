@@ -157,6 +157,16 @@ fn victim() {
             say("released one");
             die_with((follow, received))
         }
+        part if part.starts_with("shares") => {
+            let count = part["shares ".len()..].parse().unwrap();
+            let mut follow = pool.join_with(&window(8), "shared").unwrap();
+            let objects = follow.by_ref().filter_map(|item| as_object(item.unwrap()));
+            let mut received: Vec<_> = objects.take(count).collect();
+            drop(received.remove(0));
+            pool.stat().unwrap();
+            say("released one");
+            die_with((follow, received))
+        }
         other => panic!("no part {other}"),
     }
     wait_for_death();
@@ -441,6 +451,64 @@ fn what_a_killed_reader_held_of_a_named_requirement_goes_to_the_next() {
     for figure in ["visible", "kept", "held", "requirements", "slots_occupied"] {
         assert_eq!(stat(&pool, figure), 0, "{figure}");
     }
+}
+
+fn window(window: u32) -> FollowOptions {
+    FollowOptions {
+        window: Some(window),
+        ..FollowOptions::default()
+    }
+}
+
+/// Of two members one is killed: what it had in hand goes to the other, marked; what it released is done; and a withdraw waits
+/// for all of it.
+#[test]
+fn what_a_killed_member_held_goes_to_another_marked() {
+    let _alone = alone();
+    let (pool, mut departures) = pool();
+    let shared = FollowOptions {
+        group: Some("shared".into()),
+        ..window(1)
+    };
+    let mut survivor = pool.follow_with(&shared, "space=crash").unwrap();
+    for name in 0..6 {
+        pool.offer_with(options(), attributes(&name.to_string()), &payload(name, LARGE))
+            .unwrap();
+    }
+    let mut next = || {
+        let object = survivor.by_ref().find_map(|item| as_object(item.unwrap()));
+        object.map(|object| (object.get("name").unwrap().to_owned(), object.redelivered(), object))
+    };
+    let (first, is_again, held) = next().unwrap();
+    assert_eq!((first.as_str(), is_again), ("0", false));
+    let mut victim = Victim::start(&pool, "shares 4");
+    victim.hear("released one");
+    let withdrawal = {
+        let (url, key) = (pool.url().to_owned(), key(2));
+        std::thread::spawn(move || {
+            let pool = Pool::connect(&url).unwrap();
+            pool.withdraw(key, junctura::WithdrawOptions::default()).unwrap()
+        })
+    };
+    assert_eq!(stat(&pool, "owed"), 5);
+    victim.kill();
+    await_departure(&mut departures, &["victim"]);
+    drop(held);
+    for name in ["2", "3", "4"] {
+        let (came, is_again, object) = next().unwrap();
+        assert_eq!((came.as_str(), is_again), (name, true));
+        assert_eq!(object.payload(), payload(name.parse().unwrap(), LARGE));
+    }
+    let (last, is_again, _) = next().unwrap();
+    assert_eq!(
+        (last.as_str(), is_again),
+        ("5", true),
+        "it was on its way to the victim"
+    );
+    assert_eq!(withdrawal.join().unwrap(), 1);
+    assert_eq!(stat(&pool, "owed"), 0);
+    drop(survivor);
+    pool.retract("shared").unwrap();
 }
 
 #[test]

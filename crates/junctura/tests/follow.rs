@@ -97,7 +97,7 @@ fn a_window_bounds_what_is_held() {
         offer(&pool, &format!("n{i}"));
     }
     let options = FollowOptions {
-        window: 3,
+        window: Some(3),
         ..FollowOptions::default()
     };
     let mut follow = pool.follow_with(&options, "").unwrap();
@@ -193,7 +193,7 @@ fn what_is_withdrawn_before_its_turn_leaves_a_gap() {
         offer(&pool, name);
     }
     let options = FollowOptions {
-        window: 1,
+        window: Some(1),
         ..FollowOptions::default()
     };
     let mut follow = pool.follow_with(&options, "").unwrap();

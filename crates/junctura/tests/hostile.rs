@@ -70,14 +70,8 @@ impl Hostile {
     /// Wants everything, and does not read it.
     fn follow(&mut self) {
         self.say(&Request::Follow(body::Follow {
-            selector: "".into(),
             window: 10_000,
-            order: body::Order::Key,
-            cursor: None,
-            only_new: false,
-            requirement: None,
-            until_live: false,
-            requirement_name: None,
+            ..body::Follow::default()
         }));
     }
 

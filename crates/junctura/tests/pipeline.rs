@@ -125,7 +125,7 @@ fn two_full_directions_do_not_block_each_other() {
     let mut follow = pool
         .follow_with(
             &junctura::FollowOptions {
-                window: 100_000,
+                window: Some(100_000),
                 ..Default::default()
             },
             "",

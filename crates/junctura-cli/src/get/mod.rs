@@ -22,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
   junctura get --all param=t/u/v 'levelist>=500' -o winds.grib     all that match, in one file
   junctura get --all param=t -o fields/ --template '{step}/{number}{ext}'
+  junctura get --all --group products -o fields/                   a share of what a group is owed
   junctura get name=plume --wait > plume.png                       wait until it is there
   junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
   junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
@@ -60,6 +61,10 @@ pub(crate) struct Arguments {
     /// With --all: order by this attribute instead of by key
     #[arg(long, value_name = "ATTRIBUTE", requires = "all")]
     sort: Option<String>,
+    /// With --all: receive a share of this group. With a selector it is made if it does not stand. An object is done when it is
+    /// written; what another member loses comes here
+    #[arg(long, value_name = "NAME", requires = "all", conflicts_with = "sort")]
+    group: Option<String>,
     /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
     output: Option<PathBuf>,
@@ -133,7 +138,16 @@ impl Arguments {
             order_by: self.sort.clone(),
             ..FollowOptions::default()
         };
-        let mut follow = about_selector(pool.follow_with(&options, &selector), &selector)?;
+        let mut follow = match &self.group {
+            Some(group) if self.selectors.is_empty() => pool.join_with(&options, group)?,
+            group => {
+                let options = FollowOptions {
+                    group: group.as_deref().map(Into::into),
+                    ..options
+                };
+                about_selector(pool.follow_with(&options, &selector), &selector)?
+            }
+        };
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         while self.count.is_none_or(|count| taker.objects < count) {
             interrupt.check()?;
@@ -151,14 +165,21 @@ impl Arguments {
                 }
             };
             match next {
-                Some(Item::Object(object)) => taker.take(&object)?,
+                Some(Item::Object(object)) => {
+                    if let Err(error) = taker.take(&object) {
+                        // Another member may fare better.
+                        object.give_back()?;
+                        return Err(error);
+                    }
+                }
                 Some(Item::Gap(gap)) => taker.miss(&gap),
                 Some(Item::Live) if self.count.is_none() => break,
                 Some(Item::Live) => {}
                 None => break,
             }
         }
-        if taker.objects == 0 && taker.missed.is_empty() && self.count != Some(0) {
+        // A group whose other members have everything is in good order.
+        if taker.objects == 0 && taker.missed.is_empty() && self.count != Some(0) && self.group.is_none() {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));
         }
         Ok(())

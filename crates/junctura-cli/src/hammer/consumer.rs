@@ -18,7 +18,8 @@ const PATIENCE_NS: u64 = 10_000_000_000;
 
 pub(super) struct Consumer<'a> {
     plan: &'a Plan,
-    follow: Follow,
+    pool: &'a Pool,
+    follow: Option<Follow>,
     history: History,
     /// Per producer, the numbers of its objects so far.
     seen: Vec<Seen>,
@@ -33,37 +34,70 @@ struct Seen {
 }
 
 impl<'a> Consumer<'a> {
-    pub(super) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
-        let mut history = History::begin(plan.history.as_deref(), "consumer", &plan.name())?;
+    pub(super) fn new(plan: &'a Plan, pool: &'a Pool) -> Result<Self> {
+        let group = plan.group_name();
+        let history = History::begin(plan.history.as_deref(), "consumer", &plan.name(), group.as_deref())?;
         let members: Vec<u32> = (0..plan.space.members)
             .filter(|m| m % plan.consumers == plan.index)
             .collect();
         let numbers = members.iter().map(u32::to_string).collect::<Vec<_>>().join("/");
-        let selector = if plan.consumers == 1 {
+        let selector = if plan.consumers == 1 || group.is_some() {
             "class=od".to_owned()
         } else {
             format!("class=od,number={numbers}")
         };
+        let window = if group.is_some() {
+            plan.window
+        } else {
+            plan.window.max(64) * 2
+        };
         let options = FollowOptions {
-            window: plan.window.max(64) * 2,
+            window: Some(window),
+            group: group.as_deref().map(Into::into),
             ..FollowOptions::default()
         };
         let follow = pool.follow_with(&options, &selector)?;
-        let sequence = format!("{}.{}", pool.incarnation()?, follow.snapshot_sequence());
-        if history.is_kept() {
-            history.note(
-                || json!({"op": "following", "wants": "all", "versions": "newest", "seq": sequence, "cursor": null}),
-            )?;
-        }
         let seen = vec![Seen::default(); plan.producers as usize];
-        Ok(Self {
+        let mut consumer = Self {
             plan,
-            follow,
+            pool,
+            follow: None,
             history,
             seen,
             figures: Figures::default(),
             is_grib: plan.grib.is_some(),
-        })
+        };
+        consumer.note_beginning(&follow)?;
+        consumer.follow = Some(follow);
+        Ok(consumer)
+    }
+
+    fn note_beginning(&mut self, follow: &Follow) -> Result<()> {
+        let sequence = format!("{}.{}", self.pool.incarnation()?, follow.snapshot_sequence());
+        let versions = if self.plan.group.is_some() { "all" } else { "newest" };
+        self.history
+            .note(|| json!({"op": "following", "wants": "all", "versions": versions, "seq": sequence, "cursor": null}))
+    }
+
+    /// Takes what is left of the group, now that all others have left.
+    fn close(&mut self) -> Result<()> {
+        let Some(group) = self.plan.group_name() else {
+            return Ok(());
+        };
+        let options = FollowOptions {
+            until_live: true,
+            ..FollowOptions::default()
+        };
+        let mut follow = self.pool.join_with(&options, &group)?;
+        self.note_beginning(&follow)?;
+        while let Some(item) = follow.next_item()? {
+            match item {
+                Item::Object(object) => self.take(object, now_ns(), false)?,
+                Item::Live => self.history.note(|| json!({"op": "live"}))?,
+                Item::Gap(gap) => self.note_gap(&gap)?,
+            }
+        }
+        Ok(())
     }
 
     /// Receives until every object that was offered has come, or nothing comes any more.
@@ -73,8 +107,11 @@ impl<'a> Consumer<'a> {
         let mut next_word = start_ns;
         let mut last_news = now_ns();
         let mut total = 0u64;
+        let Some(mut follow) = self.follow.take() else {
+            return Ok(Figures::default());
+        };
         loop {
-            match self.follow.next_within(Duration::from_millis(100)) {
+            match follow.next_within(Duration::from_millis(100)) {
                 Ok(Some(Item::Object(object))) => {
                     let now = now_ns();
                     let is_measured = now >= measure_from && now < measure_to;
@@ -102,11 +139,18 @@ impl<'a> Consumer<'a> {
                 Err(error) => return Err(error),
             }
             let expected = orders.expected();
+            if self.plan.group.is_some() && expected.is_some() {
+                break;
+            }
             let has_all = expected.as_ref().is_some_and(|counts| total >= counts.iter().sum());
             let gives_up = expected.is_some() && now_ns().saturating_sub(last_news) > PATIENCE_NS;
             if has_all || gives_up || orders.is_over() {
                 break;
             }
+        }
+        follow.stop()?;
+        if self.plan.closes {
+            self.close()?;
         }
         self.history.note(|| json!({"op": "end", "through": null}))?;
         Ok(self.finish(orders))
@@ -114,6 +158,8 @@ impl<'a> Consumer<'a> {
 
     fn take(&mut self, object: Object, now: u64, is_measured: bool) -> Result<()> {
         let payload = object.payload();
+        let redelivered = object.redelivered();
+        self.figures.redelivered += u64::from(redelivered);
         let stamp = Stamp::read(payload);
         let is_right = match self.plan.mode {
             Mode::Metadata | Mode::Transfer => true,
@@ -126,7 +172,8 @@ impl<'a> Consumer<'a> {
         match stamp {
             Some(stamp) if is_right => {
                 if let Some(seen) = self.seen.get_mut(stamp.producer as usize) {
-                    if seen.last.is_some_and(|last| stamp.number <= last) {
+                    let is_shared = self.plan.group.is_some();
+                    if !is_shared && seen.last.is_some_and(|last| stamp.number <= last) {
                         self.figures.duplicates += 1;
                     }
                     seen.last = Some(stamp.number);
@@ -144,8 +191,9 @@ impl<'a> Consumer<'a> {
         }
         let (id, version) = (object.key().to_owned(), object.version().to_string());
         let sum = digest(object.payload());
-        self.history
-            .note(|| json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": false}))?;
+        self.history.note(
+            || json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": redelivered}),
+        )?;
         self.history
             .note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
         object.release()?;
@@ -168,7 +216,7 @@ impl<'a> Consumer<'a> {
     fn finish(&mut self, orders: &Orders) -> Figures {
         let mut figures = std::mem::take(&mut self.figures);
         figures.done = self.seen.iter().map(|seen| seen.count).collect();
-        if let Some(expected) = orders.expected() {
+        if let Some(expected) = orders.expected().filter(|_| self.plan.group.is_none()) {
             figures.lost = expected
                 .iter()
                 .zip(&figures.done)

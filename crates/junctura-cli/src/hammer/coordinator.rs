@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         println!("{}", report.table());
     }
-    if report.lost + report.duplicates + report.damaged + report.redelivered > 0 {
+    let redelivered = if arguments.groups > 0 { 0 } else { report.redelivered };
+    if report.lost + report.duplicates + report.damaged + redelivered > 0 {
         let cause = format!(
             "{} lost, {} twice, {} damaged",
             report.lost, report.duplicates, report.damaged
@@ -67,6 +68,14 @@ impl Arguments {
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(Error::new(Code::InvalidArgument, format!("--{name}"), "at least one"));
         }
+        if arguments.groups > 0 && arguments.consumers < arguments.groups + u32::from(arguments.kills > 0) {
+            let cause = "each group needs a member that stays, and one more is needed where members are killed";
+            return Err(Error::new(Code::InvalidArgument, "--consumers", cause));
+        }
+        if arguments.kills > 0 && arguments.groups == 0 {
+            let cause = "only members of groups are killed: what others had would be lost";
+            return Err(Error::new(Code::InvalidArgument, "--kills", cause));
+        }
         if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return Err(Error::new(
                 Code::InvalidArgument,
@@ -84,7 +93,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
+    pub(super) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
         let space = Space {
             members: self.members,
             steps: self.steps,
@@ -98,6 +107,9 @@ impl Arguments {
             space,
             producers: self.producers,
             consumers: self.consumers,
+            groups: self.groups,
+            group: (role == Role::Consumer && self.groups > 0).then(|| index % self.groups),
+            closes: role == Role::Consumer && index < self.groups,
             payload_bytes,
             grib: self.grib.clone(),
             mode: self.mode,
@@ -171,18 +183,24 @@ impl Drop for OwnServer {
 }
 
 /// The processes of a run.
-struct Run<'a> {
-    arguments: &'a Arguments,
-    workers: Vec<Worker>,
+pub(super) struct Run<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) workers: Vec<Worker>,
     words: Receiver<(usize, Option<Word>)>,
+    /// For those that are started later.
+    pub(super) sender: Sender<(usize, Option<Word>)>,
+    /// When the load begins, once that is settled.
+    pub(super) at_ns: Option<u64>,
 }
 
-struct Worker {
-    role: Role,
-    process: Child,
+pub(super) struct Worker {
+    pub(super) role: Role,
+    pub(super) group: Option<u32>,
+    pub(super) closes: bool,
+    pub(super) process: Child,
     orders: ChildStdin,
-    done: u64,
-    figures: Option<Figures>,
+    pub(super) done: u64,
+    pub(super) figures: Option<Figures>,
 }
 
 impl<'a> Run<'a> {
@@ -204,6 +222,8 @@ impl<'a> Run<'a> {
             arguments,
             workers,
             words,
+            sender,
+            at_ns: None,
         })
     }
 
@@ -214,19 +234,19 @@ impl<'a> Run<'a> {
         )?;
         let at_ns = now_ns() + START_DELAY_NS;
         let before = ServerFigures::of(pool)?;
-        self.tell(None, &Order::Start { at_ns })?;
+        self.tell(|_, _| true, &Order::Start { at_ns })?;
+        self.at_ns = Some(at_ns);
         let progress = self.progress();
+        self.kill_some(pool.url(), payload_bytes)?;
         let producers = self.reports(Role::Producer, &progress)?;
-        for consumer in 0..self.arguments.consumers {
-            let by_producer = producers
-                .iter()
-                .map(|figures| figures.done[consumer as usize])
-                .collect();
-            self.tell(Some((Role::Consumer, consumer)), &Order::Expect { by_producer })?;
+        if self.arguments.groups > 0 {
+            self.close_groups(&progress)?;
+        } else {
+            self.tell_what_to_expect(&producers)?;
         }
         let consumers = self.reports(Role::Consumer, &progress)?;
         let after = ServerFigures::of(pool)?;
-        self.tell(Some((Role::Subscriber, 0)), &Order::End)?;
+        self.tell(|_, worker| worker.role == Role::Subscriber, &Order::End)?;
         let subscribers = self.reports(Role::Subscriber, &progress)?;
         progress.finish_and_clear();
         let mut report = Report::default();
@@ -236,6 +256,7 @@ impl<'a> Run<'a> {
             self.arguments.duration.as_secs_f64(),
             payload_bytes,
         );
+        report.lost += self.end_groups(pool)?;
         report.events = subscribers.iter().map(|figures| figures.events).sum();
         let objects = (after.offered - before.offered).max(1);
         report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;
@@ -254,7 +275,7 @@ impl<'a> Run<'a> {
             .arguments
             .history
             .as_deref()
-            .filter(|_| self.arguments.consumers > 1)
+            .filter(|_| self.arguments.consumers > 1 && self.arguments.groups == 0)
         {
             history::name_wanted_keys(directory, self.arguments.producers, self.arguments.consumers)?;
         }
@@ -271,8 +292,21 @@ impl<'a> Run<'a> {
     }
 
     fn hear(&mut self) -> Result<Option<Word>> {
+        let heard = self.words.recv().ok();
+        self.take_in(heard)
+    }
+
+    /// As [`Run::hear`], and waits no longer than this.
+    pub(super) fn hear_within(&mut self, time: Duration) -> Result<()> {
+        match self.words.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            heard => self.take_in(heard.ok()).map(|_| ()),
+        }
+    }
+
+    fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
         let gone = || Error::new(Code::Disconnected, "hammer", "a process of the load died");
-        let (at, word) = self.words.recv().map_err(|_| gone())?;
+        let (at, word) = heard.ok_or_else(gone)?;
         let worker = &mut self.workers[at];
         match word {
             None if worker.figures.is_none() => Err(gone()),
@@ -281,6 +315,8 @@ impl<'a> Run<'a> {
                 format!("{:?} {at}", worker.role),
                 text,
             )),
+            // One that came later has been told already when the load began.
+            Some(Word::Ready) if self.at_ns.is_some() => Ok(None),
             Some(Word::Progress { done }) => {
                 worker.done = done;
                 Ok(None)
@@ -294,11 +330,13 @@ impl<'a> Run<'a> {
     }
 
     fn reports(&mut self, role: Role, progress: &ProgressBar) -> Result<Vec<Figures>> {
-        while self
-            .workers
-            .iter()
-            .any(|worker| worker.role == role && worker.figures.is_none())
-        {
+        self.await_reports(|worker| worker.role == role, progress)?;
+        let of_role = self.workers.iter().filter(|worker| worker.role == role);
+        Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
+    }
+
+    pub(super) fn await_reports(&mut self, of: impl Fn(&Worker) -> bool, progress: &ProgressBar) -> Result<()> {
+        while self.workers.iter().any(|worker| of(worker) && worker.figures.is_none()) {
             self.hear()?;
             let received = self
                 .workers
@@ -308,24 +346,23 @@ impl<'a> Run<'a> {
                 .sum();
             progress.set_position(received);
         }
-        let of_role = self.workers.iter().filter(|worker| worker.role == role);
-        Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
+        Ok(())
     }
 
-    fn tell(&mut self, whom: Option<(Role, u32)>, order: &Order) -> Result<()> {
-        let line = serde_json::to_string(order).unwrap_or_default();
-        let mut index = 0;
-        for worker in &mut self.workers {
-            let is_meant = match whom {
-                None => true,
-                Some((role, wanted)) if role == worker.role => {
-                    index += 1;
-                    index - 1 == wanted
-                }
-                Some(_) => false,
-            };
-            if is_meant {
-                writeln!(worker.orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
+    fn tell_what_to_expect(&mut self, producers: &[Figures]) -> Result<()> {
+        let consumers = self.workers.iter_mut().filter(|worker| worker.role == Role::Consumer);
+        for (consumer, worker) in consumers.enumerate() {
+            let by_producer = producers.iter().map(|figures| figures.done[consumer]).collect();
+            worker.obey(&Order::Expect { by_producer })?;
+        }
+        Ok(())
+    }
+
+    /// Tells an order to some of the processes that go on.
+    pub(super) fn tell(&mut self, whom: impl Fn(usize, &Worker) -> bool, order: &Order) -> Result<()> {
+        for (at, worker) in self.workers.iter_mut().enumerate() {
+            if worker.figures.is_none() && whom(at, worker) {
+                worker.obey(order)?;
             }
         }
         Ok(())
@@ -351,7 +388,7 @@ impl<'a> Run<'a> {
 }
 
 impl Worker {
-    fn start(at: usize, plan: &Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
+    pub(super) fn start(at: usize, plan: &Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
         let mut process = Command::new(own_program()?)
             .arg("hammer-worker")
             .stdin(Stdio::piped())
@@ -374,11 +411,20 @@ impl Worker {
         writeln!(orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
         Ok(Self {
             role: plan.role,
+            group: plan.group,
+            closes: plan.closes,
             process,
             orders,
             done: 0,
             figures: None,
         })
+    }
+}
+
+impl Worker {
+    pub(super) fn obey(&mut self, order: &Order) -> Result<()> {
+        let line = serde_json::to_string(order).unwrap_or_default();
+        writeln!(self.orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))
     }
 }
 
@@ -419,7 +465,7 @@ impl Arguments {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
-            "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "rate": self.rate,
+            "groups": self.groups, "kills": self.kills, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
             "pool": self.pool.as_deref().unwrap_or("an own server"),
             "spin_us": self.spin.map(|spin| spin.as_micros() as u64),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(super) struct History(Option<File>);
 
 impl History {
-    pub(super) fn begin(directory: Option<&Path>, role: &str, name: &str) -> Result<Self> {
+    pub(super) fn begin(directory: Option<&Path>, role: &str, name: &str, group: Option<&str>) -> Result<Self> {
         let Some(directory) = directory else {
             return Ok(Self(None));
         };
@@ -22,7 +22,8 @@ impl History {
         let file =
             File::create(&path).map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
         let mut history = Self(Some(file));
-        history.write(&json!({"op": "start", "role": role, "name": name, "pid": std::process::id(), "group": null}))?;
+        let pid = std::process::id();
+        history.write(&json!({"op": "start", "role": role, "name": name, "pid": pid, "group": group}))?;
         Ok(history)
     }
 

@@ -6,9 +6,13 @@
 //! ```
 //! Members are dealt out: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
 //! `member % C`. An object stays until that consumer has released it. The coordinator offers and receives nothing.
+//!
+//! With `--groups N` consumers are members of N consumer groups, each of which gets everything; members may be killed and
+//! replaced meanwhile. The first of each group stays to the end, and takes what is left when all others are gone.
 
 mod consumer;
 mod coordinator;
+mod groups;
 mod history;
 mod load;
 mod plan;
@@ -75,6 +79,12 @@ pub(crate) struct Arguments {
     /// Consumer processes
     #[arg(long, default_value_t = 1)]
     consumers: u32,
+    /// Consumer groups that the consumers share in, each of which gets everything (default: each object has one consumer)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    groups: u32,
+    /// With --groups: kill so many consumers during the run (SIGKILL), each replaced by another
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    kills: u32,
     /// How much of each payload is touched
     #[arg(long, value_enum, default_value_t = Mode::Transfer)]
     mode: Mode,

@@ -25,6 +25,12 @@ pub(super) struct Plan {
     pub(super) space: Space,
     pub(super) producers: u32,
     pub(super) consumers: u32,
+    /// Consumer groups that each get everything; 0: each object has one consumer.
+    pub(super) groups: u32,
+    /// The group of this consumer.
+    pub(super) group: Option<u32>,
+    /// It takes what is left of its group.
+    pub(super) closes: bool,
     pub(super) payload_bytes: usize,
     pub(super) grib: Option<PathBuf>,
     pub(super) mode: Mode,
@@ -67,6 +73,11 @@ impl Plan {
         INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
     }
 
+    /// The name of its group.
+    pub(super) fn group_name(&self) -> Option<String> {
+        self.group.map(group_name)
+    }
+
     /// What the process calls itself.
     pub(super) fn name(&self) -> String {
         let letter = match self.role {
@@ -76,4 +87,9 @@ impl Plan {
         };
         format!("{letter}{}", self.index)
     }
+}
+
+/// The name of a group of a load.
+pub(super) fn group_name(group: u32) -> String {
+    format!("hammer/g{group}")
 }

@@ -60,7 +60,7 @@ impl<'a> Producer<'a> {
             from_ns: u64::MAX,
             failure: None,
         };
-        let history = History::begin(plan.history.as_deref(), "producer", &plan.name())?;
+        let history = History::begin(plan.history.as_deref(), "producer", &plan.name(), None)?;
         let notes = Notes {
             schema: pool.schema(Some("mars"))?,
             acked: Arc::new(Mutex::new(acked)),
@@ -145,7 +145,7 @@ impl<'a> Producer<'a> {
     fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<u64> {
         let options = OfferOptions {
             schema: Some("mars"),
-            retention: Some(Retention::Released(1)),
+            retention: Some(Retention::Released(self.plan.groups.max(1))),
             ..OfferOptions::default()
         };
         let mut stamp = Stamp {

@@ -263,7 +263,7 @@ impl Core {
 
     /// Nobody holds what came through a broken requirement, and somebody reads it: nothing else would make it whole.
     pub(super) fn revive_if_free(&mut self, id: u32, fx: &mut impl Effects) {
-        let is_free = |one: &Requirement| one.broken.is_some() && one.reader.is_some() && !one.is_forfeiting();
+        let is_free = |one: &Requirement| one.broken.is_some() && one.is_read() && !one.is_forfeiting();
         if self.requirement_ref(id).is_some_and(is_free) {
             self.note_progress(id, fx);
         }

@@ -185,7 +185,7 @@ impl Core {
         let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
-            self.let_go(now, &held, fx);
+            self.let_go(now, &held, false, fx);
         }
         for segment in self.ledger.client_left(client) {
             self.drop_segment(segment, fx);
@@ -207,8 +207,17 @@ impl Core {
     }
 
     pub(super) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
+        self.may_ask(client, request)?;
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.pending.insert(request, pending);
+        }
+        Ok(())
+    }
+
+    /// Whether a client may ask for something that goes on.
+    pub(super) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
         let limit = self.config.limits.requests_per_client;
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get(&client) else {
             return Ok(());
         };
         if state.pending.len() >= limit {
@@ -218,14 +227,11 @@ impl Core {
                 format!("a client may have {limit} unanswered"),
             ));
         }
-        match state.pending.try_insert(request, pending) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(
-                Code::Protocol,
-                format!("request {request}"),
-                "the number is in use",
-            )),
+        if state.pending.contains_key(&request) {
+            let subject = format!("request {request}");
+            return Err(Error::new(Code::Protocol, subject, "the number is in use"));
         }
+        Ok(())
     }
 
     pub(super) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {

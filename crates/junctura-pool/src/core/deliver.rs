@@ -21,9 +21,12 @@ impl Core {
         via: Option<Via>,
         fx: &mut impl Effects,
     ) {
+        let mut flags = flags;
         if let Some(requirement) = via.and_then(|via| via.requirement) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
-            self.mark_in_flight(requirement, id, from_queue);
+            if self.mark_in_flight(requirement, id, from_queue) {
+                flags |= fixed::REDELIVERED;
+            }
         }
         let Some(state) = self.clients.get_mut(&client) else {
             return;
@@ -92,12 +95,21 @@ impl Core {
         self.freed.gathers = true;
         for holding in holdings {
             match self.no_longer_held(client, holding) {
+                Some(held) if comes_back(holding, &held) => {
+                    let was_unread = holding.flags.get() & fixed::UNREAD != 0;
+                    self.let_go(now, &held, was_unread, fx);
+                    if let Some(follow) = held.via.and_then(|via| via.follow) {
+                        self.comes_back_from(now, follow, fx);
+                    }
+                }
                 Some(held) => self.take_back(now, client, &held, fx),
                 None => wrong = Some(holding.sequence.get()),
             }
         }
         self.freed.gathers = false;
         self.freed.tell(fx);
+        self.revive_paused(client, fx);
+        self.resume_paused(client, fx);
         match wrong {
             None => Ok(()),
             Some(sequence) => {
@@ -133,17 +145,15 @@ impl Core {
             self.fulfil(requirement, held.object, fx);
         }
         self.settle(now, held.object, fx);
-        self.revive_paused(client, fx);
         if let Some(follow) = held.via.and_then(|via| via.follow) {
             self.window_opens(now, follow, fx);
         }
-        self.resume_paused(client, fx);
     }
 
-    /// A client that held an object is gone: no release, but it holds nothing any more.
-    pub(super) fn let_go(&mut self, now: Nanoseconds, held: &Held, fx: &mut impl Effects) {
+    /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
+    pub(super) fn let_go(&mut self, now: Nanoseconds, held: &Held, was_unread: bool, fx: &mut impl Effects) {
         if let Some(requirement) = held.via.and_then(|via| via.requirement) {
-            self.owe_again(now, requirement, held.object, fx);
+            self.owe_again(now, requirement, held.object, was_unread, fx);
         }
         self.objects[held.object as usize].holders -= 1;
         self.settle(now, held.object, fx);
@@ -159,6 +169,11 @@ impl Core {
                 .for_each(end);
         }
     }
+}
+
+/// Whether what is given back is to be given to somebody again. Whoever merely looked has no claim on it.
+fn comes_back(holding: &Holding, held: &Held) -> bool {
+    holding.flags.get() & (fixed::UNREAD | fixed::UNDONE) != 0 && held.via.is_some_and(|via| via.requirement.is_some())
 }
 
 /// A segment as its client is told of it.

@@ -38,6 +38,10 @@ impl Core {
             ));
         }
         let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
+        if requirement.is_some_and(|id| self.group_ref(id).is_some()) {
+            let cause = "which member gets which object is the group's choice: follow it";
+            return Err(Error::new(Code::Unsupported, "demand through a group", cause));
+        }
         if let Some(requirement) = requirement {
             self.note_progress(requirement, fx);
         }

@@ -16,6 +16,7 @@ use junctura_wire::body::{Follow, Gap, ObjectName};
 use junctura_wire::fixed;
 
 use super::client::{Pending, Via};
+use super::group::Member;
 use super::interest::Interest;
 use super::keys::Filed;
 use super::object::State;
@@ -31,13 +32,46 @@ pub(super) struct Following {
     pub(super) selectors: SelectorSet,
     /// The requirement through which it receives; its objects come from there and not from matching.
     pub(super) requirement: Option<u32>,
+    /// Where it is a group's: its objects come from what waits there, and not from a queue of its own.
+    pub(super) member: Option<Member>,
     sorting: Sorting,
-    window: u32,
-    in_flight: u32,
+    pub(super) window: u32,
+    pub(super) in_flight: u32,
     until_live: bool,
     /// `None` once the follow is live.
     first_phase: Option<Incremental>,
     live: VecDeque<u32>,
+}
+
+impl Following {
+    /// A member's.
+    pub(super) fn of_member(
+        client: u32,
+        request: u64,
+        selectors: SelectorSet,
+        requirement: u32,
+        follow: &Follow<'_>,
+        member: Member,
+    ) -> Self {
+        Self {
+            client,
+            request,
+            selectors,
+            requirement: Some(requirement),
+            member: Some(member),
+            sorting: Sorting::default(),
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: None,
+            live: VecDeque::new(),
+        }
+    }
+
+    /// The group that it is a member of.
+    fn group(&self) -> Option<u32> {
+        self.requirement.filter(|_| self.member.is_some())
+    }
 }
 
 /// The next step of a follow.
@@ -67,6 +101,9 @@ impl Core {
         }
         let selectors = self.selectors(&follow.selector)?;
         let sorting = self.sorting(&follow.order)?;
+        if let Some(group) = self.group_to_join(client, request, follow)? {
+            return self.join_group(group, client, request, follow, fx);
+        }
         let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
         let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
@@ -93,6 +130,7 @@ impl Core {
             request,
             selectors,
             requirement,
+            member: None,
             sorting,
             window: follow.window,
             in_flight: 0,
@@ -186,10 +224,40 @@ impl Core {
         outcome
     }
 
-    fn following(&mut self, id: u32) -> Option<&mut Following> {
+    pub(super) fn following(&mut self, id: u32) -> Option<&mut Following> {
         match self.interests.get_mut(id as usize) {
             Some(Interest::Follow(following)) => Some(following),
             _ => None,
+        }
+    }
+
+    pub(super) fn following_ref(&self, id: u32) -> Option<&Following> {
+        match self.interests.get(id as usize) {
+            Some(Interest::Follow(following)) => Some(following),
+            _ => None,
+        }
+    }
+
+    /// The group of a follow that is to be a member's.
+    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
+        let through = follow.requirement.is_some() || follow.requirement_name.is_some();
+        if let Some(name) = &follow.group {
+            if through {
+                let cause = "a follow receives through a group or through a requirement, not both";
+                return Err(Error::new(Code::InvalidArgument, "follow", cause));
+            }
+            return self.group_of(client, request, name, follow).map(Some);
+        }
+        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
+        let Some(id) = requirement.filter(|&id| self.group_ref(id).is_some()) else {
+            return Ok(None);
+        };
+        match &follow.requirement_name {
+            None => Ok(Some((id, false))),
+            Some(name) => {
+                let cause = "it is a group, whose members share: follow it as a group";
+                Err(Error::new(Code::Conflict, format!("requirement {name}"), cause))
+            }
         }
     }
 
@@ -211,9 +279,23 @@ impl Core {
 
     /// One delivery of a follow was released.
     pub(super) fn window_opens(&mut self, _now: Nanoseconds, id: u32, fx: &mut impl Effects) {
-        if let Some(following) = self.following(id) {
-            following.in_flight -= 1;
-            self.pump(id, fx);
+        let Some(following) = self.following(id) else { return };
+        if let Some(group) = following.group() {
+            return self.hand_is_free(id, group, fx);
+        }
+        following.in_flight -= 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
+    /// with one message is there, so that it goes in order.
+    pub(super) fn comes_back_from(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        match self.following_ref(id).and_then(Following::group) {
+            Some(group) => {
+                self.take_out_of_hand(id);
+                self.stir(group);
+            }
+            None => self.window_opens(now, id, fx),
         }
     }
 
@@ -226,7 +308,13 @@ impl Core {
             return;
         }
         for follow in std::mem::take(&mut state.paused) {
-            self.pump(follow, fx);
+            match self.following_ref(follow).and_then(Following::group) {
+                None => self.pump(follow, fx),
+                Some(group) => {
+                    self.seat(follow);
+                    self.hand_out(group, fx);
+                }
+            }
         }
     }
 
@@ -314,7 +402,7 @@ impl Core {
     }
 
     /// The first phase is over; false when the follow is, too.
-    fn go_live(&mut self, id: u32, fx: &mut impl Effects) -> bool {
+    pub(super) fn go_live(&mut self, id: u32, fx: &mut impl Effects) -> bool {
         let Some(following) = self.following(id) else {
             return false;
         };
@@ -381,8 +469,10 @@ impl Core {
         for object in following.live.drain(..) {
             self.unwatch(object);
         }
-        if let Some(requirement) = following.requirement {
-            self.read_requirement_by(requirement, None);
+        match (following.requirement, &following.member) {
+            (Some(requirement), Some(member)) => self.leave_group(id, requirement, member, &following),
+            (Some(requirement), None) => self.read_requirement_by(requirement, None),
+            (None, _) => {}
         }
         if let Some(state) = self.clients.get_mut(&following.client) {
             state.paused.remove(&id);

@@ -43,8 +43,15 @@ impl Core {
         interest: Interest,
         pending: fn(u32) -> Pending,
     ) -> Result<u32> {
-        let id = self.interests.vacant_key() as u32;
+        self.may_ask(client, request)?;
+        let id = self.file_interest(interest)?;
         self.add_pending(client, request, pending(id))?;
+        Ok(id)
+    }
+
+    /// Files an interest that is no client's.
+    pub(super) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
+        let id = self.interests.vacant_key() as u32;
         if let Some(selectors) = interest.selectors() {
             for (schema, selector) in typed(selectors, self.matching.len()) {
                 self.matching[schema].insert(id, selector);
@@ -61,7 +68,6 @@ impl Core {
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
             self.drop_interest(id);
-            self.settle_pending(client, request);
             let cause = format!("{limit} selectors that no index helps with stand already; add an equality");
             return Err(Error::new(Code::LimitExceeded, "selectors", cause));
         }

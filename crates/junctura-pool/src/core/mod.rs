@@ -20,6 +20,7 @@ mod demand;
 mod drain;
 mod expiry;
 mod follow;
+mod group;
 mod interest;
 mod keys;
 mod lease;
@@ -97,6 +98,8 @@ pub struct Core {
     stalled: VecDeque<u32>,
     /// Memory may have come free in this event.
     memory_freed: bool,
+    /// Groups in which something waits again, or does not any more, since this event.
+    stirred: Vec<u32>,
     /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
     unblocked: Vec<u32>,
     /// Subscriptions that want to hear of objects that go.
@@ -154,6 +157,7 @@ impl Core {
             now: 0,
             stalled: VecDeque::new(),
             memory_freed: false,
+            stirred: Vec::new(),
             unblocked: Vec::new(),
             removal_subscriptions: 0,
             ledger: Ledger::new(ledger::Limits {
@@ -181,10 +185,13 @@ impl Core {
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: withdraws whose wait is over, those who wait for memory, and requirements that keep others waiting.
+    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, and requirements that keep
+    /// others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
-            if !self.unblocked.is_empty() {
+            if let Some(group) = self.stirred.pop() {
+                self.hand_out(group, fx);
+            } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);

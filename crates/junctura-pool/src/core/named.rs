@@ -60,38 +60,57 @@ impl Core {
         require: &Require<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        check_name(name)?;
-        if require.time_to_live_ms == Some(0) {
-            return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
-        }
-        let selectors = self.selectors(&require.selector)?;
-        let time_to_live = require.time_to_live_ms.map(milliseconds);
-        let whose = Whose::Named(Box::new(Named::new(name, time_to_live, self.now)));
-        let asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
-        let standing = self.named.get(name).copied();
-        let id = if let Some(id) = standing {
-            self.agree_on_requirement(id, &asked)?;
-            self.add_pending(client, request, Pending::Use(id))?;
-            id
-        } else {
-            let limit = self.config.limits.named_requirements;
-            if self.named.len() >= limit {
-                let cause = format!("the pool keeps {limit} with a name");
-                return Err(Error::new(Code::LimitExceeded, "requirements", cause));
-            }
-            let id = self.add_requirement(client, request, asked, Pending::Use)?;
-            self.named.insert(name.to_owned(), id);
-            id
-        };
+        let asked = self.named_requirement(name, require)?;
+        let (id, is_new) = self.find_or_file(client, request, name, asked)?;
+        self.add_pending(client, request, Pending::Use(id))?;
         if let Some(named) = self.named_mut(id) {
             named.users += 1;
         }
         self.wind(id);
         fx.reply(client, request, &Reply::Began(self.sequence));
-        if standing.is_none() {
+        if is_new {
             self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
         Ok(())
+    }
+
+    /// A requirement with a name, as it is asked for.
+    pub(super) fn named_requirement(&self, name: &str, require: &Require<'_>) -> Result<Requirement> {
+        check_name(name)?;
+        if require.time_to_live_ms == Some(0) {
+            return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
+        }
+        let selectors = self.selectors(&require.selector)?;
+        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), self.now);
+        let whose = Whose::Named(Box::new(named));
+        let mut asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
+        asked.group = require.group.then(Box::default);
+        Ok(asked)
+    }
+
+    /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
+    ///
+    /// A client that may not ask for anything more makes none.
+    pub(super) fn find_or_file(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        asked: Requirement,
+    ) -> Result<(u32, bool)> {
+        if let Some(&id) = self.named.get(name) {
+            self.agree_on_requirement(id, &asked)?;
+            return Ok((id, false));
+        }
+        let limit = self.config.limits.named_requirements;
+        if self.named.len() >= limit {
+            let cause = format!("the pool keeps {limit} with a name");
+            return Err(Error::new(Code::LimitExceeded, "requirements", cause));
+        }
+        self.may_ask(client, request)?;
+        let id = self.file_requirement(asked)?;
+        self.named.insert(name.to_owned(), id);
+        Ok((id, true))
     }
 
     fn agree_on_requirement(&self, id: u32, asked: &Requirement) -> Result<()> {
@@ -99,7 +118,15 @@ impl Core {
             return Ok(());
         };
         let Some(named) = ours.named() else { return Ok(()) };
-        let cause = if !ours.selectors.asks_the_same(&asked.selectors) {
+        let kinds = ["a requirement for one reader", "a group"];
+        let (our_kind, their_kind) = (ours.group.is_some(), asked.group.is_some());
+        let cause = if our_kind != their_kind {
+            format!(
+                "it is {}, not {}",
+                kinds[usize::from(our_kind)],
+                kinds[usize::from(their_kind)]
+            )
+        } else if !ours.selectors.asks_the_same(&asked.selectors) {
             format!(
                 "it stands for {:?}, not {:?}",
                 ours.selectors.text(),
@@ -152,7 +179,7 @@ impl Core {
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
-        let is_read = requirement.reader.is_some() || requirement.demands > 0 || requirement.in_flight > 0;
+        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
         let Whose::Named(named) = &mut requirement.whose else {
             return;
         };

@@ -21,6 +21,7 @@ use junctura_wire::body::Require;
 use super::broken::{Bounds, Broken};
 use super::client::Pending;
 use super::follow::Following;
+use super::group::Group;
 use super::interest::Interest;
 use super::lost::Lost;
 use super::named::Named;
@@ -44,7 +45,7 @@ pub(super) struct Requirement {
     pub(super) in_flight: u64,
     /// Demands that wait through it.
     pub(super) demands: u32,
-    /// The follow that receives through it.
+    /// The follow that receives through it, where one reads at a time.
     pub(super) reader: Option<u32>,
     /// When its readers did something last, or when it was owed nothing last.
     pub(super) progress: Nanoseconds,
@@ -52,6 +53,8 @@ pub(super) struct Requirement {
     /// By sequence number: how many deliveries its readers hold of what it was owed until it was broken.
     forfeited: BTreeMap<u64, u32>,
     pub(super) lost: Lost,
+    /// Where members share what it is owed.
+    pub(super) group: Option<Box<Group>>,
 }
 
 /// Whom a requirement goes with.
@@ -70,6 +73,10 @@ struct Owed {
     queued: bool,
     /// It counts as kept.
     charged: bool,
+    /// A client to which it was delivered through the requirement is gone without a release, or gave it back undone.
+    again: bool,
+    /// Since when it is owed.
+    since: Nanoseconds,
 }
 
 impl Requirement {
@@ -89,6 +96,7 @@ impl Requirement {
             broken: None,
             forfeited: BTreeMap::new(),
             lost: Lost::default(),
+            group: None,
         }
     }
 
@@ -129,6 +137,23 @@ impl Requirement {
         self.bounds.quota.filter(|&quota| self.kept > quota)
     }
 
+    /// Of what it is owed, the oldest: its sequence number, and since when it is owed.
+    pub(super) fn oldest_owed(&self) -> Option<(u64, Nanoseconds)> {
+        self.owed
+            .first_key_value()
+            .map(|(&sequence, owed)| (sequence, owed.since))
+    }
+
+    /// The object of a version that it is owed.
+    pub(super) fn object_of(&self, sequence: u64) -> Option<u32> {
+        self.owed.get(&sequence).map(|owed| owed.object)
+    }
+
+    /// Whether a follow receives through it.
+    pub(super) fn is_read(&self) -> bool {
+        self.reader.is_some() || self.group.as_ref().is_some_and(|group| !group.members.is_empty())
+    }
+
     pub(super) fn named(&self) -> Option<&Named> {
         match &self.whose {
             Whose::Named(named) => Some(named),
@@ -147,6 +172,10 @@ impl Core {
     ) -> Result<()> {
         if let Some(name) = &require.name {
             return self.require_named(client, request, name, require, fx);
+        }
+        if require.group {
+            let cause = "a group has a name";
+            return Err(Error::new(Code::InvalidArgument, "requirement", cause));
         }
         if require.time_to_live_ms.is_some() {
             let cause = "only a requirement with a name outlives its client";
@@ -168,13 +197,24 @@ impl Core {
         requirement: Requirement,
         pending: fn(u32) -> Pending,
     ) -> Result<u32> {
+        self.may_ask(client, request)?;
+        let id = self.file_requirement(requirement)?;
+        self.add_pending(client, request, pending(id))?;
+        Ok(id)
+    }
+
+    /// Files a requirement that is no client's.
+    pub(super) fn file_requirement(&mut self, requirement: Requirement) -> Result<u32> {
         let there = self.visible_matches(&requirement.selectors);
-        let interest = Interest::Requirement(Box::new(requirement));
-        let id = self.add_interest(client, request, interest, pending)?;
+        let is_group = requirement.group.is_some();
+        let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.requirements.push(id);
         self.watch_over(id);
         for object in there {
-            self.owe(id, object);
+            let sequence = self.owe(id, object);
+            if is_group {
+                self.wait_again(id, sequence);
+            }
             if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
                 self.charge(object);
             }
@@ -196,25 +236,29 @@ impl Core {
         }
     }
 
-    fn owe(&mut self, id: u32, object: u32) {
+    /// The requirement is owed an object from now on; gives the object's sequence number.
+    fn owe(&mut self, id: u32, object: u32) -> u64 {
         let entry = &self.objects[object as usize];
-        let (sequence, length, now) = (entry.sequence, entry.length, self.now);
+        let (sequence, length, since) = (entry.sequence, entry.length, self.now);
         let Some(requirement) = self.requirement_mut(id) else {
-            return;
+            return sequence;
         };
         if requirement.owed.is_empty() {
-            requirement.progress = now;
+            requirement.progress = since;
         }
         let owed = Owed {
             object,
             in_flight: 0,
             queued: requirement.reader.is_some(),
             charged: false,
+            again: false,
+            since,
         };
         if requirement.owed.insert(sequence, owed).is_none() {
             requirement.owed_bytes += length;
             self.objects[object as usize].owed += 1;
         }
+        sequence
     }
 
     /// How many versions a requirement is owed.
@@ -288,28 +332,35 @@ impl Core {
             .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
     }
 
-    pub(super) fn mark_in_flight(&mut self, id: u32, object: u32, from_queue: bool) {
+    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
+    pub(super) fn mark_in_flight(&mut self, id: u32, object: u32, from_queue: bool) -> bool {
         let sequence = self.objects[object as usize].sequence;
         let Some(requirement) = self.requirement_mut(id) else {
-            return;
+            return false;
         };
-        if let Some(owed) = requirement.owed.get_mut(&sequence) {
-            owed.in_flight += 1;
-            owed.queued &= !from_queue;
-            requirement.in_flight += 1;
-            self.wind(id);
-        } else if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
-            *deliveries += 1;
-        }
+        let Some(owed) = requirement.owed.get_mut(&sequence) else {
+            if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
+                *deliveries += 1;
+            }
+            return false;
+        };
+        owed.in_flight += 1;
+        owed.queued &= !from_queue;
+        requirement.in_flight += 1;
+        let again = owed.again;
+        self.wind(id);
+        again
     }
 
-    /// A new object for a requirement, and for the follow that reads it.
+    /// A new object for a requirement, and for the follow that reads it, or a member.
     pub(super) fn requirement_meets(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
         if self.requirement_ref(id).is_some_and(|one| one.broken.is_some()) {
             return self.keep_gaps(id, &[object], "broken");
         }
-        self.owe(id, object);
-        if let Some(reader) = self.requirement_ref(id).and_then(|requirement| requirement.reader) {
+        let sequence = self.owe(id, object);
+        if self.group_ref(id).is_some() {
+            self.group_meets(id, sequence, object, fx);
+        } else if let Some(reader) = self.requirement_ref(id).and_then(|requirement| requirement.reader) {
             self.follow_meets(now, reader, object, fx);
         }
     }
@@ -351,9 +402,16 @@ impl Core {
         was_last
     }
 
-    /// A client that was given an object through a requirement is gone without a release: the object is owed again, to the
-    /// next who reads; unless it went meanwhile, or a newer version is all that is wanted.
-    pub(super) fn owe_again(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+    /// A client that was given an object through a requirement is gone without a release, or gave it back: the object is owed
+    /// again, to the next who reads; unless it went meanwhile, or a newer version is all that is wanted.
+    pub(super) fn owe_again(
+        &mut self,
+        now: Nanoseconds,
+        id: u32,
+        object: u32,
+        was_unread: bool,
+        fx: &mut impl Effects,
+    ) {
         let (sequence, state) = {
             let entry = &self.objects[object as usize];
             (entry.sequence, entry.state)
@@ -369,11 +427,13 @@ impl Core {
             return;
         };
         owed.in_flight -= 1;
+        owed.again |= !was_unread;
         requirement.in_flight -= 1;
         if owed.in_flight == 0 {
             match state {
                 State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
+                State::Visible | State::Superseded if requirement.group.is_some() => self.wait_again(id, sequence),
                 State::Visible | State::Superseded => {
                     let reader = requirement.reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();
@@ -398,6 +458,13 @@ impl Core {
         requirement.owed_bytes -= length;
         requirement.kept -= if owed.charged { length } else { 0 };
         requirement.in_flight -= u64::from(owed.in_flight);
+        let was_waited_for = requirement
+            .group
+            .as_mut()
+            .is_some_and(|group| group.waiting.remove(&sequence) && group.has_joining());
+        if was_waited_for {
+            self.stir(id);
+        }
         if owed.in_flight > 0 {
             self.wind(id);
         }
@@ -415,17 +482,21 @@ impl Core {
             return 0;
         };
         let owed: Vec<u32> = requirement.owed.values().map(|owed| owed.object).collect();
-        let reader = requirement.reader.take();
+        let members = requirement
+            .group
+            .as_ref()
+            .map_or(Vec::new(), |group| group.members.clone());
+        let readers = requirement.reader.take().into_iter().chain(members);
         let clients = match requirement.whose {
             Whose::Client { client, .. } => vec![client],
             Whose::Named(_) => self.clients.keys().copied().collect(),
         };
-        if let Some(reader) = reader
-            && let Some(Interest::Follow(following)) = self.interests.get(reader as usize)
-        {
-            let (client, request) = (following.client, following.request);
-            let error = Error::new(Code::Closed, "follow", why);
-            self.end_from_here(reader, client, request, &error, fx);
+        for reader in readers {
+            if let Some(Interest::Follow(following)) = self.interests.get(reader as usize) {
+                let (client, request) = (following.client, following.request);
+                let error = Error::new(Code::Closed, "follow", why);
+                self.end_from_here(reader, client, request, &error, fx);
+            }
         }
         for client in clients {
             self.detach(client, |via| {
@@ -485,11 +556,11 @@ impl Core {
             .collect()
     }
 
-    /// The follow that reads a requirement.
+    /// The follow that reads a requirement, or hears what is to be said to its members.
     pub(super) fn reading(&self, requirement: &Requirement) -> Option<&Following> {
-        match self.interests.get(requirement.reader? as usize) {
-            Some(Interest::Follow(following)) => Some(following),
-            _ => None,
+        match requirement.reader {
+            Some(reader) => self.following_ref(reader),
+            None => self.spokesman(requirement),
         }
     }
 
@@ -525,6 +596,9 @@ impl Core {
         let selector = requirement.selectors.text();
         match &requirement.whose {
             Whose::Client { client, .. } => format!("{} requires {selector:?}", self.person(*client)),
+            Whose::Named(named) if requirement.group.is_some() => {
+                format!("group {} ({selector:?}), {}", named.name, self.members_of(id))
+            }
             Whose::Named(named) => format!(
                 "requirement {} ({selector:?}), which {} reads",
                 named.name,

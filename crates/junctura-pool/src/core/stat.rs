@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::Core;
+use super::group::Group;
 use super::named::seconds;
 use super::require::Requirement;
 use crate::config::Limits;
@@ -13,6 +14,9 @@ const CLIENTS_SHOWN: usize = 1000;
 
 /// Likewise, of requirements with a name.
 const REQUIREMENT_BYTES_SHOWN: usize = 256 << 10;
+
+/// Of more members of a group than this, those that have been there longest are shown.
+const MEMBERS_SHOWN: usize = 100;
 
 /// Characters of a requirement's selector.
 const SELECTOR_SHOWN: usize = 1000;
@@ -185,12 +189,18 @@ pub struct RequirementStat {
     pub owed_bytes: u64,
     /// Deliveries of them that are not released.
     pub in_flight: u64,
+    /// The oldest object that it is owed: its sequence number.
+    pub oldest_owed: Option<u64>,
+    /// Seconds for which it has been owed that one.
+    pub oldest_owed_age_s: Option<f64>,
     /// Objects that went while nobody read: the next reader is told.
     pub lost: u64,
     /// Requests of clients that stand by it.
     pub users: u32,
-    /// The client that reads it.
+    /// The client that reads it, where one reads at a time.
     pub reader: Option<ReaderStat>,
+    /// Of a group.
+    pub group: Option<GroupStat>,
     /// Seconds since it was made.
     pub age_s: f64,
     /// Seconds since the last release of what came through it.
@@ -237,6 +247,34 @@ pub struct ReaderStat {
     pub host: String,
     /// Its process.
     pub pid: u32,
+}
+
+/// See [`RequirementStat::group`].
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupStat {
+    /// Objects that no client has.
+    pub waiting: u64,
+    /// How many share them.
+    pub member_count: u64,
+    /// Who, in the order in which they joined; of many, the first.
+    pub members: Vec<MemberStat>,
+}
+
+/// See [`GroupStat::members`].
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStat {
+    /// The number that the server gave its client.
+    pub client: u32,
+    /// What that calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// Objects that were delivered to it and are not released.
+    pub in_flight: u32,
+    /// So many at most.
+    pub window: u32,
 }
 
 /// See [`Stat::clients`].
@@ -390,7 +428,8 @@ impl Core {
         let mut bytes_left = REQUIREMENT_BYTES_SHOWN;
         let mut shown = Vec::new();
         for stat in named.filter_map(|requirement| self.requirement_stat(requirement)) {
-            let bytes = 512 + stat.name.len() + stat.selector.len();
+            let members = stat.group.as_ref().map_or(0, |group| group.members.len());
+            let bytes = 512 + stat.name.len() + stat.selector.len() + 512 * members;
             if bytes > bytes_left {
                 break;
             }
@@ -402,7 +441,9 @@ impl Core {
 
     fn requirement_stat(&self, requirement: &Requirement) -> Option<RequirementStat> {
         let named = requirement.named()?;
-        let reader = self.reading(requirement).map(|following| following.client);
+        let reader = requirement.reader.and_then(|reader| self.following_ref(reader));
+        let reader = reader.map(|following| following.client);
+        let oldest = requirement.oldest_owed();
         Some(RequirementStat {
             name: named.name.clone(),
             selector: shown_selector(requirement),
@@ -410,9 +451,12 @@ impl Core {
             owed: requirement.owed_len() as u64,
             owed_bytes: requirement.owed_bytes,
             in_flight: requirement.in_flight,
+            oldest_owed: oldest.map(|(sequence, _)| sequence),
+            oldest_owed_age_s: oldest.map(|(_, since)| seconds(self.now.saturating_sub(since))),
             lost: requirement.lost.len(),
             users: named.users,
             reader: reader.and_then(|client| self.reader_stat(client)),
+            group: requirement.group.as_deref().map(|group| self.group_stat(group)),
             age_s: seconds(self.now.saturating_sub(named.made)),
             last_release_age_s: named.last_release.map(|at| seconds(self.now.saturating_sub(at))),
             broken: requirement.broken.is_some(),
@@ -452,6 +496,26 @@ impl Core {
             })
         });
         stats.take(BROKEN_SHOWN).collect()
+    }
+
+    fn group_stat(&self, group: &Group) -> GroupStat {
+        let member = |follow: &u32| {
+            let following = self.following_ref(*follow)?;
+            let peer = self.clients.get(&following.client)?.peer.clone()?;
+            Some(MemberStat {
+                client: following.client,
+                name: peer.name,
+                host: peer.host,
+                pid: peer.pid,
+                in_flight: following.in_flight,
+                window: following.window,
+            })
+        };
+        GroupStat {
+            waiting: group.waiting.len() as u64,
+            member_count: group.members.len() as u64,
+            members: group.members.iter().filter_map(member).take(MEMBERS_SHOWN).collect(),
+        }
     }
 
     fn schema_stats(&self) -> Vec<SchemaStat> {

@@ -7,7 +7,7 @@ use junctura_wire::body::events;
 
 use super::memory::Verdict;
 use super::{Fate, Following, Going, Model, Number, WaitingOffer, Want};
-use crate::ask::{Aim, Ask, Offer, Resume};
+use crate::ask::{Aim, Ask, Back, Offer, Resume};
 use crate::recorder::Recorder;
 use crate::said::Said;
 use crate::universe::{Order, Query};
@@ -64,6 +64,9 @@ impl Model {
                 requirement,
                 name,
             } => match self.through(client, *requirement, *name) {
+                Ok(Some(group)) if self.is_group(group) && self.held_by(client) < self.rules.held_per_client => {
+                    self.fail(client, number, Some(Code::Unsupported));
+                }
                 Ok(requirement) => self.demand(client, number, aim, *timeout_ms, requirement),
                 Err(()) if self.held_by(client) >= self.rules.held_per_client => {
                     self.fail(client, number, Some(Code::LimitExceeded));
@@ -78,7 +81,8 @@ impl Model {
                 }
             }
             Ask::Follow { .. } => self.follow(client, number, ask),
-            Ask::Release(holdings) => self.release(client, number, holdings),
+            Ask::Release(holdings) => self.release(client, number, holdings, None),
+            Ask::GiveBack(holdings, back) => self.release(client, number, holdings, Some(*back)),
             Ask::Require { terms, name: None } => self.require(client, number, terms),
             Ask::Require {
                 terms,
@@ -211,6 +215,7 @@ impl Model {
             until_live,
             requirement,
             name,
+            group,
         } = ask
         else {
             return;
@@ -218,9 +223,18 @@ impl Model {
         if *window == 0 {
             return self.fail(client, number, Some(Code::InvalidArgument));
         }
+        if let Some(share) = group {
+            return self.share(client, number, share, *window, *until_live);
+        }
         let Ok(via) = self.through(client, *requirement, *name) else {
             return self.fail(client, number, Some(Code::NotFound));
         };
+        if let Some(group) = via.filter(|&via| self.is_group(via)) {
+            return match name {
+                Some(_) => self.fail(client, number, Some(Code::Conflict)),
+                None => self.join_group(client, number, group, *window, *until_live),
+            };
+        }
         if cursor.as_ref().is_some_and(|cursor| cursor.foreign) {
             return self.fail(client, number, Some(Code::Expired));
         }
@@ -229,6 +243,7 @@ impl Model {
             window: *window,
             in_flight: 0,
             via,
+            joined: None,
             until_live: *until_live,
             said_live: false,
             is_over: false,
@@ -291,19 +306,23 @@ impl Model {
         follow.missed = missed.into();
     }
 
-    fn release(&mut self, client: u32, number: u64, holdings: &[(u32, u64)]) {
+    fn release(&mut self, client: u32, number: u64, holdings: &[(u32, u64)], back: Option<Back>) {
         let mut is_wrong = false;
         for &(holding, sequence) in holdings {
             match self.held.get(&(client, holding)) {
                 Some(held) if held.sequence == sequence => {
                     if let Some(held) = self.held.remove(&(client, holding)) {
-                        self.take_back(client, &held, true);
+                        match (back, held.requirement) {
+                            (Some(back), Some(_)) => self.come_back(client, &held, back),
+                            _ => self.take_back(client, &held, true),
+                        }
                         self.end_retentions();
                     }
                 }
                 _ => is_wrong = true,
             }
         }
+        self.readers_have_room(client);
         if is_wrong {
             self.fail(client, number, Some(Code::Expired));
         }

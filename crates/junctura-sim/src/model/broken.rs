@@ -71,10 +71,10 @@ impl Model {
                 self.kept_by(one)
             ));
         }
-        let reader = self.reader_of(one);
+        let reader = self.hearer_of(one);
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
         for (&sequence, &in_flight) in &one.owed {
-            if in_flight > 0 || self.arrives_through(number, reader, sequence) {
+            if in_flight > 0 || self.arrives_through(number, one, sequence) {
                 held.push((sequence, in_flight));
             } else {
                 waiting.push(sequence);
@@ -105,10 +105,14 @@ impl Model {
         }
     }
 
-    /// The follow that reads a requirement, unless it has just been ended.
-    fn reader_of(&self, one: &Requirement) -> Option<Number> {
+    /// Who hears what is to be said of a requirement, among those who have not just been ended.
+    fn hearer_of(&self, one: &Requirement) -> Option<Number> {
         let is_over = |reader: &Number| matches!(self.going.get(reader), Some(Going::Follow(follow)) if follow.is_over);
-        one.reader.filter(|reader| !is_over(reader))
+        one.reader
+            .iter()
+            .chain(&one.members)
+            .copied()
+            .find(|reader| !is_over(reader))
     }
 
     /// Somebody who reads a requirement does something.
@@ -142,7 +146,7 @@ impl Model {
         if let Some(Going::Require(one)) = self.going.get(&requirement)
             && one.broken
             && one.forfeited.is_empty()
-            && one.reader.is_some()
+            && one.hears().is_some()
         {
             self.go_forward(requirement);
         }
@@ -153,7 +157,7 @@ impl Model {
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
             return;
         };
-        let told = one.reader.unwrap_or(requirement);
+        let told = one.hears().unwrap_or(requirement);
         if told.0 == NOBODY {
             return;
         }
@@ -184,7 +188,7 @@ impl Model {
             return;
         }
         if let Some(Going::Require(one)) = self.going.get(&requirement) {
-            self.let_down(requirement, one.reader, sequence, "broken");
+            self.let_down(requirement, one.hears(), sequence, "broken");
         }
         self.go_on_if_free(requirement);
     }

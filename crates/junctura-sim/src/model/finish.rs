@@ -87,6 +87,9 @@ impl Model {
                 follow.missed
             ));
         }
+        if follow.joined.is_some() {
+            return self.check_member(number, follow, is_open(follow));
+        }
         if follow.first.is_empty() && !follow.said_live {
             return Err(format!(
                 "follow {request} of client {client} is not told that it is live"

@@ -25,6 +25,7 @@ impl Model {
         if let Some(Going::Require(one)) = self.going.get_mut(&requirement)
             && one.owed.remove(&sequence).is_some()
         {
+            one.again.remove(&sequence);
             let object = self.object_mut(sequence);
             object.owed -= 1;
             object.touched_in = event;
@@ -56,7 +57,7 @@ impl Model {
         self.object_mut(held.sequence).holders -= 1;
         if !counts {
             if let Some(requirement) = held.requirement {
-                self.owe_again(requirement, held.sequence);
+                self.owe_again(requirement, held.sequence, true);
             }
             return;
         }
@@ -75,18 +76,18 @@ impl Model {
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
         }
-        self.readers_have_room(client);
     }
 
     /// A request that goes on ends.
     pub(super) fn end(&mut self, number: Number) {
         match self.going.get(&number) {
             Some(Going::Require(one)) => {
-                let (owed, reader): (Vec<u64>, _) = (one.owed.keys().copied().collect(), one.reader);
+                let owed: Vec<u64> = one.owed.keys().copied().collect();
+                let readers: Vec<Number> = one.members.iter().copied().chain(one.reader).collect();
                 for sequence in owed {
                     self.disown(number, sequence);
                 }
-                if let Some(reader) = reader {
+                for reader in readers {
                     self.going.remove(&reader);
                     self.want(reader.0, reader.1, Want::Ended(Code::Closed));
                 }
@@ -106,9 +107,13 @@ impl Model {
                 };
                 if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via)) {
                     one.reader = None;
+                    one.members.retain(|&member| member != number);
+                    let next = one.hears();
                     for want in untold {
-                        if let Want::Gap(sequence, why) = want {
-                            one.lost.push((sequence, why));
+                        match (want, next) {
+                            (Want::Gap(sequence, why), None) => one.lost.push((sequence, why)),
+                            (want, Some(next)) => self.wants.push((next.0, next.1, want)),
+                            _ => {}
                         }
                     }
                 }

@@ -17,6 +17,7 @@ mod apply;
 mod broken;
 mod drain;
 mod finish;
+mod group;
 mod interest;
 mod memory;
 mod named;
@@ -165,6 +166,8 @@ struct Following {
     window: u32,
     in_flight: u32,
     via: Option<Number>,
+    /// The newest number when it became a member of the group through which it receives.
+    joined: Option<u64>,
     until_live: bool,
     said_live: bool,
     /// It is ended in this event; what was said to it before that is looked at later.
@@ -182,7 +185,13 @@ struct Requirement {
     terms: Terms,
     /// What it is owed, and how many clients have that in their hands.
     owed: BTreeMap<u64, u32>,
+    /// Of them, those that a client had and was lost with, or gave back undone.
+    again: BTreeSet<u64>,
     reader: Option<Number>,
+    /// Of a group: who shares it, in the order in which they joined.
+    members: Vec<Number>,
+    /// The event in which it was made.
+    made: u64,
     /// What the next reader is to be told that it will not get.
     lost: Vec<(u64, &'static str)>,
     /// When its readers did something last, or when it was owed nothing last.
@@ -308,6 +317,8 @@ pub struct Model {
     somebody_waited: bool,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
+    /// Who left did so in the middle of the event: what came back then may have come after something was said.
+    left_midway: bool,
     /// Versions that are gone, in the order in which they went: for the histories.
     pub gone: Vec<u64>,
     totals: Totals,
@@ -356,6 +367,7 @@ impl Model {
             lapsed: Vec::new(),
             somebody_waited: false,
             leaving: BTreeSet::new(),
+            left_midway: false,
             gone: Vec::new(),
             totals: Totals::default(),
         }
@@ -402,9 +414,13 @@ impl Model {
         self.settle();
         self.make_room(matches!(cause, Cause::Tick), recorder)?;
         self.end_drain();
+        self.left_midway = !self.leaving.is_empty() && !matches!(cause, Cause::Left(_));
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
-                self.totals.delivered += u64::from(said.delivers().is_some());
+                if let Some(sequence) = said.delivers() {
+                    self.totals.delivered += 1;
+                    self.lose(*request, sequence);
+                }
             } else {
                 self.observe(*client, *request, said, recorder)
                     .map_err(|why| format!("client {client}, request {request}: {said:?}: {why}"))?;

@@ -3,7 +3,7 @@
 //! One with a name is nobody's. It ends when somebody retracts it, or when nobody has used it for its time to live: no client
 //! stands by it, reads, waits through it, or holds what came through it and was not released elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_model::Code;
 use junctura_pool::core::Stat;
@@ -39,13 +39,25 @@ impl Model {
         Requirement {
             terms: terms.clone(),
             owed,
+            again: BTreeSet::new(),
             reader: None,
+            members: Vec::new(),
+            made: self.event,
             lost: Vec::new(),
             lapses: None,
             progress: self.now,
             broken: false,
             forfeited: BTreeMap::new(),
             stuck_since: None,
+        }
+    }
+
+    /// Terms that say what the pool would say for them.
+    pub(super) fn settled(&self, terms: &Terms) -> Terms {
+        let default_ms = self.rules.stuck_after_ns / 1_000_000;
+        Terms {
+            stuck_after_ms: terms.stuck_after_ms.or(Some(default_ms)),
+            ..terms.clone()
         }
     }
 
@@ -66,6 +78,7 @@ impl Model {
 
     pub(super) fn require_named(&mut self, client: u32, number: u64, name: usize, terms: &Terms) {
         let named: Number = (NOBODY, name as u64);
+        let terms = &self.settled(terms);
         let stands = match self.going.get(&named) {
             Some(Going::Require(one)) if one.terms != *terms => {
                 return self.fail(client, number, Some(Code::Conflict));
@@ -80,11 +93,15 @@ impl Model {
         }
         self.want(client, number, Want::Began(self.sequence));
         if !stands {
-            let requirement = self.new_requirement(terms);
-            self.count_as_owed(&requirement.owed.clone());
-            self.going.insert(named, Going::Require(Box::new(requirement)));
-            self.tell_of_requirement(events::REQUIRED, Some(client), named);
+            self.make_named(client, named, terms);
         }
+    }
+
+    pub(super) fn make_named(&mut self, client: u32, named: Number, terms: &Terms) {
+        let requirement = self.new_requirement(terms);
+        self.count_as_owed(&requirement.owed.clone());
+        self.going.insert(named, Going::Require(Box::new(requirement)));
+        self.tell_of_requirement(events::REQUIRED, Some(client), named);
     }
 
     pub(super) fn retract(&mut self, client: u32, number: u64, name: usize) {
@@ -142,6 +159,7 @@ impl Model {
         };
         let waits = |going: &Going| matches!(going, Going::Demand { requirement, .. } if *requirement == Some(named));
         one.reader.is_some()
+            || !one.members.is_empty()
             || one.owed.values().any(|&in_flight| in_flight > 0)
             || !self.users_of(named).is_empty()
             || self.going.values().any(waits)
@@ -158,14 +176,17 @@ impl Model {
         named.map(|(&number, _)| number).collect()
     }
 
-    /// Whether a requirement of this name stands, and nobody reads it.
+    /// Whether a requirement of this name stands, and nobody reads it; then, whether it is a group.
     #[must_use]
-    pub fn is_unread(&self, name: usize) -> bool {
-        matches!(self.going.get(&(NOBODY, name as u64)), Some(Going::Require(one)) if one.reader.is_none())
+    pub fn is_unread(&self, name: usize) -> Option<bool> {
+        match self.going.get(&(NOBODY, name as u64)) {
+            Some(Going::Require(one)) if one.reader.is_none() && one.members.is_empty() => Some(one.terms.is_group),
+            _ => None,
+        }
     }
 
-    /// A client to whom something was delivered is gone without a release.
-    pub(super) fn owe_again(&mut self, requirement: Number, sequence: u64) {
+    /// A client to whom something was delivered is gone without a release, or gives it back; `undone`: it may have seen it.
+    pub(super) fn owe_again(&mut self, requirement: Number, sequence: u64, undone: bool) {
         let fate = self.object(sequence).fate;
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
             return;
@@ -174,21 +195,38 @@ impl Model {
             return self.lose_forfeited(requirement, sequence);
         };
         *in_flight -= 1;
-        if *in_flight > 0 {
+        let left = *in_flight;
+        if undone {
+            one.again.insert(sequence);
+        }
+        if left > 0 {
             return;
         }
-        let (reader, newest_only) = (one.reader, one.terms.newest_only);
+        let (reader, newest_only) = (one.hears(), one.terms.newest_only);
         match fate {
             Fate::Withdrawn | Fate::Expired => self.let_down(requirement, reader, sequence, fate.name()),
             Fate::Superseded if newest_only => self.disown(requirement, sequence),
             Fate::Visible | Fate::Superseded => {
-                if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader))
+                if let Some(Going::Follow(follow)) = reader
+                    .filter(|_| !self.is_group(requirement))
+                    .and_then(|reader| self.going.get_mut(&reader))
                     && !follow.first.contains(&sequence)
                     && !follow.live.contains(&sequence)
                 {
                     follow.live.push_back(sequence);
                 }
             }
+        }
+    }
+
+    /// A client was given a version and left in the same event; its follow has ended already.
+    pub(super) fn lose(&mut self, request: u64, sequence: u64) {
+        let via = self.readers_ended.iter().find(|&&(_, reader)| reader == request);
+        let via = via.map(|&(requirement, _)| requirement);
+        if let Some(Going::Require(one)) = via.and_then(|via| self.going.get_mut(&via))
+            && one.owed.contains_key(&sequence)
+        {
+            one.again.insert(sequence);
         }
     }
 
@@ -221,7 +259,7 @@ impl Model {
     pub fn check_named(&self) -> Checked {
         for named in self.names() {
             if let Some(Going::Require(one)) = self.going.get(&named)
-                && one.reader.is_some()
+                && one.hears().is_some()
                 && !one.owed.is_empty()
             {
                 return Err(format!("requirement {} is read and still owed {:?}", named.1, one.owed));
@@ -248,12 +286,33 @@ impl Model {
                 .map(|&sequence| self.object(sequence).offer.length)
                 .sum();
             let in_flight: u64 = one.owed.values().map(|&count| u64::from(count)).sum();
+            let group = said.group.as_ref();
             let pairs = [
                 ("owed", said.owed, one.owed.len() as u64),
                 ("owed_bytes", said.owed_bytes, bytes),
                 ("in_flight", said.in_flight, in_flight),
                 ("lost", said.lost, one.lost.len() as u64),
                 ("broken", u64::from(said.broken), u64::from(one.broken)),
+                (
+                    "oldest",
+                    said.oldest_owed.unwrap_or(0),
+                    one.owed.keys().next().copied().unwrap_or(0),
+                ),
+                ("group", u64::from(group.is_some()), u64::from(one.terms.is_group)),
+                (
+                    "waiting",
+                    group.map_or(0, |group| group.waiting),
+                    if one.terms.is_group {
+                        one.waiting().count() as u64
+                    } else {
+                        0
+                    },
+                ),
+                (
+                    "members",
+                    group.map_or(0, |group| group.member_count),
+                    one.members.len() as u64,
+                ),
                 ("users", u64::from(said.users), self.users_of(named).len() as u64),
                 (
                     "reader",

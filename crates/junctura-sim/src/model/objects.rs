@@ -58,7 +58,7 @@ impl Model {
                 Some(Going::Require(one)) => {
                     one.terms.newest_only
                         && one.owed.get(&earlier) == Some(&0)
-                        && !self.arrives_through(number, one.reader, earlier)
+                        && !self.arrives_through(number, one, earlier)
                 }
                 _ => false,
             };
@@ -121,7 +121,7 @@ impl Model {
             .iter()
             .filter_map(|(&number, going)| match going {
                 Going::Require(one) if one.owed.get(&sequence) == Some(&0) => {
-                    (!self.arrives_through(number, one.reader, sequence)).then_some((number, one.reader))
+                    (!self.arrives_through(number, one, sequence)).then_some((number, one.hears()))
                 }
                 _ => None,
             })
@@ -132,7 +132,7 @@ impl Model {
     }
 
     /// Whether a version is delivered through a requirement in this very event.
-    pub(super) fn arrives_through(&self, requirement: Number, reader: Option<Number>, sequence: u64) -> bool {
+    pub(super) fn arrives_through(&self, requirement: Number, one: &super::Requirement, sequence: u64) -> bool {
         let through_demand = Want::Delivered {
             sequence,
             requirement: Some(requirement),
@@ -140,7 +140,9 @@ impl Model {
         self.arriving.iter().any(|&(reached, arriving)| {
             let (client, request) = reached;
             arriving == sequence
-                && (Some(reached) == reader || self.wants.contains(&(client, request, through_demand.clone())))
+                && (Some(reached) == one.reader
+                    || one.members.contains(&reached)
+                    || self.wants.contains(&(client, request, through_demand.clone())))
         })
     }
 

@@ -116,10 +116,13 @@ impl Model {
                 requirement,
             }
         };
+        let mut is_again = false;
         if let Some(Going::Require(one)) = held.requirement.and_then(|which| self.going.get_mut(&which)) {
+            is_again = one.again.contains(&sequence);
             let account = one.owed.get_mut(&sequence).or(one.forfeited.get_mut(&sequence));
             *account.unwrap_or(&mut 0) += 1;
         }
+        expect(delivered.is_redelivered() == is_again, "its mark is wrong")?;
         self.object_mut(sequence).holders += 1;
         self.totals.delivered += 1;
         let earlier = self.held.insert((number.0, delivered.holding()), held);
@@ -155,6 +158,9 @@ impl Model {
 
     /// A delivery of a follow: the next of its queue that can be given.
     fn followed(&mut self, number: Number, sequence: u64, is_first: bool) -> Result<Held, String> {
+        if matches!(self.going.get(&number), Some(Going::Follow(follow)) if follow.joined.is_some()) {
+            return self.shared(number, sequence, is_first);
+        }
         let held = self.held_by(number.0);
         self.pass_over(number, Some(sequence))?;
         let limit = self.rules.held_per_client;
@@ -292,7 +298,12 @@ impl Model {
         let Some(Going::Follow(follow)) = self.going.get(&number) else {
             return Err("nothing follows".to_owned());
         };
-        let missing = follow.first.iter().find(|&&next| !self.is_silent(follow, next));
+        let missing = follow
+            .first
+            .iter()
+            .find(|&&next| !self.is_silent(follow, next))
+            .copied();
+        let missing = missing.or_else(|| self.oldest_to_wait_for(follow));
         if let Some(missing) = missing {
             return Err(format!("{missing} of the first phase is missing"));
         }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Demand, Drain, Failure, Follow, Gap, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
+    Demand, Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
     RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
@@ -66,11 +66,11 @@ impl Words {
             flags: [true, false],
             record,
             payload: b"GRIB".to_vec(),
-            holdings: [(77, 42), (78, 43)]
-                .map(|(holding, sequence)| Holding {
+            holdings: [(77, 0, 42), (78, fixed::UNREAD, 43)]
+                .map(|(holding, flags, sequence)| Holding {
                     holding: u32::into(holding),
+                    flags: u32::into(flags),
                     sequence: u64::into(sequence),
-                    ..Holding::default()
                 })
                 .to_vec(),
             slots: [(5, 9), (5, 10)]
@@ -249,7 +249,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 only_new: words.flags[0],
                 requirement: Some(number),
                 until_live: words.flags[1],
-                requirement_name: None,
+                ..Follow::default()
             }),
         ),
         (
@@ -263,6 +263,28 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 requirement: None,
                 until_live: words.flags[1],
                 requirement_name: Some(words.text(0)),
+                ..Follow::default()
+            }),
+        ),
+        (
+            "follow-group",
+            Request::Follow(Follow {
+                selector: words.text(2),
+                window: words.ints[5],
+                group: Some(words.text(0)),
+                group_terms: Some(GroupTerms {
+                    newest_only: words.flags[0],
+                    time_to_live_ms: timeout_ms,
+                }),
+                ..Follow::default()
+            }),
+        ),
+        (
+            "follow-standing-group",
+            Request::Follow(Follow {
+                window: words.ints[5],
+                group: Some(words.text(0)),
+                ..Follow::default()
             }),
         ),
         ("more", Request::More(number)),
@@ -301,6 +323,15 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 breaks_on_full: words.flags[1],
                 quota_bytes: Some(length),
                 stuck_after_ms: timeout_ms,
+                ..Require::default()
+            }),
+        ),
+        (
+            "require-group",
+            Request::Require(Require {
+                selector: words.text(2),
+                name: Some(words.text(0)),
+                group: words.flags[0],
                 ..Require::default()
             }),
         ),
@@ -381,6 +412,14 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 head: words.delivered_head(fixed::INLINE | fixed::FIRST_PHASE, words.payload.len() as u64),
                 record: &words.record,
                 inline: &words.payload,
+            },
+        ),
+        (
+            "delivered-again",
+            Reply::Delivered {
+                head: words.delivered_head(fixed::REDELIVERED, length),
+                record: &words.record,
+                inline: &[],
             },
         ),
         ("live", Reply::Live),

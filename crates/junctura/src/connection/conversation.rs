@@ -78,6 +78,8 @@ impl Connection {
     pub(crate) fn finished(&self, number: u64) {
         if let Ok(mut state) = self.lock() {
             state.mail.close(number);
+            // Releases that waited for their reader to come back wait in vain.
+            let _ = state.send();
         }
     }
 
@@ -85,16 +87,23 @@ impl Connection {
     pub(crate) fn stop(&self, number: u64, unread: VecDeque<Letter>) -> Result<()> {
         let mut state = self.lock()?;
         let (letters, goes_on) = state.mail.abandon(number);
+        // The end goes first: what is given back would be sent here again.
+        let stop = match state.alive() {
+            Ok(()) if goes_on => state.mail.open_stop(number).and_then(|stop| {
+                state.append(stop, &Request::Stop(number))?;
+                Ok(Some(stop))
+            }),
+            alive => alive.map(|()| None),
+        };
         state.discard(unread.into_iter().chain(letters));
-        if let Err(error) = state.alive() {
-            self.settle(&mut state);
-            return Err(error);
-        }
-        if !goes_on {
-            return state.send().map(|_| ());
-        }
-        let stop = state.mail.open_stop(number)?;
-        state.append(stop, &Request::Stop(number))?;
+        let stop = match stop {
+            Ok(Some(stop)) => stop,
+            Ok(None) => return state.send().map(|_| ()),
+            Err(error) => {
+                self.settle(&mut state);
+                return Err(error);
+            }
+        };
         let (mut state, letter) = self.wait_keeping(state, Wait::letters(&stop), |state| state.mail.get(stop)?.take());
         match letter {
             Ok(_) => state.mail.close(stop),

@@ -4,6 +4,7 @@
 mod broken;
 mod drain;
 mod gone;
+mod group;
 mod memory;
 mod named;
 mod readers;

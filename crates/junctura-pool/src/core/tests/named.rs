@@ -69,7 +69,12 @@ fn what_a_dead_reader_had_in_flight_goes_to_the_next_and_what_it_released_is_don
     read(&mut world, d, 2, "n");
     assert_eq!(
         world.heard(d),
-        ["2: began v3", "2: got b v2  first", "2: got c v3  first", "2: live"]
+        [
+            "2: began v3",
+            "2: got b v2  first again",
+            "2: got c v3  first again",
+            "2: live"
+        ]
     );
 }
 
@@ -86,7 +91,7 @@ fn what_another_client_held_comes_to_a_reader_that_is_there_when_it_dies() {
     read(&mut world, d, 1, "n");
     assert_eq!(world.heard(d), ["1: began v2", "1: live"]);
     world.leave(c);
-    assert_eq!(world.heard(d), ["1: got a v1 ", "1: got b v2 "]);
+    assert_eq!(world.heard(d), ["1: got a v1  again", "1: got b v2  again"]);
     world.release(d, 1);
     world.release(d, 2);
     assert_eq!(world.core.stat().named_requirements[0].owed, 0);
@@ -300,7 +305,12 @@ fn what_went_while_nobody_read_is_told_to_the_next_reader_and_counted_beyond_a_l
     read(&mut world, d, 1, "n");
     assert_eq!(
         world.heard(d),
-        ["1: began v6", "1: gap withdrawn e v6", "1: got e v5  first", "1: live"],
+        [
+            "1: began v6",
+            "1: gap withdrawn e v6",
+            "1: got e v5  first again",
+            "1: live"
+        ],
         "what was withdrawn while a dead reader held it is lost to the requirement"
     );
 }

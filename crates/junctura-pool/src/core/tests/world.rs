@@ -48,13 +48,11 @@ impl Effects for Effected {
         let text = match reply {
             Reply::Delivered { head, record, inline } => {
                 self.holdings.insert((client, head.sequence.get()), head.holding.get());
-                let phase = if head.flags.get() & fixed::FIRST_PHASE == 0 {
-                    ""
-                } else {
-                    " first"
-                };
+                let flag = |flag, text| if head.flags.get() & flag == 0 { "" } else { text };
+                let phase = flag(fixed::FIRST_PHASE, " first");
+                let again = flag(fixed::REDELIVERED, " again");
                 format!(
-                    "got {} v{} {}{phase}",
+                    "got {} v{} {}{phase}{again}",
                     name(record),
                     head.sequence,
                     String::from_utf8_lossy(inline)
@@ -322,6 +320,7 @@ impl World {
             requirement: None,
             until_live: false,
             requirement_name: None,
+            ..Follow::default()
         };
         change(&mut follow);
         self.ask(client, number, Request::Follow(follow));
@@ -400,10 +399,24 @@ impl World {
 
     /// Releases what the client got under this sequence number.
     pub(super) fn release(&mut self, client: u32, sequence: u64) {
+        self.release_with(client, sequence, 0);
+    }
+
+    /// Gives it back, and nobody has seen it.
+    pub(super) fn give_back_unread(&mut self, client: u32, sequence: u64) {
+        self.release_with(client, sequence, fixed::UNREAD);
+    }
+
+    /// Gives it back, to be given to somebody again.
+    pub(super) fn give_back_undone(&mut self, client: u32, sequence: u64) {
+        self.release_with(client, sequence, fixed::UNDONE);
+    }
+
+    fn release_with(&mut self, client: u32, sequence: u64, flags: u32) {
         let holding = self.fx.holdings.remove(&(client, sequence)).unwrap_or(u32::MAX);
         let holding = [Holding {
             holding: holding.into(),
-            reserved: 0.into(),
+            flags: flags.into(),
             sequence: sequence.into(),
         }];
         self.ask(client, 0, Request::Release(&holding));

@@ -1,0 +1,161 @@
+"""Consumer groups: members share, each object is done once, and what nobody was done with goes to another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import junctura
+
+MEMBER = """
+import junctura, sys
+pool = junctura.Pool(sys.argv[1], name="member")
+follow = pool.follow(group="workers", window=4)
+held = [follow.next() for _ in range(3)]
+held.pop(0).release()
+pool.stat()
+print("holds", *[obj["name"] for obj in held], flush=True)
+sys.stdin.read()
+"""
+
+
+def names(pool: junctura.Pool, count: int) -> list[str]:
+    """Offers so many objects; gives their names."""
+    offered = [f"job{n}" for n in range(count)]
+    for name in offered:
+        pool.offer(bytes(100_000), name=name)
+    return offered
+
+
+def owed(pool: junctura.Pool) -> int:
+    count: int = pool.stat()["named_requirements"][0]["owed"]
+    return count
+
+
+@contextmanager
+def member(pool: junctura.Pool) -> Iterator[subprocess.Popen[str]]:
+    """Another process, which has released one object and holds two."""
+    with subprocess.Popen(
+        [sys.executable, "-c", MEMBER, pool.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+
+
+def heard(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_members_share_and_groups_each_get_all(pool: junctura.Pool) -> None:
+    one = pool.follow("", group="workers", window=1)
+    two = pool.follow(group="workers", window=1)
+    alone = pool.follow("", group="other")
+    offered = names(pool, 4)
+    got = []
+    for _ in range(2):
+        for follow in (one, two):
+            obj = follow.next()
+            assert isinstance(obj, junctura.Object)
+            assert not obj.redelivered
+            got.append(obj["name"])
+            obj.release()
+    assert got == offered
+    assert [next(alone)["name"] for _ in range(4)] == offered
+
+
+def test_what_a_killed_member_held_goes_to_another_and_a_withdraw_waits_for_it(pool: junctura.Pool) -> None:
+    with pool.require("", name="workers", group=True):
+        names(pool, 5)
+    departures = pool.subscribe(kinds=["left"])
+    with member(pool) as victim:
+        assert heard(victim) == "holds job1 job2"
+        with pytest.raises(junctura.Timeout) as raised:
+            pool.withdraw(name="job1", timeout=0)
+        assert "group workers" in raised.value.cause
+        shown = pool.stat()["named_requirements"][0]["group"]["members"]
+        assert [(one["name"], one["pid"]) for one in shown] == [("member", victim.pid)]
+        os.kill(victim.pid, signal.SIGKILL)
+    departures.next()
+    assert owed(pool) == 4
+    withdrawn: list[int] = []
+    other = junctura.Pool(pool.url)
+    withdrawing = threading.Thread(target=lambda: withdrawn.append(other.withdraw(name="job1")))
+    withdrawing.start()
+    with pool.follow(group="workers", until_live=True) as follow:
+        got = [(obj["name"], obj.redelivered) for obj in follow]
+    assert got == [(f"job{n}", True) for n in range(1, 5)], "two were on their way to it"
+    withdrawing.join()
+    assert withdrawn == [1]
+    assert owed(pool) == 0
+    assert pool.retract("workers") == 0
+
+
+def test_an_exception_gives_back_what_it_interrupts(pool: junctura.Pool) -> None:
+    follow = pool.follow("", group="workers")
+    names(pool, 1)
+    with pytest.raises(ZeroDivisionError), next(follow):
+        _ = 1 / 0
+    with next(follow) as obj:
+        assert obj.redelivered
+    names_left = owed(pool)
+    assert names_left == 0
+
+
+def test_it_can_be_given_back(pool: junctura.Pool) -> None:
+    follow = pool.follow("", group="workers")
+    names(pool, 1)
+    obj = next(follow)
+    view = memoryview(obj)
+    with pytest.raises(junctura.InvalidArgument):
+        obj.give_back()
+    view.release()
+    obj.give_back()
+    assert obj.released
+    again = next(follow)
+    view = memoryview(again)
+    with pytest.raises(ZeroDivisionError), again:
+        _ = 1 / 0
+    assert not again.released, "its view is alive"
+    view.release()
+    del again, view
+    assert next(follow).redelivered
+
+
+@pytest.mark.parametrize(
+    ("last_words", "left"),
+    [("sys.exit(3)", 1), ("raise ValueError", 1), ("obj.release()", 0), ("del obj", 0), ("pass", 1)],
+)
+def test_what_a_program_held_when_it_ended_is_not_done(pool: junctura.Pool, last_words: str, left: int) -> None:
+    pool.follow("", group="workers").close()
+    names(pool, 1)
+    program = "import junctura, sys\npool = junctura.Pool(sys.argv[1])\nobj = pool.follow(group='workers').next()\n"
+    subprocess.run([sys.executable, "-c", program + last_words, pool.url], capture_output=True, check=False)
+    assert owed(pool) == left
+
+
+def test_terms_are_agreed_on(pool: junctura.Pool) -> None:
+    pool.follow("name=a", group="workers", versions="newest", time_to_live=60.0)
+    with pytest.raises(junctura.Conflict):
+        pool.follow("name=a", group="workers", versions="newest")
+    with pytest.raises(junctura.Conflict):
+        pool.follow("name=a", group="workers", time_to_live=60.0)
+    pool.follow("name=a", group="workers", versions="newest", time_to_live=60.0)
+    with pytest.raises(junctura.NotFound):
+        pool.follow(group="none")
+    with pytest.raises(junctura.Conflict):
+        pool.follow(requirement="workers")
+    with pytest.raises(junctura.InvalidArgument):
+        pool.follow("name=a", versions="newest")
+    with pytest.raises(junctura.InvalidArgument):
+        pool.follow(group="workers", time_to_live=60.0)
+    with pytest.raises(junctura.InvalidArgument):
+        pool.follow("name=a", group="workers", only_new=True)
+    with pytest.raises(junctura.Unsupported):
+        pool.demand("name=a", requirement="workers")
