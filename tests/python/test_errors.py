@@ -61,16 +61,6 @@ def test_a_selector_shows_the_place() -> None:
     assert str(error).endswith(error.picture)
 
 
-def test_what_is_for_later_says_so(pool: junctura.Pool) -> None:
-    with pytest.raises(junctura.Unsupported):
-        pool.wanted(name="a")
-    with pytest.raises(junctura.Unsupported):
-        pool.offer(b"", name="a", if_wanted=True)
-    with pytest.raises(junctura.Unsupported):
-        pool.follow("name=a", requirement="named")
-    assert pool.list() == []
-
-
 def test_a_pool_that_is_not_there() -> None:
     with pytest.raises(junctura.Unavailable) as raised:
         junctura.Pool("unix:@no-pool-has-this-name")
