@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// How long keys that are gone are remembered
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     tombstone_age: Option<Duration>,
+    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    orphan_timeout: Option<Duration>,
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
@@ -106,6 +109,7 @@ impl Arguments {
             inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
             checked: self.checked,
             tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
+            orphan_timeout: self.orphan_timeout.unwrap_or(defaults.orphan_timeout),
             ..defaults
         };
         Ok(ServerOptions {

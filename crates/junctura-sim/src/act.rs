@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays, Terms};
+use crate::ask::{Aim, Ask, BUNDLE_PATHS, Offer, Place, Resume, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -29,8 +29,23 @@ impl World {
             deed = Deed::Release;
         }
         match deed {
-            Deed::OfferInline => return self.offer(place, rng, false),
-            Deed::OfferSlot => return self.offer(place, rng, true),
+            Deed::OfferInline => return self.offer(place, rng, false, None),
+            Deed::OfferSlot => return self.offer(place, rng, true, None),
+            Deed::Open => self.open_bundle(place, rng),
+            Deed::Stage | Deed::StageSlot => match self.some_bundle(place, rng) {
+                Some(bundle) => return self.offer(place, rng, deed == Deed::StageSlot, Some(bundle)),
+                None => self.open_bundle(place, rng),
+            },
+            Deed::Seal => {
+                if let Some(which) = self.some_bundle(place, rng) {
+                    self.ask(place, Ask::Seal(which), Doing::Withdraw);
+                }
+            }
+            Deed::Abort => {
+                if let Some(which) = self.some_bundle(place, rng) {
+                    self.ask(place, Ask::Abort(which), Doing::Abort(which));
+                }
+            }
             Deed::Lease => {
                 let bytes = self.payload_bytes(rng);
                 let timeout_ms = timeout(rng);
@@ -78,7 +93,7 @@ impl World {
             }
             Deed::Subscribe => {
                 let query = self.query(rng);
-                let events = if rng.percent(5) { 512 } else { rng.below(512) as u32 };
+                let events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
                 self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
             }
             Deed::Stop => self.stop(place, rng),
@@ -113,7 +128,31 @@ impl World {
         rng.pick(&self.clients[place].as_ref()?.requests(is_it))
     }
 
-    fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool) -> Checked {
+    fn open_bundle(&mut self, place: usize, rng: &mut Rng) {
+        let path = (!rng.percent(15)).then(|| rng.below(BUNDLE_PATHS.len()));
+        // Most agree on the number of members of each path.
+        let members = match path {
+            Some(path) if rng.percent(60) => Some(path as u64 + 1),
+            _ => rng.percent(10).then(|| rng.between(0, 3)),
+        };
+        let orphan_ms = rng.percent(10).then(|| rng.between(0, 2) * 20);
+        let ask = Ask::Bundle {
+            path,
+            members,
+            orphan_ms,
+        };
+        self.ask(place, ask, Doing::Bundle);
+    }
+
+    /// A bundle that the client opened; now and then one that it did not.
+    fn some_bundle(&self, place: usize, rng: &mut Rng) -> Option<u64> {
+        if rng.percent(1) {
+            return Some(88_888);
+        }
+        self.one_of(place, rng, |doing| *doing == Doing::Bundle)
+    }
+
+    fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool, bundle: Option<u64>) -> Checked {
         let universe = std::rc::Rc::clone(&self.universe);
         let key = rng.below(universe.keys.len());
         let size = rng.percent(60).then(|| rng.below(4) as i64);
@@ -147,7 +186,8 @@ impl World {
         let malformed = rng.percent(1);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
-        let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":null}}"#);
+        let path = bundle.map_or_else(|| "null".to_owned(), |bundle| format!("\"{bundle}\""));
+        let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":{path}}}"#);
         client.rows.push_str(&row);
         client.rows.push('\n');
         let checksum = rng.percent(20).then(|| rng.next() as u32);
@@ -162,7 +202,10 @@ impl World {
             malformed,
             checksum,
         };
-        self.ask(place, Ask::Offer(offer), Doing::Offer(at));
+        match bundle {
+            None => self.ask(place, Ask::Offer(offer), Doing::Offer(at)),
+            Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle)),
+        };
         Ok(())
     }
 
@@ -375,7 +418,12 @@ impl World {
         let goes_on = |doing: &Doing| {
             matches!(
                 doing,
-                Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::Use(_) | Doing::List { .. }
+                Doing::Follow(_)
+                    | Doing::Subscribe
+                    | Doing::Require(_)
+                    | Doing::Use(_)
+                    | Doing::List { .. }
+                    | Doing::Bundle
             )
         };
         let Some(client) = &self.clients[place] else { return };

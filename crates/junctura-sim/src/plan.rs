@@ -33,10 +33,15 @@ pub enum Deed {
     Nonsense,
     Drain,
     Retract,
+    Open,
+    Stage,
+    StageSlot,
+    Seal,
+    Abort,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 18] = [
+    const ALL: [(Self, usize); 23] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -55,6 +60,11 @@ impl Deed {
         (Self::Nonsense, 1),
         (Self::Drain, 1),
         (Self::Retract, 1),
+        (Self::Open, 3),
+        (Self::Stage, 10),
+        (Self::StageSlot, 6),
+        (Self::Seal, 2),
+        (Self::Abort, 1),
     ];
 }
 
@@ -136,6 +146,7 @@ impl Plan {
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
+            orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             tombstones: if recorded {
                 32_768
             } else {
@@ -232,6 +243,7 @@ impl Plan {
             tombstones_per_dataset: rules.tombstones_per_dataset,
             tombstones: rules.tombstones,
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
+            orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,

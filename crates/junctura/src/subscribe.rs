@@ -38,11 +38,15 @@ pub enum EventKind {
     Retracted,
     /// A requirement with a name came to the end of its time to live.
     Lapsed,
+    /// A bundle became visible.
+    Completed,
+    /// A bundle was aborted.
+    Aborted,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 9] = [
+    pub const ALL: [EventKind; 11] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -52,6 +56,8 @@ impl EventKind {
         Self::Required,
         Self::Retracted,
         Self::Lapsed,
+        Self::Completed,
+        Self::Aborted,
     ];
 
     /// Its name, the same in every language.
@@ -103,12 +109,26 @@ pub struct PoolEvent {
     pub object: Option<(Described, Version)>,
     /// Bytes of the object's payload.
     pub bytes: u64,
-    /// The client that joined or left, that offered the object, or that made or retracted the requirement.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that completed or
+    /// aborted the bundle.
     pub client: Option<Peer>,
     /// The requirement it happened to: its name and its selector.
     pub requirement: Option<(String, String)>,
+    /// The bundle it happened to.
+    pub bundle: Option<BundleName>,
     /// Why.
     pub reason: String,
+}
+
+/// A bundle that something happened to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleName {
+    /// Its path; `None`: it has none.
+    pub path: Option<String>,
+    /// How many members were there.
+    pub members: u64,
+    /// How many make it complete, where that was said.
+    pub declared: Option<u64>,
 }
 
 /// A subscription; dropping it ends it. As an iterator it waits for the next event.
@@ -119,8 +139,8 @@ pub struct Subscription {
 }
 
 impl Pool {
-    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients
-    /// and of requirements come whatever the selector says.
+    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients,
+    /// requirements and bundles come whatever the selector says.
     ///
     /// ```
     /// # use junctura::{EventKind, Pool};
@@ -249,6 +269,11 @@ impl PoolEvent {
             requirement: happened
                 .requirement
                 .map(|it| (it.name.into_owned(), it.selector.into_owned())),
+            bundle: happened.bundle.map(|it| BundleName {
+                path: it.path.map(std::borrow::Cow::into_owned),
+                members: it.members,
+                declared: it.declared,
+            }),
             reason: happened.reason.into_owned(),
         })
     }

@@ -25,6 +25,8 @@ pub(super) struct Content<'a> {
 /// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
 pub(super) struct WaitingOffer {
     pub(super) number: u64,
+    /// The request of its client that has its bundle open, if it is for one.
+    bundle: Option<u64>,
     head: OfferHead,
     record: Vec<u8>,
     inline: Vec<u8>,
@@ -41,12 +43,14 @@ impl WaitingOffer {
 }
 
 impl Core {
-    /// What is wrong with an offer in itself is said at once, also where it would have to wait.
+    /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
+    /// client that has its bundle open, if it is for one.
     pub(super) fn offer(
         &mut self,
         now: Nanoseconds,
         client: u32,
         number: u64,
+        bundle: Option<u64>,
         content: Content<'_>,
         fx: &mut impl Effects,
     ) {
@@ -58,12 +62,12 @@ impl Core {
             let examined = self.examine(content);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::NoMemory))
         } else {
-            self.publish(now, client, content, fx)
+            self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
             Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
             Err(Refusal::NoMemory) => {
-                if let Err(error) = self.wait_for_memory(now, client, number, content) {
+                if let Err(error) = self.wait_for_memory(now, client, number, bundle, content) {
                     self.fail(now, client, number, &error, fx);
                 }
             }
@@ -71,8 +75,23 @@ impl Core {
         }
     }
 
+    fn take_up(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<u64, Refusal> {
+        match bundle {
+            None => self.publish(now, client, content, fx),
+            Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+        }
+    }
+
     /// Whether an offer is one, whatever else there is in the pool.
-    fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
+    pub(super) fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
         let number = head.schema.get();
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
@@ -102,42 +121,72 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        let Examined {
-            key,
-            dataset,
-            retention,
-            on_same_key,
-        } = self.examine(content)?;
-        let Content { head, record, inline } = content;
-        let (schema, flags, length) = (head.schema.get(), head.flags.get(), head.length.get());
-        let earlier = self.find_key(key);
-        if earlier.is_some() && on_same_key == SameKey::Reject {
-            return Err(self.already_exists(schema, record).into());
+        let examined = self.examine(content)?;
+        let Content { head, inline, .. } = content;
+        let earlier = self.find_key(examined.key);
+        if examined.on_same_key == SameKey::Reject {
+            self.refuse_second(examined.key, content)?;
         }
-        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
-            let cause = format!("the pool holds {} objects", self.config.limits.objects);
-            return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
-        }
-        let place = self.occupy(client, &head, flags, inline)?;
+        self.may_hold_another_object()?;
+        let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
         if let Some(earlier) = earlier {
             self.supersede(now, earlier, fx);
         }
         self.sequence += 1;
         let sequence = self.sequence;
+        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        self.objects[id as usize].sequence = sequence;
+        self.appear(now, id, examined.retention, fx);
+        Ok(sequence)
+    }
+
+    /// # Errors
+    /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
+    pub(super) fn refuse_second(&self, key: u128, content: Content<'_>) -> Result<()> {
+        let cause = if self.find_key(key).is_some() {
+            "an object with this key is, or was, in the pool, and its schema rejects another"
+        } else if self.bundles.reserve(key) {
+            "an object with this key is staged in a bundle, and its schema rejects another"
+        } else {
+            return Ok(());
+        };
+        let text = self.key_text(content.head.schema.get(), content.record);
+        Err(Error::new(Code::AlreadyExists, text, cause))
+    }
+
+    pub(super) fn may_hold_another_object(&self) -> Result<()> {
+        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
+            let cause = format!("the pool holds {} objects", self.config.limits.objects);
+            return Err(Error::new(Code::LimitExceeded, "objects", cause));
+        }
+        Ok(())
+    }
+
+    /// Puts an object into the table; nobody sees it yet.
+    pub(super) fn insert_object(
+        &mut self,
+        client: u32,
+        Content { head, record, inline }: Content<'_>,
+        examined: &Examined,
+        place: Place,
+        state: State,
+    ) -> u32 {
+        let flags = head.flags.get();
         let id = self.objects.insert(Object {
-            key,
-            dataset,
-            sequence,
-            length,
+            key: examined.key,
+            dataset: examined.dataset,
+            sequence: 0,
+            length: head.length.get(),
+            bundle: 0,
             record: Vec::new(),
             inline: Vec::new(),
             place,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
-            schema,
-            state: State::Visible,
-            until: Until::from(retention),
+            schema: head.schema.get(),
+            state,
+            until: Until::from(examined.retention),
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
@@ -149,6 +198,13 @@ impl Core {
         let object = &mut self.objects[id as usize];
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
+        id
+    }
+
+    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    pub(super) fn appear(&mut self, now: Nanoseconds, id: u32, retention: Retention, fx: &mut impl Effects) {
+        let object = &self.objects[id as usize];
+        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.file_key(key, id);
         if let Retention::For(time) = retention {
             self.expire_at(now.saturating_add(time.as_nanos() as u64), id, sequence);
@@ -162,10 +218,9 @@ impl Core {
             state.offered += 1;
         }
         self.announce(now, id, fx);
-        Ok(sequence)
     }
 
-    fn occupy(
+    pub(super) fn occupy(
         &mut self,
         client: u32,
         head: &OfferHead,
@@ -204,7 +259,7 @@ impl Core {
     }
 
     /// A newer version of the same key takes the place of `earlier`.
-    fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
+    pub(super) fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
         let earlier = match earlier {
             Filed::Object(id) => id,
             Filed::Tombstone(id) => {
@@ -221,16 +276,12 @@ impl Core {
         self.settle(now, earlier, fx);
     }
 
-    fn already_exists(&self, schema: u16, record: &[u8]) -> Error {
-        let cause = "an object with this key is, or was, in the pool, and its schema rejects another";
-        Error::new(Code::AlreadyExists, self.key_text(schema, record), cause)
-    }
-
     fn wait_for_memory(
         &mut self,
         now: Nanoseconds,
         client: u32,
         number: u64,
+        bundle: Option<u64>,
         Content { head, record, inline }: Content<'_>,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
@@ -243,6 +294,7 @@ impl Core {
         }
         let waiting = WaitingOffer {
             number,
+            bundle,
             head,
             record: record.to_vec(),
             inline: inline.to_vec(),
@@ -283,7 +335,7 @@ impl Core {
             .get_mut(&client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
-            match self.publish(now, client, offer.content(), fx) {
+            match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
                 Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
                 Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
                 Err(Refusal::NoMemory) => {
@@ -308,14 +360,14 @@ impl Core {
 }
 
 /// What an offer says of itself.
-struct Examined {
-    key: u128,
-    dataset: u64,
-    retention: Retention,
-    on_same_key: SameKey,
+pub(super) struct Examined {
+    pub(super) key: u128,
+    pub(super) dataset: u64,
+    pub(super) retention: Retention,
+    pub(super) on_same_key: SameKey,
 }
 
-enum Refusal {
+pub(super) enum Refusal {
     NoMemory,
     Failed(Error),
 }

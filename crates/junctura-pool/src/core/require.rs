@@ -275,6 +275,8 @@ impl Core {
             match state {
                 State::Gone(why) => self.disappoint(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
+                // Nobody is owed what was never visible.
+                State::Staged | State::Dropped => {}
                 State::Visible | State::Superseded => {
                     let reader = requirement.reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();

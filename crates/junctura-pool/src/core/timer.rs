@@ -14,9 +14,10 @@ pub(super) enum Timer {
     Offer { client: u32, number: u64 },
     Withdrawal(u32),
     Requirement(u32),
+    Bundle(u64),
 }
 
-/// Timers in the order of their times; at most one for a client's request, or for a requirement with a name.
+/// Timers in the order of their times; at most one for a client's request, or for a requirement with a name or a bundle.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

@@ -25,7 +25,11 @@ impl Model {
         match ask {
             _ if !self.is_draining() => None,
             Ask::Hello { visits: false, .. } if !is_known => Some(Code::Unavailable),
-            Ask::Offer(_) | Ask::Lease { .. } | Ask::Require { .. } if is_known => Some(Code::Closed),
+            Ask::Offer(_) | Ask::Stage { .. } | Ask::Bundle { .. } | Ask::Lease { .. } | Ask::Require { .. }
+                if is_known =>
+            {
+                Some(Code::Closed)
+            }
             _ => None,
         }
     }
@@ -40,6 +44,7 @@ impl Model {
             return;
         }
         self.draining = Some(Draining { until, left: None });
+        self.give_up_all();
         let waiting: Vec<Number> = self
             .going
             .iter()

@@ -47,11 +47,35 @@ impl Model {
         if let Some(flaw) = self.flaw(offer) {
             return flaw;
         }
-        let is_known =
-            self.visible.contains_key(&offer.key) || self.tombstones.iter().any(|stone| stone.key == offer.key);
-        if is_known && self.universe.keys[offer.key].schema == ONCE {
+        if self.is_taken(offer.key) {
             return Verdict::Fails(Some(Code::AlreadyExists));
         }
+        self.verdict_of_place(client, offer)
+    }
+
+    /// What an offer comes to, be it into a bundle or not.
+    pub(super) fn verdict_of(&self, client: u32, bundle: Option<u64>, offer: &Offer) -> Verdict {
+        match bundle {
+            None => self.verdict(client, offer),
+            Some(bundle) => self.verdict_staged(client, bundle, offer),
+        }
+    }
+
+    /// Takes up an offer that can be: visible, or staged (0).
+    pub(super) fn take_up(&mut self, client: u32, number: u64, bundle: Option<u64>, offer: &Offer) -> u64 {
+        match bundle {
+            None => self.publish(client, offer),
+            Some(bundle) => self.stage(client, number, bundle, offer),
+        }
+    }
+
+    /// Whether nobody may offer a key.
+    pub(super) fn is_taken(&self, key: usize) -> bool {
+        let is_known = self.visible.contains_key(&key) || self.tombstones.iter().any(|stone| stone.key == key);
+        is_known && self.universe.keys[key].schema == ONCE || self.is_reserved(key)
+    }
+
+    pub(super) fn verdict_of_place(&self, client: u32, offer: &Offer) -> Verdict {
         match offer.place {
             Place::Inline if self.used_bytes() + offer.length > self.rules.budget_bytes => Verdict::Waits,
             Place::Inline => Verdict::Visible,
@@ -69,21 +93,22 @@ impl Model {
 
     /// Offers that waited and became visible, or failed, in this event: the answers say which.
     pub(super) fn publish_waiting(&mut self, recorder: &Recorder) -> Checked {
-        let mut offered: Vec<(u64, u32, u64)> = recorder
-            .said
-            .iter()
-            .filter_map(|(client, number, said)| match **said {
-                crate::said::Said::Offered(sequence) if self.is_waiting(*client, *number) => {
-                    Some((sequence, *client, *number))
-                }
-                _ => None,
-            })
-            .collect();
-        offered.sort_unstable();
-        for (sequence, client, number) in offered {
-            while self.first_waiting(client) != Some(number) {
-                self.fail_first_waiting(client, recorder)?;
+        for (client, number, said) in &recorder.said {
+            let (client, number) = (*client, *number);
+            if !self.is_waiting(client, number) {
+                continue;
             }
+            if self.first_waiting(client) != Some(number) {
+                return Err(format!("offer {number} of client {client} was answered out of turn"));
+            }
+            let sequence = match **said {
+                crate::said::Said::Offered(sequence) => sequence,
+                crate::said::Said::Failed(_) => {
+                    self.fail_first_waiting(client, recorder)?;
+                    continue;
+                }
+                _ => continue,
+            };
             let Some(waiting) = self
                 .clients
                 .get_mut(&client)
@@ -91,13 +116,13 @@ impl Model {
             else {
                 continue;
             };
-            let verdict = self.verdict(client, &waiting.offer);
+            let verdict = self.verdict_of(client, waiting.bundle, &waiting.offer);
             if verdict != Verdict::Visible {
                 return Err(format!(
                     "offer {number} of client {client} became visible; it should be: {verdict:?}"
                 ));
             }
-            let expected = self.publish(client, &waiting.offer);
+            let expected = self.take_up(client, number, waiting.bundle, &waiting.offer);
             self.want(client, number, Want::Offered(expected));
             if sequence != expected {
                 return Err(format!(
@@ -105,15 +130,6 @@ impl Model {
                 ));
             }
             self.settle();
-        }
-        let clients: Vec<u32> = self.clients.keys().copied().collect();
-        for client in clients {
-            while self
-                .first_waiting(client)
-                .is_some_and(|number| failed(recorder, client, number))
-            {
-                self.fail_first_waiting(client, recorder)?;
-            }
         }
         for client in self.leaving.clone() {
             self.clients.remove(&client);
@@ -139,7 +155,7 @@ impl Model {
         let Some(waiting) = waiting else {
             return Err(format!("client {client}: an offer was answered out of turn"));
         };
-        match self.verdict(client, &waiting.offer) {
+        match self.verdict_of(client, waiting.bundle, &waiting.offer) {
             Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
                 self.fail(client, waiting.number, code);
                 Ok(())

@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod bundle;
 mod drain;
 mod finish;
 mod interest;
@@ -57,6 +58,8 @@ pub struct Rules {
     pub errors_per_client: u32,
     /// Requirements with a name.
     pub named_requirements: usize,
+    /// How long bundles stay that nobody has open.
+    pub orphan_timeout_ns: u64,
     /// Keys remembered as gone.
     pub tombstones: usize,
     /// The same, of one dataset.
@@ -131,6 +134,8 @@ struct Held {
 #[derive(Clone, Debug)]
 struct WaitingOffer {
     number: u64,
+    /// The request that has its bundle open.
+    bundle: Option<u64>,
     offer: Offer,
     deadline: Option<u64>,
 }
@@ -215,6 +220,8 @@ enum Going {
     },
     /// Who asked for the end waits for it.
     Drain,
+    /// A client has a bundle open, or had when it became visible.
+    Bundle(u64),
 }
 
 /// Something that has to be said in this event.
@@ -237,6 +244,12 @@ enum Want {
         sequence: Option<u64>,
         client: Option<u32>,
         name: Option<usize>,
+        bundle: Option<(Option<String>, u64, Option<u64>)>,
+    },
+    Completed {
+        first: u64,
+        objects: u64,
+        versions: Vec<(u64, u64)>,
     },
     Ended(Code),
     Page,
@@ -279,6 +292,8 @@ pub struct Model {
     inline_bytes: u64,
     leases: VecDeque<Number>,
     draining: Option<drain::Draining>,
+    bundles: BTreeMap<u64, bundle::Bundle>,
+    bundles_made: u64,
     wants: Vec<(u32, u64, Want)>,
     /// Follows that ended in this event, each after the requirement through which it received.
     readers_ended: Vec<(Number, u64)>,
@@ -300,6 +315,8 @@ struct Totals {
     superseded: u64,
     withdrawn: u64,
     expired: u64,
+    completed: u64,
+    aborted: u64,
 }
 
 type Checked = std::result::Result<(), String>;
@@ -327,6 +344,8 @@ impl Model {
             inline_bytes: 0,
             leases: VecDeque::new(),
             draining: None,
+            bundles: BTreeMap::new(),
+            bundles_made: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
@@ -367,6 +386,7 @@ impl Model {
             Cause::Tick => {
                 self.end_times();
                 self.time_out(recorder);
+                self.end_orphans();
             }
         }
         self.settle();
@@ -385,6 +405,7 @@ impl Model {
         if matches!(cause, Cause::Tick) {
             self.forget_old_tombstones();
         }
+        self.forget_bundles(matches!(cause, Cause::Tick));
         self.finish(recorder)
     }
 

@@ -205,6 +205,7 @@ impl Model {
             sequence: None,
             client,
             name: Some(named.1 as usize),
+            bundle: None,
         };
         self.want_of_watchers(event, &want);
     }
