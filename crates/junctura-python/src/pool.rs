@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::allocation::{Allocation, refuse_if_wanted};
+use crate::bundle::current;
 use crate::data::{Form, Prepared, arrays};
-use crate::described::Entry;
 use crate::error::{OrRaise, invalid, unsupported};
 use crate::events::Subscription;
 use crate::follow::{Arguments, Follow};
@@ -17,7 +17,7 @@ use crate::object::Object;
 use crate::offer_many::offer_many;
 use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
-use crate::require::{Requirement, options as require_options, refuse_group};
+use crate::require::{Requirement, options as require_options, refuse_group, refuse_staged};
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
@@ -46,6 +46,8 @@ use crate::wait::{PendingDemand, wait};
 ///     Whether payloads carry checksums, verified when they are received, in a pool that is made here.
 /// inline_max : int, optional
 ///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
+/// orphan_timeout : float, optional
+///     Seconds that a bundle which is not complete stays when no producer has it open, in a pool that is made here.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -66,7 +68,7 @@ use crate::wait::{PendingDemand, wait};
 /// array([0, 1, 2])
 #[pyclass(module = "junctura", frozen, weakref)]
 pub(crate) struct Pool {
-    inner: junctura::Pool,
+    pub(crate) inner: junctura::Pool,
     name: Option<String>,
     schema: Option<Py<PyAny>>,
     offer_timeout: Option<f64>,
@@ -75,7 +77,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -86,6 +88,7 @@ impl Pool {
         budget: Option<&Bound<'_, PyAny>>,
         checked: bool,
         inline_max: Option<&Bound<'_, PyAny>>,
+        orphan_timeout: Option<f64>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
@@ -96,6 +99,9 @@ impl Pool {
             .name(name.clone().map_or_else(|| program_name(py), Ok)?);
         if let Some(url) = url {
             builder = builder.url(url);
+        }
+        if let Some(timeout) = read_timeout(py, orphan_timeout)? {
+            builder = builder.orphan_timeout(timeout);
         }
         let builder = settle(builder, schema.as_ref(), budget, inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
@@ -186,7 +192,8 @@ impl Pool {
 
     /// Offers an object and returns when it is visible to all: one round trip, and one copy of the payload.
     ///
-    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips.
+    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips. In
+    /// the block of a bundle it goes there: then it returns when it is staged, and the version's sequence number is 0.
     ///
     /// Parameters
     /// ----------
@@ -288,7 +295,15 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Version>> {
-        offer_many(py, &self.inner, objects, offer_options(schema, retention)?, window)
+        let bundle = current(&self.inner);
+        offer_many(
+            py,
+            &self.inner,
+            bundle.as_deref(),
+            objects,
+            offer_options(schema, retention)?,
+            window,
+        )
     }
 
     /// Memory in the pool, to be filled and offered without a copy. Waits for memory where the pool is full.
@@ -370,6 +385,8 @@ impl Pool {
     ///     The schema of the key, where it is not the pool's default.
     /// requirement : str, optional
     ///     The name of the requirement through which it is received: its release completes it there.
+    /// incomplete : bool
+    ///     Whether a member of a bundle that is not complete will do, too: `Object.staged` tells.
     /// **key
     ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
     ///
@@ -387,7 +404,8 @@ impl Pool {
     ///     The object with this key was there and went; the reason is named.
     /// InvalidSelector
     ///     Pointing at the character.
-    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, **key))]
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, incomplete=false, **key))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn demand<'py>(
         &self,
         py: Python<'py>,
@@ -395,13 +413,16 @@ impl Pool {
         timeout: Option<f64>,
         schema: Option<&str>,
         requirement: Option<&str>,
+        incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object> {
         let timeout = read_timeout(py, timeout)?;
         let target = Target::read(py, target, key, schema)?;
         target
             .ask(py, |target| match requirement {
+                Some(name) if incomplete => Err(refuse_staged(name)),
                 Some(name) => self.inner.demand_through(name, target, timeout),
+                None if incomplete => self.inner.demand_incomplete(target, timeout),
                 None => self.inner.demand(target, timeout),
             })
             .map(|object| Object::new(object, None))
@@ -657,32 +678,6 @@ impl Pool {
     ///     There is none of this name.
     fn retract(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
         py.detach(|| self.inner.retract(name)).or_raise(py)
-    }
-
-    /// What is visible and matches, without payloads.
-    ///
-    /// Parameters
-    /// ----------
-    /// selector : str
-    ///     The empty one matches everything.
-    /// order_by : str, optional
-    ///     The attribute to order by; by default the key.
-    ///
-    /// Returns
-    /// -------
-    /// list of Entry
-    #[pyo3(signature = (selector="", *, order_by=None))]
-    fn list<'py>(&self, py: Python<'py>, selector: &str, order_by: Option<&str>) -> PyResult<Bound<'py, PyList>> {
-        let mut pages = py
-            .detach(|| self.inner.list_pages(selector, order_by))
-            .or_raise_about(py, selector)?;
-        let list = PyList::empty(py);
-        while let Some(page) = py.detach(|| pages.next()) {
-            for entry in page.or_raise(py)? {
-                list.append(Entry::new(py, entry)?)?;
-            }
-        }
-        Ok(list)
     }
 
     /// Subscribes to events.

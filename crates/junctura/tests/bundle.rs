@@ -57,16 +57,14 @@ fn producers_that_share_a_bundle_are_seen_at_one_point() {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let mut sequence = completed[0].0.sequence;
     let mut names = Vec::new();
-    for _ in 0..PRODUCERS * EACH {
+    for sequence in 1..=PRODUCERS * EACH {
         let object = loop {
             if let Item::Object(object) = follow.next_item().unwrap().unwrap() {
                 break object;
             }
         };
         assert_eq!(object.version().sequence, sequence);
-        sequence += 1;
         names.push(object.get("name").unwrap().to_owned());
     }
     assert!(names.is_sorted());

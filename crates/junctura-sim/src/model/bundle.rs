@@ -6,7 +6,7 @@ use junctura_model::Code;
 use junctura_wire::body::events;
 
 use super::memory::Verdict;
-use super::{Going, Model, Number, Want};
+use super::{Going, Model, Number, WaitingOffer, Want};
 use crate::ask::{BUNDLE_PATHS, Offer, Place};
 use crate::universe::ONCE;
 
@@ -431,16 +431,32 @@ impl Model {
         }
     }
 
-    /// Time passed: bundles whose time is over are given up.
-    pub(super) fn end_orphans(&mut self) {
+    /// Time passed: the next bundle whose time is over is given up.
+    pub(super) fn end_next_orphan(&mut self) -> bool {
         let now = self.now;
-        while let Some((_, which)) = self
-            .bundles
-            .iter()
-            .filter_map(|(&which, one)| Some((one.orphaned.filter(|&at| at <= now)?, which)))
-            .min()
-        {
-            self.give_up(which, None);
+        let due = self.bundles.iter();
+        let due = due.filter_map(|(&which, one)| Some((one.orphaned.filter(|&at| at <= now)?, which)));
+        let Some((_, which)) = due.min() else {
+            return false;
+        };
+        self.give_up(which, None);
+        true
+    }
+
+    /// What a waiting offer comes to. When time has passed, bundles may have been given up before its turn came, or after:
+    /// what was said tells.
+    pub(super) fn verdict_in_turn(
+        &mut self,
+        client: u32,
+        waiting: &WaitingOffer,
+        time_passed: bool,
+        is_it: impl Fn(Verdict) -> bool,
+    ) -> Verdict {
+        loop {
+            let verdict = self.verdict_of(client, waiting.bundle, &waiting.offer);
+            if is_it(verdict) || !(time_passed && self.end_next_orphan()) {
+                return verdict;
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl Model {
     }
 
     /// Offers that waited and became visible, or failed, in this event: the answers say which.
-    pub(super) fn publish_waiting(&mut self, recorder: &Recorder) -> Checked {
+    pub(super) fn publish_waiting(&mut self, time_passed: bool, recorder: &Recorder) -> Checked {
         for (client, number, said) in &recorder.said {
             let (client, number) = (*client, *number);
             if !self.is_waiting(client, number) {
@@ -103,8 +103,8 @@ impl Model {
             }
             let sequence = match **said {
                 crate::said::Said::Offered(sequence) => sequence,
-                crate::said::Said::Failed(_) => {
-                    self.fail_first_waiting(client, recorder)?;
+                crate::said::Said::Failed(code) => {
+                    self.fail_first_waiting(client, code, time_passed)?;
                     continue;
                 }
                 _ => continue,
@@ -116,7 +116,7 @@ impl Model {
             else {
                 continue;
             };
-            let verdict = self.verdict_of(client, waiting.bundle, &waiting.offer);
+            let verdict = self.verdict_in_turn(client, &waiting, time_passed, |one| one == Verdict::Visible);
             if verdict != Verdict::Visible {
                 return Err(format!(
                     "offer {number} of client {client} became visible; it should be: {verdict:?}"
@@ -131,6 +131,7 @@ impl Model {
             }
             self.settle();
         }
+        while time_passed && self.end_next_orphan() {}
         for client in self.leaving.clone() {
             self.clients.remove(&client);
         }
@@ -147,7 +148,7 @@ impl Model {
         self.clients.get(&client)?.waiting.front().map(|offer| offer.number)
     }
 
-    fn fail_first_waiting(&mut self, client: u32, recorder: &Recorder) -> Checked {
+    fn fail_first_waiting(&mut self, client: u32, said: Option<Code>, time_passed: bool) -> Checked {
         let waiting = self
             .clients
             .get_mut(&client)
@@ -155,8 +156,9 @@ impl Model {
         let Some(waiting) = waiting else {
             return Err(format!("client {client}: an offer was answered out of turn"));
         };
-        match self.verdict_of(client, waiting.bundle, &waiting.offer) {
-            Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
+        let is_it = |verdict| matches!(verdict, Verdict::Fails(code) if code.is_none() || code == said);
+        match self.verdict_in_turn(client, &waiting, time_passed, is_it) {
+            Verdict::Fails(code) => {
                 self.fail(client, waiting.number, code);
                 Ok(())
             }
@@ -308,11 +310,4 @@ impl Model {
             Err("there is no reason for it".to_owned())
         }
     }
-}
-
-fn failed(recorder: &Recorder, client: u32, number: u64) -> bool {
-    recorder
-        .said
-        .iter()
-        .any(|(c, n, said)| (*c, *n) == (client, number) && matches!(**said, crate::said::Said::Failed(_)))
 }

@@ -386,11 +386,10 @@ impl Model {
             Cause::Tick => {
                 self.end_times();
                 self.time_out(recorder);
-                self.end_orphans();
             }
         }
         self.settle();
-        self.publish_waiting(recorder)?;
+        self.publish_waiting(matches!(cause, Cause::Tick), recorder)?;
         self.end_drain();
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
