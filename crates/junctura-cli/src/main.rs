@@ -5,6 +5,7 @@
 //! ([`exit`]).
 
 mod attributes;
+mod bundle;
 mod exit;
 mod get;
 mod hammer;
@@ -42,6 +43,7 @@ enum Command {
     Get(get::Arguments),
     Ls(ls::Arguments),
     Watch(watch::Arguments),
+    Bundle(bundle::Arguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
     Withdraw(withdraw::WithdrawArguments),
@@ -67,6 +69,7 @@ fn main() -> std::process::ExitCode {
         Command::Get(arguments) => get::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Bundle(arguments) => bundle::run(&arguments),
         Command::Require(arguments) => require::require(&arguments),
         Command::Retract(arguments) => require::retract(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
