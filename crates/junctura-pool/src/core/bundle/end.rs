@@ -110,12 +110,11 @@ impl Core {
             .table
             .get_mut(&root)
             .map(|root| std::mem::take(&mut root.members));
-        let mut members: Vec<(u128, Member)> = members.into_iter().flatten().collect();
-        let by_key = Sorting::default();
-        members.sort_unstable_by(|(_, a), (_, b)| self.compare(&by_key, a.object, b.object));
+        let members: Vec<(u128, Member)> = members.into_iter().flatten().collect();
         let first = if members.is_empty() { 0 } else { self.sequence + 1 };
         let mut told = Told::new();
-        for (key, member) in &members {
+        for at in self.in_order(&members) {
+            let (key, member) = &members[at as usize];
             self.unpin(*key, member);
             let sequence = self.reveal_one(now, *key, member, fx);
             told.entry(member.by).or_default().push(MemberVersion {
@@ -127,6 +126,19 @@ impl Core {
             self.became_visible(number, first, members.len() as u64, &told, by, fx);
         }
         self.forget_surplus_bundles();
+    }
+
+    /// Places of members in the order of their keys.
+    fn in_order(&self, members: &[(u128, Member)]) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..members.len() as u32).collect();
+        let member = |at: u32| &members[at as usize].1;
+        if members.iter().all(|(_, member)| member.order.is_some()) {
+            places.sort_unstable_by(|&a, &b| member(a).order.cmp(&member(b).order));
+        } else {
+            let by_key = Sorting::default();
+            places.sort_unstable_by(|&a, &b| self.compare(&by_key, member(a).object, member(b).object));
+        }
+        places
     }
 
     fn reveal_one(&mut self, now: Nanoseconds, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {

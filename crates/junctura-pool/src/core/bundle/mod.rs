@@ -98,6 +98,8 @@ struct Member {
     /// The request with which it was staged.
     request: u64,
     retention: Retention,
+    /// Its key for sorting, where bytes can say it.
+    order: Option<Box<[u8]>>,
 }
 
 impl Bundle {

@@ -8,6 +8,7 @@ use junctura_wire::fixed;
 use super::super::interest::Interest;
 use super::super::object::{Place, State};
 use super::super::offer::{Content, Examined, Refusal};
+use super::super::order::sortable_key;
 use super::super::{Core, Nanoseconds};
 use super::{Bundle, Member};
 use crate::Effects;
@@ -54,6 +55,7 @@ impl Core {
             by: (client, through),
             request,
             retention: examined.retention,
+            order: self.order_of(id),
         };
         self.enter_bundle(examined.key, examined.on_same_key, member);
         self.complete_if_whole(now, number, Some(client), fx);
@@ -64,6 +66,12 @@ impl Core {
             self.memory_freed |= !self.stalled.is_empty() || !self.waiting_leases.is_empty();
         }
         Ok(sequence)
+    }
+
+    fn order_of(&self, id: u32) -> Option<Box<[u8]>> {
+        let object = &self.objects[id as usize];
+        let schema = &self.config.schemas[usize::from(object.schema)];
+        sortable_key(object.schema, schema, object.record())
     }
 
     /// Whether a bundle takes an object; gives the one of the same key that it takes the place of.
