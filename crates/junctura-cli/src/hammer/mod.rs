@@ -7,6 +7,7 @@
 //! Members are dealt out: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
 //! `member % C`. An object stays until that consumer has released it. The coordinator offers and receives nothing.
 
+mod bundled;
 mod consumer;
 mod coordinator;
 mod history;
@@ -81,6 +82,9 @@ pub(crate) struct Arguments {
     /// Offers of a producer that are not acknowledged yet; 1: each is awaited
     #[arg(long, default_value_t = 64)]
     window: u32,
+    /// Each producer's objects become visible in bundles of so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    bundle: Option<u64>,
     /// Standing subscriptions of other clients
     #[arg(long, default_value_t = 0)]
     subscriptions: u32,
