@@ -1,8 +1,8 @@
 """Measures what an object costs that becomes visible with others.
 
 A producer offers the fields of a forecast step, ten thousand of 64 bytes, into the pool or into a bundle that it seals;
-a consumer follows and releases everything. Measured by ``crates/junctura/examples/bundle_speed.rs`` from the first offer
-until all are visible. The figures also say how long a seal takes: for so long the server answers nobody else.
+a consumer follows and releases everything. Measured by ``crates/junctura/examples/bundle_speed.rs`` from the first
+offer until all are visible. The figures also say how long a seal takes: for so long the server answers nobody else.
 """
 
 from __future__ import annotations
