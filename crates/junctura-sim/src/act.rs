@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, BUNDLE_PATHS, Offer, Place, Resume, Stays, Terms};
+use crate::ask::{Aim, Ask, Offer, Place, Resume, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -31,25 +31,18 @@ impl World {
         match deed {
             Deed::OfferInline => return self.offer(place, rng, false, None),
             Deed::OfferSlot => return self.offer(place, rng, true, None),
-            Deed::Open => self.open_bundle(place, rng),
-            Deed::Stage | Deed::StageSlot => match self.some_bundle(place, rng) {
-                Some(bundle) => return self.offer(place, rng, deed == Deed::StageSlot, Some(bundle)),
-                None => self.open_bundle(place, rng),
-            },
-            Deed::Seal => {
-                if let Some(which) = self.some_bundle(place, rng) {
-                    self.ask(place, Ask::Seal(which), Doing::Withdraw);
-                }
-            }
-            Deed::Abort => {
-                if let Some(which) = self.some_bundle(place, rng) {
-                    self.ask(place, Ask::Abort(which), Doing::Abort(which));
-                }
+            Deed::Open | Deed::Stage | Deed::StageSlot | Deed::Seal | Deed::Abort => {
+                return self.act_on_bundle(place, deed, rng);
             }
             Deed::Lease => {
                 let bytes = self.payload_bytes(rng);
-                let timeout_ms = timeout(rng);
-                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+                let (timeout_ms, staged) = (timeout(rng), rng.percent(30));
+                let ask = Ask::Lease {
+                    bytes,
+                    timeout_ms,
+                    staged,
+                };
+                self.ask(place, ask, Doing::Lease);
             }
             Deed::Demand => self.demand(place, rng),
             Deed::Cancel => {
@@ -124,35 +117,11 @@ impl World {
         }
     }
 
-    fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
+    pub(crate) fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
         rng.pick(&self.clients[place].as_ref()?.requests(is_it))
     }
 
-    fn open_bundle(&mut self, place: usize, rng: &mut Rng) {
-        let path = (!rng.percent(15)).then(|| rng.below(BUNDLE_PATHS.len()));
-        // Most agree on the number of members of each path.
-        let members = match path {
-            Some(path) if rng.percent(60) => Some(path as u64 + 1),
-            _ => rng.percent(10).then(|| rng.between(0, 3)),
-        };
-        let orphan_ms = rng.percent(10).then(|| rng.between(0, 2) * 20);
-        let ask = Ask::Bundle {
-            path,
-            members,
-            orphan_ms,
-        };
-        self.ask(place, ask, Doing::Bundle);
-    }
-
-    /// A bundle that the client opened; now and then one that it did not.
-    fn some_bundle(&self, place: usize, rng: &mut Rng) -> Option<u64> {
-        if rng.percent(1) {
-            return Some(88_888);
-        }
-        self.one_of(place, rng, |doing| *doing == Doing::Bundle)
-    }
-
-    fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool, bundle: Option<u64>) -> Checked {
+    pub(crate) fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool, bundle: Option<u64>) -> Checked {
         let universe = std::rc::Rc::clone(&self.universe);
         let key = rng.below(universe.keys.len());
         let size = rng.percent(60).then(|| rng.below(4) as i64);
@@ -171,7 +140,12 @@ impl World {
             let Some(found) = free_slot(client, rng) else {
                 let bytes = self.payload_bytes(rng);
                 let timeout_ms = timeout(rng);
-                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+                let ask = Ask::Lease {
+                    bytes,
+                    timeout_ms,
+                    staged: bundle.is_some(),
+                };
+                self.ask(place, ask, Doing::Lease);
                 return Ok(());
             };
             let (segment, slot, slot_bytes) = found;

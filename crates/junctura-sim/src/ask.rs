@@ -124,7 +124,11 @@ pub enum Ask {
     /// See [`Offer`].
     Offer(Offer),
     /// Memory for a payload.
-    Lease { bytes: u64, timeout_ms: Option<u64> },
+    Lease {
+        bytes: u64,
+        timeout_ms: Option<u64>,
+        staged: bool,
+    },
     /// A segment back.
     Return(u32),
     /// One object.
@@ -237,10 +241,14 @@ impl Ask {
             }),
             Self::Seal(which) => Request::Seal(*which),
             Self::Abort(which) => Request::Abort(*which),
-            Self::Lease { bytes, timeout_ms } => Request::Lease(Lease {
+            Self::Lease {
+                bytes,
+                timeout_ms,
+                staged,
+            } => Request::Lease(Lease {
                 payload_bytes: *bytes,
                 timeout_ms: *timeout_ms,
-                staged: false,
+                staged: *staged,
             }),
             Self::Return(segment) => Request::Return(*segment),
             Self::Demand {

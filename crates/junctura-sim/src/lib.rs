@@ -13,6 +13,7 @@
 
 mod act;
 pub mod ask;
+mod bundle;
 pub mod client;
 mod ending;
 mod history;

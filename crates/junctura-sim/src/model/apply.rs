@@ -61,7 +61,11 @@ impl Model {
             } => self.open_bundle(client, number, *path, *members, *orphan_ms),
             Ask::Seal(which) => self.seal(client, number, *which),
             Ask::Abort(which) => self.abort(client, number, *which),
-            Ask::Lease { bytes, timeout_ms } => self.lease(client, number, *bytes, *timeout_ms, recorder),
+            Ask::Lease {
+                bytes,
+                timeout_ms,
+                staged,
+            } => self.lease(client, number, (*bytes, *staged), *timeout_ms, recorder),
             Ask::Return(segment) => self.give_back(client, number, *segment),
             Ask::Demand {
                 aim,

@@ -202,7 +202,7 @@ impl Model {
     }
 
     /// Bytes that only the end of a bundle can free.
-    fn pinned_bytes(&self) -> u64 {
+    pub(super) fn pinned_bytes(&self) -> u64 {
         let staged = || self.bundles.values().flat_map(|one| one.staged.values());
         let inline: u64 = staged()
             .filter(|staged| staged.offer.place == Place::Inline)
@@ -260,6 +260,7 @@ impl Model {
         if let Some(earlier) = one.and_then(|one| one.staged.insert(offer.key, staged)) {
             self.give_back_place(&earlier.offer);
         }
+        self.pinned_most = self.pinned_most.max(self.pinned_bytes());
         let before = self.sequence;
         self.complete_if_whole(which, Some(client));
         let its_own = self.objects[before as usize..]

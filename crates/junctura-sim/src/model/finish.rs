@@ -44,6 +44,13 @@ impl Model {
 
     /// Nobody waits for what is there.
     fn check_waiting(&self) -> Checked {
+        let in_vain = self.leases.iter().find(|lease| {
+            matches!(self.going.get(lease), Some(&Going::Lease { bytes, staged: true, .. })
+                if self.is_in_vain(bytes, self.pinned_bytes()))
+        });
+        if let Some((client, request)) = in_vain {
+            return Err(format!("lease {request} of client {client} waits in vain"));
+        }
         let waiting = self.leases.iter().find_map(|lease| match self.going.get(lease) {
             Some(&Going::Lease { bytes, .. }) => Some((lease, bytes)),
             _ => None,
@@ -59,8 +66,8 @@ impl Model {
             if let Some(first) = state.waiting.front() {
                 let verdict = self.verdict_of(client, first.bundle, &first.offer);
                 // One that can only fail is told when its turn comes; at once, where only a bundle's end could help.
-                let is_vain = first.bundle.is_some() && verdict == Verdict::Fails(Some(Code::PoolFull));
-                if verdict == Verdict::Visible || is_vain {
+                let is_hopeless = first.bundle.is_some() && verdict == Verdict::Fails(Some(Code::PoolFull));
+                if verdict == Verdict::Visible || is_hopeless {
                     return Err(format!(
                         "offer {} of client {client} waits; it should be: {verdict:?}",
                         first.number

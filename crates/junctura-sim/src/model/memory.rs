@@ -169,7 +169,14 @@ impl Model {
         }
     }
 
-    pub(super) fn lease(&mut self, client: u32, number: u64, bytes: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
+    pub(super) fn lease(
+        &mut self,
+        client: u32,
+        number: u64,
+        (bytes, staged): (u64, bool),
+        timeout_ms: Option<u64>,
+        recorder: &Recorder,
+    ) {
         let held = self
             .segments
             .values()
@@ -195,15 +202,25 @@ impl Model {
                 };
             }
         }
-        if timeout_ms == Some(0) {
+        if timeout_ms == Some(0) || staged && self.is_in_vain(bytes, self.pinned_bytes()) {
             return self.fail(client, number, Some(Code::PoolFull));
         }
         if self.is_full_of_requests(client) {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
         let deadline = self.deadline_in(timeout_ms);
-        self.going.insert((client, number), Going::Lease { bytes, deadline });
+        let lease = Going::Lease {
+            bytes,
+            staged,
+            deadline,
+        };
+        self.going.insert((client, number), lease);
         self.leases.push_back((client, number));
+    }
+
+    /// Whether it is no use to wait for a segment: only the end of a bundle could make room for it.
+    pub(super) fn is_in_vain(&self, payload_bytes: u64, pinned_bytes: u64) -> bool {
+        pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes)) > self.rules.budget_bytes
     }
 
     pub(super) fn fits(&self, payload_bytes: u64) -> bool {
@@ -292,11 +309,12 @@ impl Model {
             .values()
             .filter(|segment| segment.owner == Some(client))
             .count();
-        let Some(&Going::Lease { bytes, .. }) = self.going.get(&(client, request)) else {
+        let Some(&Going::Lease { bytes, staged, .. }) = self.going.get(&(client, request)) else {
             return Err("nothing of this fails now".to_owned());
         };
         let is_due = match code {
             Some(Code::Io) => recorder.refused > 0,
+            Some(Code::PoolFull) => staged && self.is_in_vain(bytes, self.pinned_most),
             Some(Code::LimitExceeded) => held >= self.rules.segments_per_client,
             Some(Code::InvalidArgument) => bytes == 0,
             Some(Code::TooLarge) => classes::page_up(classes::slot_bytes(bytes)) > self.rules.budget_bytes,

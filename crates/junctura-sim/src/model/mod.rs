@@ -198,6 +198,8 @@ enum Going {
     },
     Lease {
         bytes: u64,
+        /// For a member of a bundle.
+        staged: bool,
         deadline: Option<u64>,
     },
     Withdraw {
@@ -294,6 +296,8 @@ pub struct Model {
     draining: Option<drain::Draining>,
     bundles: BTreeMap<u64, bundle::Bundle>,
     bundles_made: u64,
+    /// The most that was pinned by staged members in this event.
+    pinned_most: u64,
     wants: Vec<(u32, u64, Want)>,
     /// Follows that ended in this event, each after the requirement through which it received.
     readers_ended: Vec<(Number, u64)>,
@@ -346,6 +350,7 @@ impl Model {
             draining: None,
             bundles: BTreeMap::new(),
             bundles_made: 0,
+            pinned_most: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
@@ -372,6 +377,7 @@ impl Model {
         self.event += 1;
         self.now = now;
         self.newest_before = self.sequence;
+        self.pinned_most = self.pinned_bytes();
         self.wants.clear();
         self.leaving.clear();
         self.readers_ended.clear();
