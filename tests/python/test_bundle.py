@@ -91,6 +91,16 @@ def test_versions_are_known_with_completion(pool: junctura.Pool) -> None:
     assert bytes(pool.demand(name="x")) == b"new"
 
 
+def test_what_is_nested_waits_for_what_is_around_it(pool: junctura.Pool) -> None:
+    with pool.bundle("a") as outer:
+        inner = pool.bundle("a/b")
+        member = inner.offer(b"", name="x")
+        sealed = inner.seal()
+        assert (sealed.objects, sealed.first, inner.completed) == (1, None, None)
+        outer.offer(b"", name="w")
+    assert inner.wait().version(member) == junctura.Version(pool.incarnation, 2)
+
+
 def test_errors(pool: junctura.Pool) -> None:
     bundle = pool.bundle("b", members=1)
     with pytest.raises(junctura.Conflict, match="1 members, not 2"):

@@ -41,13 +41,14 @@ impl Staged {
     }
 }
 
-/// A bundle that became visible.
+/// A bundle that has all its members.
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct Completed(junctura::Completed);
 
 #[pymethods]
 impl Completed {
-    /// The version of the first object in the order of keys, or None where there is none; the others follow without a gap.
+    /// The version of the first object in the order of keys; the others follow without a gap. None: there is none, or it is not
+    /// visible yet, since the bundle around it lacks members.
     #[getter]
     fn first(&self) -> Option<Version> {
         self.0.first().map(Version)
@@ -143,8 +144,11 @@ impl Bundle {
         Some(bundle)
     }
 
+    /// Keeps what is known for good: one that is nested may have all its members, and no versions yet.
     fn note(&self, py: Python<'_>, completed: &junctura::Completed) {
-        self.lock(py).completed = Some(completed.clone());
+        if completed.first().is_some() || completed.objects() == 0 {
+            self.lock(py).completed = Some(completed.clone());
+        }
     }
 }
 

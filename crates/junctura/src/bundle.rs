@@ -41,20 +41,21 @@ pub struct BundleOptions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Staged(pub(crate) u64);
 
-/// A bundle that became visible.
+/// A bundle that has all its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    first: Version,
+    first: Option<Version>,
     objects: u64,
     /// Of the members that were offered through this handle.
-    versions: HashMap<u64, u64>,
+    versions: HashMap<u64, Version>,
 }
 
 impl Completed {
-    /// The version of the first object, in the order of keys; those of the others follow without a gap. `None`: there is none.
+    /// The version of the first object, in the order of keys; those of the others follow without a gap. `None`: there is none,
+    /// or it is not visible yet, since the bundle around it lacks members.
     #[must_use]
     pub fn first(&self) -> Option<Version> {
-        (self.objects > 0).then_some(self.first)
+        self.first
     }
 
     /// How many objects became visible together, those of the bundles around and within it included.
@@ -66,8 +67,7 @@ impl Completed {
     /// The version of a member that was offered through this handle; `None` for one that another of the same key replaced.
     #[must_use]
     pub fn version(&self, member: Staged) -> Option<Version> {
-        let &sequence = self.versions.get(&member.0)?;
-        Some(Version { sequence, ..self.first })
+        self.versions.get(&member.0).copied()
     }
 }
 
@@ -84,7 +84,7 @@ pub struct Bundle {
 
 struct Progress {
     stream: Stream,
-    versions: HashMap<u64, u64>,
+    versions: HashMap<u64, Version>,
     outcome: Option<Result<Completed>>,
 }
 
@@ -284,7 +284,7 @@ impl Bundle {
     }
 
     /// Says that the bundle has all its members; returns when it is visible. One that is nested in another is visible with
-    /// that one: then it returns at once, and [`Bundle::wait`] says when.
+    /// that one: then it returns at once, without versions, and [`Bundle::wait`] gives them.
     ///
     /// # Errors
     /// `Conflict` where a number of members was said, or a bundle nested in it is not complete: it stays open then;
@@ -295,7 +295,7 @@ impl Bundle {
         match self.completed()? {
             Some(completed) => Ok(completed),
             None => Ok(Completed {
-                first: self.connection.version(0),
+                first: None,
                 objects,
                 versions: HashMap::new(),
             }),
@@ -381,10 +381,11 @@ impl Bundle {
                 more,
                 versions,
             } => {
-                progress.versions.extend(versions);
+                let version = |(request, sequence)| (request, self.connection.version(sequence));
+                progress.versions.extend(versions.into_iter().map(version));
                 if !more {
                     progress.outcome = Some(Ok(Completed {
-                        first: self.connection.version(first),
+                        first: (first > 0).then(|| self.connection.version(first)),
                         objects,
                         versions: std::mem::take(&mut progress.versions),
                     }));

@@ -140,6 +140,24 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
+fn what_is_nested_has_versions_when_the_bundle_around_it_is_sealed() {
+    let pool = pool();
+    let outer = pool.open_bundle("a", &BundleOptions::default(), NOTHING).unwrap();
+    let inner = pool.open_bundle("a/b", &BundleOptions::default(), NOTHING).unwrap();
+    let member = inner.offer([("name", "x")], b"").unwrap();
+    let sealed = inner.seal().unwrap();
+    assert_eq!(
+        (sealed.first(), sealed.objects(), sealed.version(member)),
+        (None, 1, None)
+    );
+    assert_eq!(inner.completed().unwrap(), None);
+    outer.offer([("name", "w")], b"").unwrap();
+    let sealed = outer.seal().unwrap();
+    let version = inner.wait(None).unwrap().version(member).unwrap();
+    assert_eq!((sealed.first().unwrap().sequence, version.sequence), (1, 2));
+}
+
+#[test]
 fn an_abort_is_told_to_the_others() {
     let pool = pool();
     let (mine, yours) = (
