@@ -1,5 +1,7 @@
 //! How bundles end: they become visible, or are aborted.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -209,8 +211,9 @@ impl Core {
             self.tell_about_bundle(one, events::ABORTED, by.map(|(client, _)| client), why, fx);
             self.end_openers(one, by, why, fx);
         }
+        let within: BTreeSet<u64> = tree.iter().copied().collect();
         let staged = self.bundles.table.get_mut(&root).map(|root| {
-            let in_tree = |_: &u128, member: &mut Member| tree.contains(&member.bundle);
+            let in_tree = |_: &u128, member: &mut Member| within.contains(&member.bundle);
             root.members.extract_if(in_tree).collect::<Vec<_>>()
         });
         let mut staged = staged.unwrap_or_default();
