@@ -19,6 +19,9 @@ K 1.0 {space=default}{}{name=ones}
 
 from junctura._native import (
     Allocation,
+    Bundle,
+    BundleEntry,
+    Completed,
     Described,
     Entry,
     Event,
@@ -34,6 +37,7 @@ from junctura._native import (
     Requirement,
     Schema,
     Selector,
+    Staged,
     Subscription,
     Timer,
     Version,
@@ -71,9 +75,12 @@ from junctura.errors import (
 __all__ = [
     "Allocation",
     "AlreadyExists",
+    "Bundle",
     "BundleClosed",
+    "BundleEntry",
     "BundleFull",
     "Closed",
+    "Completed",
     "Conflict",
     "Corrupt",
     "Denied",
@@ -106,6 +113,7 @@ __all__ = [
     "Schema",
     "SchemaMismatch",
     "Selector",
+    "Staged",
     "Subscription",
     "Timeout",
     "Timer",

@@ -16,6 +16,9 @@ from typing_extensions import Buffer, Self
 
 __all__ = [
     "Allocation",
+    "Bundle",
+    "BundleEntry",
+    "Completed",
     "Described",
     "Entry",
     "Event",
@@ -31,6 +34,7 @@ __all__ = [
     "Requirement",
     "Schema",
     "Selector",
+    "Staged",
     "Subscription",
     "Timer",
     "Version",
@@ -62,6 +66,8 @@ _Kind: TypeAlias = Literal[
     "broken",
     "declined",
     "missed",
+    "completed",
+    "aborted",
 ]
 
 def codes() -> tuple[tuple[str, int, Literal["retry", "fix the input", "give up"]], ...]: ...
@@ -151,6 +157,8 @@ class Described:
 class Entry(Described):
     @property
     def nbytes(self) -> int: ...
+    @property
+    def staged_in(self) -> int | None: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
 
@@ -179,6 +187,8 @@ class Event:
     def client(self) -> Peer | None: ...
     @property
     def requirement(self) -> tuple[str, str] | None: ...
+    @property
+    def bundle(self) -> tuple[str | None, int, int | None] | None: ...
     @property
     def reason(self) -> str: ...
 
@@ -224,6 +234,8 @@ class Object:
     def in_first_phase(self) -> bool: ...
     @property
     def redelivered(self) -> bool: ...
+    @property
+    def staged(self) -> bool: ...
     @property
     def producer(self) -> int: ...
     @property
@@ -284,6 +296,80 @@ class Allocation:
     def __bool__(self) -> bool: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+@final
+class Staged:
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Completed:
+    @property
+    def first(self) -> Version | None: ...
+    @property
+    def objects(self) -> int: ...
+    def version(self, member: Staged) -> Version | None: ...
+
+@final
+class Bundle:
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def completed(self) -> Completed | None: ...
+    def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        **keywords: _Given,
+    ) -> Staged: ...
+    def offer_many(
+        self,
+        objects: Iterable[tuple[_Data, _Attributes]],
+        *,
+        window: int = 1024,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+    ) -> list[Staged]: ...
+    def seal(self) -> Completed: ...
+    def abort(self) -> int: ...
+    def wait(self, timeout: float | None = None) -> Completed: ...
+    def leave(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None: ...
+
+@final
+class BundleEntry:
+    @property
+    def number(self) -> int: ...
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def state(self) -> Literal["open", "complete", "visible"]: ...
+    @property
+    def declared(self) -> int | None: ...
+    @property
+    def members(self) -> int: ...
+    @property
+    def staged_bytes(self) -> int: ...
+    @property
+    def openers(self) -> int: ...
+    @property
+    def orphaned_for(self) -> float | None: ...
+    @property
+    def attributes(self) -> dict[str, _Value]: ...
+    @property
+    def first(self) -> Version | None: ...
+    @property
+    def visible(self) -> int: ...
+    @property
+    def parent(self) -> int | None: ...
 
 @final
 class Pipeline:
@@ -383,6 +469,7 @@ class Pool:
         budget: int | str | None = None,
         checked: bool = False,
         inline_max: int | str | None = None,
+        orphan_timeout: float | None = None,
         offer_timeout: float | None = 60.0,
     ) -> Self: ...
     @property
@@ -441,6 +528,7 @@ class Pool:
         timeout: float | None = None,
         schema: str | None = None,
         requirement: str | None = None,
+        incomplete: bool = False,
         **key: _Given,
     ) -> Object: ...
     def begin_demand(
@@ -486,7 +574,26 @@ class Pool:
     def wanted(
         self, attributes: _Attributes | None = None, /, *, schema: str | None = None, **keywords: _Given
     ) -> int: ...
-    def list(self, selector: str = "", *, order_by: str | None = None) -> builtins.list[Entry]: ...
+    def bundle(
+        self,
+        path: str | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        members: int | None = None,
+        orphan_timeout: float | None = None,
+        schema: str | None = None,
+        **keywords: _Given,
+    ) -> Bundle: ...
+    def bundles(self, selector: str = "", *, under: str | None = None) -> builtins.list[BundleEntry]: ...
+    def list(
+        self,
+        selector: str = "",
+        *,
+        order_by: str | None = None,
+        incomplete: bool = False,
+        bundle: str | None = None,
+    ) -> builtins.list[Entry]: ...
     def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription: ...
     def withdraw(
         self,

@@ -37,9 +37,12 @@ def test_subscriptions_of_others_change_nothing(bare: Shell) -> None:
     assert figures["run"]["subscriptions"] == 2000  # type: ignore[index]
 
 
+@pytest.mark.parametrize("bundle", [[], ["--bundle", "40"]], ids=["plain", "bundles"])
 @pytest.mark.parametrize(("producers", "consumers", "size"), [(1, 1, "100KiB"), (3, 2, "1KiB"), (2, 3, "10KiB")])
-def test_the_judge_finds_nothing(bare: Shell, tmp_path: Path, producers: int, consumers: int, size: str) -> None:
-    counts = ["--producers", str(producers), "--consumers", str(consumers), "--size", size]
+def test_the_judge_finds_nothing(
+    bare: Shell, tmp_path: Path, producers: int, consumers: int, size: str, bundle: list[str]
+) -> None:
+    counts = ["--producers", str(producers), "--consumers", str(consumers), "--size", size, *bundle]
     hammer(bare, *counts, "--mode", "verify", "--duration", "500ms", "--rate", "1000", "--history", str(tmp_path))
     records = sorted(path.name for path in tmp_path.iterdir())
     names = [f"c{i}.jsonl" for i in range(consumers)] + [f"p{i}.jsonl" for i in range(producers)]
@@ -79,5 +82,6 @@ def test_wrong_arguments_are_refused(bare: Shell) -> None:
         ["--rate", "-1"],
         ["--size", "three"],
         ["--levels", "101"],
+        ["--bundle", "0"],
     ):
         bare.error(2, "hammer", *wrong)

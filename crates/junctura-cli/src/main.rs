@@ -5,6 +5,7 @@
 //! ([`exit`]).
 
 mod attributes;
+mod bundle;
 mod exit;
 mod get;
 mod group;
@@ -45,6 +46,7 @@ enum Command {
     Ls(ls::Arguments),
     Watch(watch::Arguments),
     Wanted(wanted::Arguments),
+    Bundle(bundle::Arguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
     Group(group::Arguments),
@@ -72,6 +74,7 @@ fn main() -> std::process::ExitCode {
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Wanted(arguments) => wanted::run(&arguments),
+        Command::Bundle(arguments) => bundle::run(&arguments),
         Command::Require(arguments) => require::require(&arguments),
         Command::Retract(arguments) => require::retract(&arguments),
         Command::Group(arguments) => group::run(&arguments),

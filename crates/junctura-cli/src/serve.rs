@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
     stuck_after: Duration,
+    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    orphan_timeout: Option<Duration>,
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
@@ -110,6 +113,7 @@ impl Arguments {
             checked: self.checked,
             stuck_after: self.stuck_after,
             tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
+            orphan_timeout: self.orphan_timeout.unwrap_or(defaults.orphan_timeout),
             ..defaults
         };
         Ok(ServerOptions {

@@ -68,6 +68,16 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         number(&objects["held"]),
         number(&objects["tombstones"])
     )?;
+    let bundles = &stat["bundles"];
+    writeln!(
+        out,
+        "bundles       {} open with {} staged, {}; {} completed, {} aborted",
+        number(&bundles["open"]),
+        number(&bundles["staged"]),
+        bytes(&bundles["staged_bytes"]),
+        number(&bundles["completed"]),
+        number(&bundles["aborted"])
+    )?;
     writeln!(
         out,
         "memory        {} of {}: {} in {} segments, {} inside messages",

@@ -100,6 +100,13 @@ fn line(event: &PoolEvent) -> String {
     if let Some((name, selector)) = &event.requirement {
         let _ = write!(line, " {name} {selector:?}");
     }
+    if let Some(bundle) = &event.bundle {
+        let _ = write!(line, " {}", bundle.path.as_deref().unwrap_or("(without a path)"));
+        let _ = match bundle.declared {
+            Some(declared) => write!(line, " {} of {declared} members", bundle.members),
+            None => write!(line, " {} members", bundle.members),
+        };
+    }
     if let Some(client) = &event.client {
         let _ = write!(
             line,
@@ -126,6 +133,10 @@ fn document(event: &PoolEvent) -> Value {
     }
     if let Some((name, selector)) = &event.requirement {
         add("requirement", json!({"name": name, "selector": selector}));
+    }
+    if let Some(bundle) = &event.bundle {
+        let named = json!({"path": bundle.path, "members": bundle.members, "declared": bundle.declared});
+        add("bundle", named);
     }
     if let Some(client) = &event.client {
         let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid});

@@ -29,6 +29,8 @@ pub struct Config {
     /// How long a requirement may release nothing, while others wait for memory that it keeps, before it is broken; those
     /// that say so themselves may differ.
     pub stuck_after: Duration,
+    /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
+    pub orphan_timeout: Duration,
     /// What one client, and all together, may ask for.
     pub limits: Limits,
 }
@@ -48,6 +50,7 @@ impl Default for Config {
             tombstones: 16_384,
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
+            orphan_timeout: Duration::from_mins(1),
             limits: Limits::default(),
         }
     }
@@ -78,6 +81,18 @@ pub struct Limits {
     pub named_requirements: usize,
     /// Bytes kept of each requirement for naming what was lost while nobody could be told; what is lost beyond is counted.
     pub gap_bytes_per_requirement: usize,
+    /// Bundles that are not visible yet.
+    pub bundles_open: usize,
+    /// Objects that become visible together, and what a bundle may declare.
+    pub members_per_bundle: u64,
+    /// Bundles that are visible, or were, and are remembered by their paths; beyond, the oldest are forgotten.
+    pub bundles_remembered: usize,
+    /// Bytes of a bundle's path.
+    pub bundle_path_bytes: usize,
+    /// How deep bundles are nested.
+    pub bundle_depth: usize,
+    /// Bytes of a bundle's attributes.
+    pub bundle_attribute_bytes: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,
     /// The largest payload, in bytes.
@@ -98,6 +113,12 @@ impl Default for Limits {
             unindexed_interests: 1000,
             named_requirements: 1024,
             gap_bytes_per_requirement: 4 << 20,
+            bundles_open: 4096,
+            members_per_bundle: 100_000,
+            bundles_remembered: 16_384,
+            bundle_path_bytes: 512,
+            bundle_depth: 16,
+            bundle_attribute_bytes: 4096,
             errors_per_client: 1000,
             payload_bytes: 1 << 40,
         }

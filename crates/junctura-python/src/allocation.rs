@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyWeakrefReference};
 
 use crate::buffer::{Start, Views};
+use crate::bundle::current;
 use crate::data::{Form, Prepared, arrays};
 use crate::error::{OrRaise, closed, invalid};
 use crate::interrupt::drop_detached;
@@ -67,7 +68,9 @@ pub(crate) enum Filled<'a> {
 impl Allocation {
     /// Waits for memory, as long as the pool's offer timeout says.
     pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<Form>) -> PyResult<Self> {
-        let mut allocation = py.detach(|| pool.allocate(length)).or_raise(py)?;
+        let bundle = current(pool);
+        let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
+        let mut allocation = allocated.or_raise(py)?;
         let mut own = Vec::new();
         let (start, memory) = if allocation.is_shared() {
             (Start::of(&mut allocation), Memory::Slot(allocation))

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use junctura::{Code, Given, OfferOptions, Pool, Schema};
+use junctura::{Bundle, Code, Given, OfferOptions, Pool, Schema};
 use junctura_model::{Kind, Type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyModule};
 
 use crate::allocation::{Allocation, Filled};
 use crate::buffer::Lent;
+use crate::bundle::current;
 use crate::error::{OrRaise, invalid};
 use crate::given::{Attributes, type_name};
 use crate::options::schema_of;
@@ -96,6 +97,14 @@ impl<'py> Prepared<'py> {
     /// Offers it and waits until it is visible.
     /// `None`: it was offered only if wanted, and nothing wants it.
     pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<Version>> {
+        if let Some(bundle) = current(pool) {
+            self.stage(py, &bundle, options)?;
+            let incarnation = py.detach(|| pool.incarnation()).or_raise(py)?;
+            return Ok(Some(Version(junctura::Version {
+                incarnation,
+                sequence: 0,
+            })));
+        }
         let lists = self.attributes.lists(py)?;
         let given = self.attributes.given(py, &lists)?;
         let content = self.content(py, &given)?;
@@ -110,6 +119,26 @@ impl<'py> Prepared<'py> {
             Err(error) if error.code() == Code::NotWanted => Ok(None),
             other => other.map(|version| Some(Version(version))).or_raise(py),
         }
+    }
+
+    /// Offers it into a bundle and waits until it is staged.
+    pub(crate) fn stage(
+        &self,
+        py: Python<'py>,
+        bundle: &Bundle,
+        options: OfferOptions<'_>,
+    ) -> PyResult<junctura::Staged> {
+        let lists = self.attributes.lists(py)?;
+        let given = self.attributes.given(py, &lists)?;
+        let content = self.content(py, &given)?;
+        py.detach(|| {
+            let given = given.iter().copied();
+            match content {
+                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => bundle.offer_with(options, given, bytes),
+                Content::Filled(Filled::Slot(slot)) => bundle.offer_allocation(options, slot, given),
+            }
+        })
+        .or_raise(py)
     }
 }
 

@@ -117,16 +117,20 @@ impl Described {
 #[pyclass(module = "junctura", frozen, extends = Described)]
 pub(crate) struct Entry {
     bytes: u64,
+    staged_in: Option<u64>,
 }
 
 impl Entry {
     pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<Entry>> {
-        let (version, bytes) = (entry.version(), entry.bytes());
+        let (version, bytes, staged_in) = (entry.version(), entry.bytes(), entry.staged_in());
         let base = Described {
             what: What::Listed(entry),
             version,
         };
-        Py::new(py, PyClassInitializer::from(base).add_subclass(Entry { bytes }))
+        Py::new(
+            py,
+            PyClassInitializer::from(base).add_subclass(Entry { bytes, staged_in }),
+        )
     }
 }
 
@@ -136,6 +140,12 @@ impl Entry {
     #[getter]
     fn nbytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of the bundle in which it is staged (`BundleEntry.number`); None: it is visible.
+    #[getter]
+    fn staged_in(&self) -> Option<u64> {
+        self.staged_in
     }
 
     fn __len__(&self) -> usize {

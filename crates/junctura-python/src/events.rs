@@ -39,17 +39,20 @@ impl Peer {
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Event {
     /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
-    /// `broken`, `declined` or `missed`.
+    /// `broken`, `declined`, `missed`, `completed` or `aborted`.
     kind: &'static str,
     /// The object that it happened to, or None.
     object: Option<Py<Described>>,
     /// Bytes of the object's payload.
     nbytes: u64,
-    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that read a
-    /// broken one, or None.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
+    /// one, or that completed or aborted the bundle, or None.
     client: Option<Py<Peer>>,
     /// The requirement that it happened to: its name ("" where it has none) and its selector, or None.
     requirement: Option<(String, String)>,
+    /// The bundle that it happened to: its path or None, how many members were there, and how many make it complete or None;
+    /// or None.
+    bundle: Option<(Option<String>, u64, Option<u64>)>,
     /// Why; empty where there is nothing to say.
     reason: String,
 }
@@ -71,6 +74,7 @@ impl Event {
             nbytes: event.bytes,
             client: peer.map(|peer| Py::new(py, peer)).transpose()?,
             requirement: event.requirement,
+            bundle: event.bundle.map(|it| (it.path, it.members, it.declared)),
             reason: event.reason,
         })
     }
@@ -79,11 +83,12 @@ impl Event {
 #[pymethods]
 impl Event {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let about = match (&self.object, &self.requirement, &self.client) {
-            (Some(object), _, _) => object.bind(py).repr()?.to_string(),
-            (None, Some((name, _)), _) => name.clone(),
-            (None, None, Some(client)) => client.get().__repr__(),
-            (None, None, None) => String::new(),
+        let about = match (&self.object, &self.requirement, &self.bundle, &self.client) {
+            (Some(object), ..) => object.bind(py).repr()?.to_string(),
+            (None, Some((name, _)), ..) => name.clone(),
+            (None, None, Some((path, ..)), _) => path.clone().unwrap_or_default(),
+            (None, None, None, Some(client)) => client.get().__repr__(),
+            (None, None, None, None) => String::new(),
         };
         Ok(format!("<junctura.Event {} {about}>", self.kind))
     }

@@ -19,6 +19,8 @@
 
 mod allocation;
 mod buffer;
+mod bundle;
+mod bundles;
 mod data;
 mod described;
 mod dtype;
@@ -50,6 +52,10 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::allocation::Allocation;
+    #[pymodule_export]
+    use crate::bundle::{Bundle, Completed, Staged};
+    #[pymodule_export]
+    use crate::bundles::BundleEntry;
     #[pymodule_export]
     use crate::described::{Described, Entry};
     #[pymodule_export]

@@ -154,6 +154,12 @@ impl Object {
         self.look(py, |object| Ok(object.redelivered()))
     }
 
+    /// Whether it was staged in a bundle that was not complete when it came: then it has no version yet (sequence number 0).
+    #[getter]
+    fn staged(&self, py: Python<'_>) -> PyResult<bool> {
+        self.look(py, |object| Ok(object.is_staged()))
+    }
+
     /// The number of the client that offered it.
     #[getter]
     fn producer(&self, py: Python<'_>) -> PyResult<u32> {

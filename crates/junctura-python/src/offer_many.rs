@@ -5,11 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use junctura::{Ack, Error, OfferOptions, Pool};
+use junctura::{Ack, Bundle, Error, OfferOptions, Pool};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::allocation::Filled;
+use crate::bundle::Staged;
 use crate::data::{Content, Prepared};
 use crate::error::{OrRaise, invalid, raise};
 use crate::given::type_name;
@@ -38,17 +39,49 @@ struct Many<'a> {
     outcomes: Arc<Mutex<Outcomes>>,
 }
 
-/// Offers them all and waits until all are visible.
+/// Offers them all and waits until all are visible, or staged in a bundle.
 pub(crate) fn offer_many(
     py: Python<'_>,
     pool: &Pool,
+    bundle: Option<&Bundle>,
     objects: &Bound<'_, PyAny>,
     options: OfferOptions<'_>,
     window: usize,
 ) -> PyResult<Vec<Version>> {
+    let (many, _) = offer_all(py, pool, bundle, objects, options, window)?;
+    Ok(std::mem::take(
+        &mut many.outcomes.lock().unwrap_or_else(PoisonError::into_inner).versions,
+    ))
+}
+
+/// Offers them all into a bundle and waits until all are staged.
+pub(crate) fn stage_many(
+    py: Python<'_>,
+    pool: &Pool,
+    bundle: &Bundle,
+    objects: &Bound<'_, PyAny>,
+    options: OfferOptions<'_>,
+    window: usize,
+) -> PyResult<Vec<Staged>> {
+    let (many, count) = offer_all(py, pool, Some(bundle), objects, options, window)?;
+    Ok((0..count)
+        .filter_map(|number| many.pipeline.staged(number))
+        .map(Staged)
+        .collect())
+}
+
+fn offer_all<'a>(
+    py: Python<'_>,
+    pool: &Pool,
+    bundle: Option<&Bundle>,
+    objects: &Bound<'_, PyAny>,
+    options: OfferOptions<'a>,
+    window: usize,
+) -> PyResult<(Many<'a>, u64)> {
     let outcomes = Arc::new(Mutex::new(Outcomes::default()));
     let noted = Arc::clone(&outcomes);
-    let pipeline = pool.pipeline(window).or_raise(py)?;
+    let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
+    let pipeline = pipeline.or_raise(py)?;
     let pipeline = pipeline.on_ack(move |ack| noted.lock().unwrap_or_else(PoisonError::into_inner).note(ack));
     let mut many = Many {
         pipeline,
@@ -57,9 +90,10 @@ pub(crate) fn offer_many(
     };
     let in_memory = objects.is_instance_of::<PyList>() || objects.is_instance_of::<PyTuple>();
     let batch_len = if in_memory { BATCH.min(window.max(1)) } else { 1 };
-    let mut batch = Vec::with_capacity(batch_len);
+    let (mut batch, mut count) = (Vec::with_capacity(batch_len), 0);
     for (at, object) in objects.try_iter()?.enumerate() {
         batch.push(prepare(pool, &object?, at, &options)?);
+        count += 1;
         if batch.len() == batch_len {
             many.offer(py, &batch)?;
             batch.clear();
@@ -69,9 +103,7 @@ pub(crate) fn offer_many(
     let flushed = py.detach(|| many.pipeline.flush());
     many.check(py)?;
     flushed.or_raise(py)?;
-    Ok(std::mem::take(
-        &mut many.outcomes.lock().unwrap_or_else(PoisonError::into_inner).versions,
-    ))
+    Ok((many, count))
 }
 
 fn prepare<'py>(

@@ -8,12 +8,13 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
 use crate::allocation::Filled;
+use crate::bundle::current;
 use crate::data::{Content, Prepared};
 use crate::error::{OrRaise, closed};
 use crate::interrupt::drop_detached;
 use crate::options::offer_options;
 
-/// Offers on their way; made by `Pool.pipeline`.
+/// Offers on their way; made by `Pool.pipeline`. In the block of a bundle they go there.
 ///
 /// `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its `with` block awaits all of
 /// them and raises the first failure.
@@ -34,7 +35,9 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, window: usize) -> PyResult<Self> {
-        let pipeline = py.detach(|| pool.pipeline(window)).or_raise(py)?;
+        let bundle = current(pool);
+        let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
+        let pipeline = pipeline.or_raise(py)?;
         Ok(Self {
             pool: pool.clone(),
             inner: Mutex::new(Some(pipeline)),

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::allocation::Allocation;
+use crate::bundle::current;
 use crate::data::{Form, Prepared, arrays};
-use crate::described::Entry;
 use crate::error::{OrRaise, invalid};
 use crate::events::Subscription;
 use crate::interrupt;
@@ -16,6 +16,7 @@ use crate::object::Object;
 use crate::offer_many::offer_many;
 use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
+use crate::require::refuse_staged;
 use crate::schema::Schema;
 use crate::target::Target;
 use crate::version::Version;
@@ -44,6 +45,8 @@ use crate::wait::{PendingDemand, wait};
 ///     Whether payloads carry checksums, verified when they are received, in a pool that is made here.
 /// inline_max : int, optional
 ///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
+/// orphan_timeout : float, optional
+///     Seconds that a bundle which is not complete stays when no producer has it open, in a pool that is made here.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -73,7 +76,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -84,6 +87,7 @@ impl Pool {
         budget: Option<&Bound<'_, PyAny>>,
         checked: bool,
         inline_max: Option<&Bound<'_, PyAny>>,
+        orphan_timeout: Option<f64>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
@@ -94,6 +98,9 @@ impl Pool {
             .name(name.clone().map_or_else(|| program_name(py), Ok)?);
         if let Some(url) = url {
             builder = builder.url(url);
+        }
+        if let Some(timeout) = read_timeout(py, orphan_timeout)? {
+            builder = builder.orphan_timeout(timeout);
         }
         let builder = settle(builder, schema.as_ref(), budget, inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
@@ -184,7 +191,8 @@ impl Pool {
 
     /// Offers an object and returns when it is visible to all: one round trip, and one copy of the payload.
     ///
-    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips.
+    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips. In
+    /// the block of a bundle it goes there: then it returns when it is staged, and the version's sequence number is 0.
     ///
     /// Parameters
     /// ----------
@@ -284,9 +292,11 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Version>> {
+        let bundle = current(&self.inner);
         offer_many(
             py,
             &self.inner,
+            bundle.as_deref(),
             objects,
             offer_options(schema, retention, false)?,
             window,
@@ -372,6 +382,8 @@ impl Pool {
     ///     The schema of the key, where it is not the pool's default.
     /// requirement : str, optional
     ///     The name of the requirement through which it is received: its release completes it there.
+    /// incomplete : bool
+    ///     Whether a member of a bundle that is not complete will do, too: `Object.staged` tells.
     /// **key
     ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
     ///
@@ -389,7 +401,8 @@ impl Pool {
     ///     The object with this key was there and went; the reason is named.
     /// InvalidSelector
     ///     Pointing at the character.
-    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, **key))]
+    #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, incomplete=false, **key))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn demand<'py>(
         &self,
         py: Python<'py>,
@@ -397,13 +410,16 @@ impl Pool {
         timeout: Option<f64>,
         schema: Option<&str>,
         requirement: Option<&str>,
+        incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object> {
         let timeout = read_timeout(py, timeout)?;
         let target = Target::read(py, target, key, schema)?;
         target
             .ask(py, |target| match requirement {
+                Some(name) if incomplete => Err(refuse_staged(name)),
                 Some(name) => self.inner.demand_through(name, target, timeout),
+                None if incomplete => self.inner.demand_incomplete(target, timeout),
                 None => self.inner.demand(target, timeout),
             })
             .map(|object| Object::new(object, None))
@@ -499,32 +515,6 @@ impl Pool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
         wait(py, &self.inner, on, timeout)
-    }
-
-    /// What is visible and matches, without payloads.
-    ///
-    /// Parameters
-    /// ----------
-    /// selector : str
-    ///     The empty one matches everything.
-    /// order_by : str, optional
-    ///     The attribute to order by; by default the key.
-    ///
-    /// Returns
-    /// -------
-    /// list of Entry
-    #[pyo3(signature = (selector="", *, order_by=None))]
-    fn list<'py>(&self, py: Python<'py>, selector: &str, order_by: Option<&str>) -> PyResult<Bound<'py, PyList>> {
-        let mut pages = py
-            .detach(|| self.inner.list_pages(selector, order_by))
-            .or_raise_about(py, selector)?;
-        let list = PyList::empty(py);
-        while let Some(page) = py.detach(|| pages.next()) {
-            for entry in page.or_raise(py)? {
-                list.append(Entry::new(py, entry)?)?;
-            }
-        }
-        Ok(list)
     }
 
     /// Subscribes to events.

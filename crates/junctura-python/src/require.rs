@@ -14,6 +14,12 @@ use crate::object::Object;
 use crate::options::timeout as read_timeout;
 use crate::target::Target;
 
+/// A requirement is owed what is visible.
+pub(crate) fn refuse_staged(name: &str) -> junctura::Error {
+    let cause = "what is staged does not come through a requirement";
+    junctura::Error::new(junctura::Code::InvalidArgument, format!("requirement {name}"), cause)
+}
+
 /// What will be wanted: whatever matches stays until it was received through this requirement and released.
 ///
 /// Made by `Pool.require`. One without a name is retracted at the end of its `with` block, or when it is forgotten; one with a

@@ -29,12 +29,20 @@ impl World {
             deed = Deed::Release;
         }
         match deed {
-            Deed::OfferInline => return self.offer(place, rng, false),
-            Deed::OfferSlot => return self.offer(place, rng, true),
+            Deed::OfferInline => return self.offer(place, rng, false, None),
+            Deed::OfferSlot => return self.offer(place, rng, true, None),
+            Deed::Open | Deed::Stage | Deed::StageSlot | Deed::Seal | Deed::Abort => {
+                return self.act_on_bundle(place, deed, rng);
+            }
             Deed::Lease => {
                 let bytes = self.payload_bytes(rng);
-                let timeout_ms = timeout(rng);
-                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+                let (timeout_ms, staged) = (timeout(rng), rng.percent(30));
+                let ask = Ask::Lease {
+                    bytes,
+                    timeout_ms,
+                    staged,
+                };
+                self.ask(place, ask, Doing::Lease);
             }
             Deed::Demand => self.demand(place, rng),
             Deed::Cancel => {
@@ -79,7 +87,7 @@ impl World {
             }
             Deed::Subscribe => {
                 let query = self.query(rng);
-                let events = if rng.percent(5) { 512 } else { rng.below(512) as u32 };
+                let events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
                 self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
             }
             Deed::Stop => self.stop(place, rng),
@@ -110,11 +118,11 @@ impl World {
         }
     }
 
-    fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
+    pub(crate) fn one_of(&self, place: usize, rng: &mut Rng, is_it: impl Fn(&Doing) -> bool) -> Option<u64> {
         rng.pick(&self.clients[place].as_ref()?.requests(is_it))
     }
 
-    fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool) -> Checked {
+    pub(crate) fn offer(&mut self, place: usize, rng: &mut Rng, in_slot: bool, bundle: Option<u64>) -> Checked {
         let universe = std::rc::Rc::clone(&self.universe);
         let key = rng.below(universe.keys.len());
         let size = rng.percent(60).then(|| rng.below(4) as i64);
@@ -133,7 +141,12 @@ impl World {
             let Some(found) = free_slot(client, rng) else {
                 let bytes = self.payload_bytes(rng);
                 let timeout_ms = timeout(rng);
-                self.ask(place, Ask::Lease { bytes, timeout_ms }, Doing::Lease);
+                let ask = Ask::Lease {
+                    bytes,
+                    timeout_ms,
+                    staged: bundle.is_some(),
+                };
+                self.ask(place, ask, Doing::Lease);
                 return Ok(());
             };
             let (segment, slot, slot_bytes) = found;
@@ -149,7 +162,8 @@ impl World {
         let if_wanted = rng.percent(self.plan.if_wanted);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
-        let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":null}}"#);
+        let path = bundle.map_or_else(|| "null".to_owned(), |bundle| format!("\"{bundle}\""));
+        let row = format!(r#"{{"op":"offering","n":{n},"id":{id:?},"sum":"{payload}","bundle":{path}}}"#);
         client.rows.push_str(&row);
         client.rows.push('\n');
         let checksum = rng.percent(20).then(|| rng.next() as u32);
@@ -165,7 +179,10 @@ impl World {
             malformed,
             checksum,
         };
-        self.ask(place, Ask::Offer(offer), Doing::Offer(at));
+        match bundle {
+            None => self.ask(place, Ask::Offer(offer), Doing::Offer(at)),
+            Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle)),
+        };
         Ok(())
     }
 
@@ -433,7 +450,12 @@ impl World {
         let goes_on = |doing: &Doing| {
             matches!(
                 doing,
-                Doing::Follow(_) | Doing::Subscribe | Doing::Require(_) | Doing::Use(_) | Doing::List { .. }
+                Doing::Follow(_)
+                    | Doing::Subscribe
+                    | Doing::Require(_)
+                    | Doing::Use(_)
+                    | Doing::List { .. }
+                    | Doing::Bundle
             )
         };
         let Some(client) = &self.clients[place] else { return };

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
+    self, Bundle, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
+    Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -161,6 +162,9 @@ pub fn requirement_name(name: usize) -> String {
     format!("requirement/{name}")
 }
 
+/// The paths of bundles in a run.
+pub const BUNDLE_PATHS: [&str; 5] = ["a", "b", "a/c", "a/c/d", "b/e"];
+
 /// What a client asks. The fields are those of the messages in `junctura_wire`.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those of the messages in junctura-wire")]
@@ -174,7 +178,11 @@ pub enum Ask {
     /// See [`Offer`].
     Offer(Offer),
     /// Memory for a payload.
-    Lease { bytes: u64, timeout_ms: Option<u64> },
+    Lease {
+        bytes: u64,
+        timeout_ms: Option<u64>,
+        staged: bool,
+    },
     /// A segment back.
     Return(u32),
     /// Whether anybody wants an object.
@@ -237,6 +245,18 @@ pub enum Ask {
     Stop(u64),
     /// Counters.
     Stat,
+    /// Open a bundle; its path is the place of one in [`BUNDLE_PATHS`].
+    Bundle {
+        path: Option<usize>,
+        members: Option<u64>,
+        orphan_ms: Option<u64>,
+    },
+    /// An offer into the bundle that this request has open.
+    Stage { bundle: u64, offer: Offer },
+    /// A bundle has all its members.
+    Seal(u64),
+    /// A bundle is given up.
+    Abort(u64),
     /// Leave in good order.
     Goodbye,
     /// A frame that no server understands; one after which nothing can be understood when `fatal`.
@@ -266,12 +286,33 @@ impl Ask {
                 visits: *visits,
             }),
             Self::Offer(offer) => {
-                encode_offer(offer, number, universe, &mut out);
+                encode_offer(offer, None, number, universe, &mut out);
                 return out;
             }
-            Self::Lease { bytes, timeout_ms } => Request::Lease(Lease {
+            Self::Stage { bundle, offer } => {
+                encode_offer(offer, Some(*bundle), number, universe, &mut out);
+                return out;
+            }
+            Self::Bundle {
+                path,
+                members,
+                orphan_ms,
+            } => Request::Bundle(Bundle {
+                path: path.map(|at| BUNDLE_PATHS[at].into()),
+                members: *members,
+                orphan_timeout_ms: *orphan_ms,
+                attributes: None,
+            }),
+            Self::Seal(which) => Request::Seal(*which),
+            Self::Abort(which) => Request::Abort(*which),
+            Self::Lease {
+                bytes,
+                timeout_ms,
+                staged,
+            } => Request::Lease(Lease {
                 payload_bytes: *bytes,
                 timeout_ms: *timeout_ms,
+                staged: *staged,
             }),
             Self::Return(segment) => Request::Return(*segment),
             Self::Demand {
@@ -284,11 +325,14 @@ impl Ask {
                 timeout_ms: *timeout_ms,
                 requirement: *requirement,
                 requirement_name: name.map(|name| requirement_name(name).into()),
+                incomplete: false,
             }),
             Self::Cancel(which) => Request::Cancel(*which),
             Self::List { query, order } => Request::List(List {
                 selector: query.text().into(),
                 order: wire_order(*order),
+                incomplete: false,
+                bundle: None,
             }),
             Self::More(which) => Request::More(*which),
             Self::Follow {
@@ -433,7 +477,7 @@ fn wire_holdings(holdings: &[(u32, u64)], flags: u32) -> Vec<Holding> {
     holdings.iter().map(wire).collect()
 }
 
-fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u8>) {
+fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Universe, out: &mut Vec<u8>) {
     let (inline, segment, slot) = match offer.place {
         Place::Inline => (payload_bytes(offer.payload, offer.length), 0, 0),
         Place::Slot(segment, slot) => (Vec::new(), segment, slot),
@@ -475,10 +519,15 @@ fn encode_offer(offer: &Offer, number: u64, universe: &Universe, out: &mut Vec<u
         slot: slot.into(),
         length: offer.length.into(),
     };
-    Request::Offer {
-        head,
-        record,
-        inline: &inline,
+    let inline = inline.as_slice();
+    match bundle {
+        None => Request::Offer { head, record, inline },
+        Some(bundle) => Request::Stage {
+            bundle,
+            head,
+            record,
+            inline,
+        },
     }
     .encode(number, out);
 }

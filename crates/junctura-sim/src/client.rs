@@ -24,7 +24,13 @@ pub enum Doing {
     Require(usize),
     /// A requirement with a name.
     Use(usize),
-    /// A withdraw, a retire, a retraction, or a question what is wanted.
+    /// A bundle that it has open, or had when it became visible.
+    Bundle,
+    /// An offer into a bundle: where its payload lies, and the request that has the bundle open.
+    Stage(Place, u64),
+    /// The end of the bundle of this request.
+    Abort(u64),
+    /// A withdraw, a retire, a retraction, a seal, or a question what is wanted.
     Withdraw,
     /// A subscription.
     Subscribe,
@@ -119,6 +125,8 @@ pub struct Client {
     pub mapped: BTreeSet<u32>,
     /// The number of its last offer that became visible, and the sequence number.
     pub acknowledged: (u64, u64),
+    /// What it has staged and not heard of again, with the requests of their bundles.
+    pub staged: BTreeMap<u64, u64>,
     /// Its history as a producer.
     pub rows: String,
 }

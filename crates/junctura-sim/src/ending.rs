@@ -36,6 +36,7 @@ impl World {
             self.clear_pool(rng)?;
         }
         self.everyone_leaves(rng)?;
+        self.orphans_go(rng)?;
         self.clear_pool(rng)?;
         self.nothing_is_left()?;
         self.tombstones_go(rng)
@@ -149,6 +150,15 @@ impl World {
         Ok(())
     }
 
+    /// Time passes until nothing is left of bundles that nobody completed.
+    fn orphans_go(&mut self, rng: &mut Rng) -> Checked {
+        while let Some(at) = self.model.next_orphan() {
+            self.now = self.now.max(at);
+            self.event(&Cause::Tick, rng, junctura_pool::core::Core::tick)?;
+        }
+        Ok(())
+    }
+
     /// One more client takes everything out.
     fn clear_pool(&mut self, rng: &mut Rng) -> Checked {
         self.clients.push(None);
@@ -194,6 +204,8 @@ impl World {
             ("selectors without an index", interests.unindexed),
             ("requirements", interests.requirements),
             ("withdraws", interests.withdrawals),
+            ("bundles", stat.bundles.open),
+            ("staged objects", stat.bundles.staged),
             ("clients", stat.clients_connected),
             ("segments of the world", self.recorder.segments.len() as u64),
         ];

@@ -14,6 +14,7 @@
 
 mod act;
 pub mod ask;
+mod bundle;
 pub mod client;
 mod ending;
 mod history;

@@ -34,10 +34,15 @@ pub enum Deed {
     Drain,
     Retract,
     Wanted,
+    Open,
+    Stage,
+    StageSlot,
+    Seal,
+    Abort,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 19] = [
+    const ALL: [(Self, usize); 24] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -57,6 +62,11 @@ impl Deed {
         (Self::Drain, 1),
         (Self::Retract, 1),
         (Self::Wanted, 2),
+        (Self::Open, 3),
+        (Self::Stage, 10),
+        (Self::StageSlot, 6),
+        (Self::Seal, 2),
+        (Self::Abort, 1),
     ];
 }
 
@@ -143,6 +153,7 @@ impl Plan {
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
             stuck_after_ns: tight(rng, 50, 1, 100, 60_000) * 1_000_000,
+            orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             tombstones: if recorded {
                 32_768
             } else {
@@ -244,6 +255,7 @@ impl Plan {
             tombstones: rules.tombstones,
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
+            orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,

@@ -80,6 +80,16 @@ impl World {
                 Ok(())
             }
             (Doing::Offer(_), Said::Offered(sequence)) => self.offered(place, request, *sequence),
+            (Doing::Bundle, Said::Completed { versions, .. }) => self.completed(place, request, versions),
+            (Doing::Bundle, Said::Ended(_)) => {
+                client.doing.remove(&request);
+                self.completed(place, request, &[])
+            }
+            (Doing::Abort(which), Said::Done(_)) => {
+                client.doing.remove(&request);
+                client.doing.remove(&which);
+                self.completed(place, which, &[])
+            }
             (Doing::Lease, Said::Segment(head)) => self.leased(place, request, head),
             (Doing::Demand(wish), Said::Delivered(delivered)) => {
                 client.doing.remove(&request);
@@ -94,9 +104,10 @@ impl World {
                 self.wishes[wish].came.extend(items.iter().map(|item| item.sequence));
                 Ok(())
             }
-            (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe, Said::Began(_))
+            (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe | Doing::Bundle, Said::Began(_))
             | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
             (Doing::Withdraw, Said::Done(_))
+            | (Doing::Stage(..), Said::Offered(_))
             | (Doing::Stat, Said::Stats)
             | (Doing::Subscribe | Doing::Use(_), Said::Ended(_)) => {
                 client.doing.remove(&request);
@@ -122,6 +133,29 @@ impl World {
         Ok(())
     }
 
+    /// A bundle has ended: these of its members are visible, the others never will be.
+    fn completed(&mut self, place: usize, bundle: u64, versions: &[(u64, u64)]) -> Checked {
+        let client = self.client(place)?;
+        for &(request, sequence) in versions {
+            if client.staged.remove(&request) != Some(bundle) {
+                return Err(format!("{request} was not staged in it, or was refused"));
+            }
+            let _ = writeln!(
+                client.rows,
+                r#"{{"op":"offered","n":{request},"version":"{INCARNATION}.{sequence}"}}"#
+            );
+        }
+        let others: Vec<u64> = client
+            .staged
+            .extract_if(.., |_, of| *of == bundle)
+            .map(|(request, _)| request)
+            .collect();
+        for request in others {
+            let _ = writeln!(client.rows, r#"{{"op":"refused","n":{request},"error":"Closed"}}"#);
+        }
+        Ok(())
+    }
+
     fn leased(&mut self, place: usize, request: u64, head: &SegmentHead) -> Checked {
         let client = self.client(place)?;
         client.doing.remove(&request);
@@ -136,7 +170,8 @@ impl World {
         let code = code.ok_or("no code of ours")?;
         let client = self.client(place)?;
         match client.doing.remove(&request) {
-            Some(Doing::Offer(at)) => {
+            Some(Doing::Offer(at) | Doing::Stage(at, _)) => {
+                client.staged.remove(&request);
                 if let Place::Slot(segment, slot) = at
                     && !client
                         .leased

@@ -97,7 +97,14 @@ pub enum Said {
         length: u64,
         client: Option<u32>,
         requirement: Option<String>,
+        bundle: Option<(Option<String>, u64, Option<u64>)>,
     },
+    Completed {
+        first: u64,
+        objects: u64,
+        versions: Vec<(u64, u64)>,
+    },
+    Bundled,
     Done(u64),
     Stats,
     Recall(u32),
@@ -194,7 +201,20 @@ impl Said {
                     .requirement
                     .map(|requirement| requirement.name.into_owned())
                     .filter(|name| !name.is_empty()),
+                bundle: event.bundle.map(|bundle| {
+                    let path = bundle.path.map(std::borrow::Cow::into_owned);
+                    (path, bundle.members, bundle.declared)
+                }),
             },
+            Reply::Completed { head, members } => Self::Completed {
+                first: head.first.get(),
+                objects: head.objects.get(),
+                versions: members
+                    .iter()
+                    .map(|member| (member.request.get(), member.sequence.get()))
+                    .collect(),
+            },
+            Reply::Bundled(_) => Self::Bundled,
             Reply::Done(count) => Self::Done(count),
             Reply::Stats(_) => Self::Stats,
             Reply::Recall(segment) => Self::Recall(segment),

@@ -199,6 +199,9 @@ impl World {
         let number = client.numbers;
         note!(self, "client {} sends {number}: {ask:?}", client.id);
         let bytes = ask.encode(number, &self.universe);
+        if let Doing::Stage(_, bundle) = doing {
+            client.staged.insert(number, bundle);
+        }
         client.doing.insert(number, doing);
         client.up.push_back((number, ask, bytes));
         number

@@ -104,6 +104,9 @@ pub struct Lease {
     /// How long the client is ready to wait for memory; `None`: for ever.
     #[n(1)]
     pub timeout_ms: Option<u64>,
+    /// The payload is for a member of a bundle: it does not wait for what only bundles that are complete could free.
+    #[cbor(n(2), default)]
+    pub staged: bool,
 }
 
 /// One object by its key, or whatever matches a selector.
@@ -144,6 +147,9 @@ pub struct Demand<'a> {
     /// The same, by its name.
     #[n(3)]
     pub requirement_name: Option<Cow<'a, str>>,
+    /// A member of a bundle that is not complete will do, too.
+    #[cbor(n(4), default)]
+    pub incomplete: bool,
 }
 
 /// In which order a list, or a follow's first phase, gives what is there.
@@ -172,6 +178,111 @@ pub struct List<'a> {
     /// The order of the answer.
     #[n(1)]
     pub order: Order<'a>,
+    /// Members of bundles that are not complete, too.
+    #[cbor(n(2), default)]
+    pub incomplete: bool,
+    /// Only what came, or is to come, in the bundle of this path or in one nested in it.
+    #[n(3)]
+    pub bundle: Option<Cow<'a, str>>,
+}
+
+/// Opens a bundle, or joins those who have it open: what one says and another leaves out holds for both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Bundle<'a> {
+    /// Its path; `None`: a bundle without a name, of this client alone.
+    #[n(0)]
+    pub path: Option<Cow<'a, str>>,
+    /// How many members make it complete; `None`: until it is sealed.
+    #[n(1)]
+    pub members: Option<u64>,
+    /// How long it stays when nobody has it open; `None`: as the server's configuration says.
+    #[n(2)]
+    pub orphan_timeout_ms: Option<u64>,
+    /// What it is about.
+    #[n(3)]
+    pub attributes: Option<BundleAttributes<'a>>,
+}
+
+/// What a bundle is about: some attributes of a schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct BundleAttributes<'a> {
+    /// The schema's number.
+    #[n(0)]
+    pub schema: u16,
+    /// The record, in which any attribute may be missing.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub record: Cow<'a, [u8]>,
+}
+
+/// Asks which bundles there are, a page at a time, in the order in which they were opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Bundles<'a> {
+    /// The text of a selector over their attributes.
+    #[n(0)]
+    pub selector: Cow<'a, str>,
+    /// Only this path and what is nested in it.
+    #[n(1)]
+    pub path: Option<Cow<'a, str>>,
+    /// Those behind the one of this number; 0: from the first.
+    #[n(2)]
+    pub after: u64,
+}
+
+/// A page of a list of bundles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Bundled<'a> {
+    /// There are no more.
+    #[n(0)]
+    pub last: bool,
+    /// The bundles.
+    #[n(1)]
+    pub items: Vec<BundleStatus<'a>>,
+}
+
+/// Where a bundle stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct BundleStatus<'a> {
+    /// Its number: later ones have higher ones.
+    #[n(0)]
+    pub number: u64,
+    /// Its path.
+    #[n(1)]
+    pub path: Option<Cow<'a, str>>,
+    /// 0: open; 1: complete, and waits for the bundle that it is nested in; 2: visible.
+    #[n(2)]
+    pub state: u8,
+    /// How many members make it complete, where that was said.
+    #[n(3)]
+    pub declared: Option<u64>,
+    /// How many are there: objects, and nested bundles that are complete.
+    #[n(4)]
+    pub members: u64,
+    /// Bytes of its objects' payloads, while they are staged.
+    #[n(5)]
+    pub bytes: u64,
+    /// How many have it, or one nested in it, open.
+    #[n(6)]
+    pub openers: u32,
+    /// In how many milliseconds it is aborted if nobody opens it.
+    #[n(7)]
+    pub orphaned_for_ms: Option<u64>,
+    /// What it is about.
+    #[n(8)]
+    pub attributes: Option<BundleAttributes<'a>>,
+    /// The first sequence number of its tree, once it is visible; 0 where it was empty.
+    #[n(9)]
+    pub first: u64,
+    /// Objects of it that are still visible.
+    #[n(10)]
+    pub visible: u64,
+    /// The number of the bundle that it is nested in.
+    #[n(11)]
+    pub parent: Option<u64>,
 }
 
 /// Asks for everything that matches.
@@ -317,10 +428,14 @@ pub mod events {
     pub const DECLINED: u32 = 1024;
     /// Somebody asked for an object that was not offered, since nothing had wanted it.
     pub const MISSED: u32 = 2048;
+    /// A bundle became visible.
+    pub const COMPLETED: u32 = 4096;
+    /// A bundle was given up: its members are gone.
+    pub const ABORTED: u32 = 8192;
     /// All of them.
-    pub const ALL: u32 = 4095;
+    pub const ALL: u32 = 16383;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 14] = [
         "offered",
         "withdrawn",
         "expired",
@@ -333,6 +448,8 @@ pub mod events {
         "broken",
         "declined",
         "missed",
+        "completed",
+        "aborted",
     ];
 }
 
@@ -340,7 +457,7 @@ pub mod events {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Subscribe<'a> {
-    /// Which objects' events; those of clients and of requirements come whatever it says.
+    /// Which objects' events; those of clients, of requirements and of bundles come whatever it says.
     #[n(0)]
     pub selector: Cow<'a, str>,
     /// Bits of [`events`].
@@ -361,7 +478,8 @@ pub struct Happened<'a> {
     /// Bytes of its payload.
     #[n(2)]
     pub length: u64,
-    /// The client that joined or left, that offered the object, or that made or retracted the requirement.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that completed or
+    /// aborted the bundle.
     #[n(3)]
     pub client: Option<Peer<'a>>,
     /// Why.
@@ -370,6 +488,24 @@ pub struct Happened<'a> {
     /// The requirement it happened to.
     #[n(5)]
     pub requirement: Option<RequirementName<'a>>,
+    /// The bundle it happened to.
+    #[n(6)]
+    pub bundle: Option<BundleName<'a>>,
+}
+
+/// A bundle, as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct BundleName<'a> {
+    /// Its path.
+    #[n(0)]
+    pub path: Option<Cow<'a, str>>,
+    /// How many members were there.
+    #[n(1)]
+    pub members: u64,
+    /// How many make it complete, where that was said.
+    #[n(2)]
+    pub declared: Option<u64>,
 }
 
 /// A requirement, as others see it.

@@ -13,6 +13,8 @@ pub const DEFAULT_RETENTION: u16 = 4;
 pub const FIRST_PHASE: u16 = 8;
 /// `releases` holds milliseconds: the object stays for so long from when it became visible.
 pub const FOR_A_TIME: u16 = 16;
+/// The object is a member of a bundle that is not complete: it has no sequence number yet.
+pub const STAGED: u16 = 32;
 /// Flag of an offer: it is made only if somebody wants it.
 pub const IF_WANTED: u16 = 128;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
@@ -61,7 +63,7 @@ pub struct DeliveredHead {
     pub sequence: U64,
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`], [`REDELIVERED`].
+    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`], [`STAGED`], [`REDELIVERED`].
     pub flags: U16,
     /// Bytes of the record that follows.
     pub record_length: U32,
@@ -131,14 +133,38 @@ pub struct RingsHead {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ListedHead {
-    /// The object's sequence number.
+    /// The object's sequence number; with [`STAGED`] the number of its bundle.
     pub sequence: U64,
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// Zero.
-    pub reserved: U16,
+    /// [`STAGED`].
+    pub flags: U16,
     /// Bytes of the record that follows.
     pub record_length: U32,
     /// Bytes of the payload.
     pub length: U64,
+}
+
+/// What a client is told of a bundle that became visible; any number of [`MemberVersion`] follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct CompletedHead {
+    /// The sequence number of the first of its objects, in the order of their keys; 0: it has none.
+    pub first: U64,
+    /// How many objects became visible together, those of other bundles of its tree included.
+    pub objects: U64,
+    /// 1: another frame with more versions follows.
+    pub more: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// The version of one member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct MemberVersion {
+    /// The request with which it was staged.
+    pub request: U64,
+    /// Its sequence number.
+    pub sequence: U64,
 }

@@ -155,6 +155,16 @@ kinds! {
     Wanted = 19,
     /// Asks the server to end in good order.
     Drain = 20,
+    /// Opens a bundle, or joins those who have it open.
+    Bundle = 22,
+    /// Says that a bundle has all its members.
+    Seal = 23,
+    /// Gives a bundle up, with all its members.
+    Abort = 24,
+    /// An object that becomes visible with its bundle.
+    Stage = 25,
+    /// Asks which bundles there are.
+    Bundles = 26,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -190,6 +200,10 @@ kinds! {
     Ended = 79,
     /// A part of the rings that the connection goes on through, with its descriptor.
     Rings = 80,
+    /// A bundle is visible: the versions of its members.
+    Completed = 84,
+    /// A page of a list of bundles.
+    Bundled = 85,
 }
 
 impl Kind {

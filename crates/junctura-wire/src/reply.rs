@@ -4,8 +4,8 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Failure, Gap, Happened, Welcome};
-use crate::fixed::{self, DeliveredHead, ListedHead, RingsHead, SegmentHead, Slot};
+use crate::body::{Bundled, Failure, Gap, Happened, Welcome};
+use crate::fixed::{self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, RingsHead, SegmentHead, Slot};
 use crate::frame::{Frame, Kind};
 use crate::request::{broken, cbor, frame, number, put, read};
 
@@ -16,7 +16,7 @@ pub enum Reply<'a> {
     Welcome(Welcome<'a>),
     /// The request failed.
     Failed(Failure<'a>),
-    /// The object is visible under this sequence number.
+    /// The object is visible under this sequence number; 0: it is staged, and becomes visible with its bundle.
     Offered(u64),
     /// A segment; its descriptor comes with the frame.
     Segment(SegmentHead),
@@ -53,6 +53,15 @@ pub enum Reply<'a> {
     Ended(Failure<'a>),
     /// A part of the rings that the connection goes on through; its descriptor comes with the frame.
     Rings(RingsHead),
+    /// A bundle is visible: the versions of the members that this client staged.
+    Completed {
+        /// Where its objects stand.
+        head: CompletedHead,
+        /// Those that stand; a member that was offered again later in the same bundle has no version.
+        members: &'a [MemberVersion],
+    },
+    /// A page of a list of bundles.
+    Bundled(Bundled<'a>),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -119,6 +128,8 @@ impl<'a> Reply<'a> {
             Kind::Began => Self::Began(number(kind, body)?),
             Kind::Ended => Self::Ended(cbor(kind, body)?),
             Kind::Rings => Self::Rings(read(kind, body)?),
+            Kind::Completed => Self::completed(body)?,
+            Kind::Bundled => Self::Bundled(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -138,6 +149,13 @@ impl<'a> Reply<'a> {
             return Err(broken(kind, "payload and its length differ"));
         }
         Ok(Self::Delivered { head, record, inline })
+    }
+
+    fn completed(body: &'a [u8]) -> Result<Self> {
+        let kind = Kind::Completed;
+        let (head, rest) = CompletedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
+        let members = <[MemberVersion]>::ref_from_bytes(rest).map_err(|_| broken(kind, "length"))?;
+        Ok(Self::Completed { head, members })
     }
 
     fn listed(body: &'a [u8]) -> Result<Self> {
@@ -171,6 +189,8 @@ impl<'a> Reply<'a> {
             Self::Began(_) => Kind::Began,
             Self::Ended(_) => Kind::Ended,
             Self::Rings(_) => Kind::Rings,
+            Self::Completed { .. } => Kind::Completed,
+            Self::Bundled(_) => Kind::Bundled,
         }
     }
 
@@ -199,6 +219,11 @@ impl<'a> Reply<'a> {
             Self::Event(body) => put(body, out),
             Self::Stats(text) => out.extend_from_slice(text.as_bytes()),
             Self::Recall(segment) | Self::Dropped(segment) => out.extend_from_slice(&segment.to_le_bytes()),
+            Self::Completed { head, members } => {
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(members.as_bytes());
+            }
+            Self::Bundled(body) => put(body, out),
         });
     }
 }

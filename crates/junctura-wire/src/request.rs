@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw};
+use crate::body::{
+    Bundle, Bundles, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
+};
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
 use crate::shape;
@@ -60,6 +62,25 @@ pub enum Request<'a> {
     Wanted(Wanted<'a>),
     /// Asks the server to end in good order.
     Drain(Drain),
+    /// Opens a bundle, or joins those who have it open.
+    Bundle(Bundle<'a>),
+    /// Says that the bundle of this request has all its members.
+    Seal(u64),
+    /// Gives the bundle of this request up, with all its members.
+    Abort(u64),
+    /// An object that becomes visible with its bundle.
+    Stage {
+        /// The request with which this client opened the bundle.
+        bundle: u64,
+        /// As in an offer.
+        head: OfferHead,
+        /// Its attributes (`docs/formats/key.md`).
+        record: &'a [u8],
+        /// Its payload, when it travels inside the message.
+        inline: &'a [u8],
+    },
+    /// Asks which bundles there are.
+    Bundles(Bundles<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -79,7 +100,10 @@ impl<'a> Request<'a> {
         let body = frame.body;
         Ok(match kind {
             Kind::Hello => Self::Hello(cbor(kind, body)?),
-            Kind::Offer => Self::offer(body)?,
+            Kind::Offer => {
+                let (head, record, inline) = offer(kind, body)?;
+                Self::Offer { head, record, inline }
+            }
             Kind::Lease => Self::Lease(cbor(kind, body)?),
             Kind::Return => Self::Return(read::<zerocopy::byteorder::little_endian::U32>(kind, body)?.get()),
             Kind::Demand => Self::Demand(cbor(kind, body)?),
@@ -98,24 +122,26 @@ impl<'a> Request<'a> {
             Kind::Retract => Self::Retract(cbor(kind, body)?),
             Kind::Wanted => Self::Wanted(cbor(kind, body)?),
             Kind::Drain => Self::Drain(cbor(kind, body)?),
+            Kind::Bundle => Self::Bundle(cbor(kind, body)?),
+            Kind::Seal => Self::Seal(number(kind, body)?),
+            Kind::Abort => Self::Abort(number(kind, body)?),
+            Kind::Stage => Self::stage(body)?,
+            Kind::Bundles => Self::Bundles(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
 
-    fn offer(body: &'a [u8]) -> Result<Self> {
-        let (head, rest) = OfferHead::read_from_prefix(body).map_err(|_| broken(Kind::Offer, "too short"))?;
-        let (record, inline) = rest
-            .split_at_checked(head.record_length.get() as usize)
-            .ok_or_else(|| broken(Kind::Offer, "record longer than the body"))?;
-        let inline_length = if head.flags.get() & fixed::INLINE == 0 {
-            0
-        } else {
-            head.length.get()
-        };
-        if inline.len() as u64 != inline_length {
-            return Err(broken(Kind::Offer, "payload and its length differ"));
-        }
-        Ok(Self::Offer { head, record, inline })
+    fn stage(body: &'a [u8]) -> Result<Self> {
+        let (bundle, rest) = body
+            .split_first_chunk()
+            .ok_or_else(|| broken(Kind::Stage, "too short"))?;
+        let (head, record, inline) = offer(Kind::Stage, rest)?;
+        Ok(Self::Stage {
+            bundle: u64::from_le_bytes(*bundle),
+            head,
+            record,
+            inline,
+        })
     }
 
     /// The kind of frame it travels in.
@@ -142,6 +168,11 @@ impl<'a> Request<'a> {
             Self::Retract(_) => Kind::Retract,
             Self::Wanted(_) => Kind::Wanted,
             Self::Drain(_) => Kind::Drain,
+            Self::Bundle(_) => Kind::Bundle,
+            Self::Seal(_) => Kind::Seal,
+            Self::Abort(_) => Kind::Abort,
+            Self::Stage { .. } => Kind::Stage,
+            Self::Bundles(_) => Kind::Bundles,
         }
     }
 
@@ -157,7 +188,11 @@ impl<'a> Request<'a> {
             Self::Lease(body) => put(body, out),
             Self::Return(segment) => out.extend_from_slice(&segment.to_le_bytes()),
             Self::Demand(body) => put(body, out),
-            Self::Cancel(number) | Self::More(number) | Self::Stop(number) => {
+            Self::Cancel(number)
+            | Self::More(number)
+            | Self::Stop(number)
+            | Self::Seal(number)
+            | Self::Abort(number) => {
                 out.extend_from_slice(&number.to_le_bytes());
             }
             Self::List(body) => put(body, out),
@@ -170,8 +205,37 @@ impl<'a> Request<'a> {
             Self::Retract(body) => put(body, out),
             Self::Wanted(body) => put(body, out),
             Self::Drain(body) => put(body, out),
+            Self::Bundle(body) => put(body, out),
+            Self::Stage {
+                bundle,
+                head,
+                record,
+                inline,
+            } => {
+                out.extend_from_slice(&bundle.to_le_bytes());
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(record);
+                out.extend_from_slice(inline);
+            }
+            Self::Bundles(body) => put(body, out),
         });
     }
+}
+
+fn offer(kind: Kind, body: &[u8]) -> Result<(OfferHead, &[u8], &[u8])> {
+    let (head, rest) = OfferHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
+    let (record, inline) = rest
+        .split_at_checked(head.record_length.get() as usize)
+        .ok_or_else(|| broken(kind, "record longer than the body"))?;
+    let inline_length = if head.flags.get() & fixed::INLINE == 0 {
+        0
+    } else {
+        head.length.get()
+    };
+    if inline.len() as u64 != inline_length {
+        return Err(broken(kind, "payload and its length differ"));
+    }
+    Ok((head, record, inline))
 }
 
 impl<'a> Target<'a> {

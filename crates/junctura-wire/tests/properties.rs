@@ -6,7 +6,7 @@ mod common;
 
 use common::{Words, replies, requests};
 use junctura_model::Code;
-use junctura_wire::fixed::{Holding, Slot};
+use junctura_wire::fixed::{Holding, MemberVersion, Slot};
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
 use junctura_wire::{Frame, Kind, Reply, Request};
 use proptest::array;
@@ -36,6 +36,13 @@ fn words() -> impl Strategy<Value = Words> {
             flags,
             record,
             payload,
+            members: holdings
+                .iter()
+                .map(|&(request, sequence)| MemberVersion {
+                    request: u64::from(request).into(),
+                    sequence: sequence.into(),
+                })
+                .collect(),
             holdings: holdings
                 .into_iter()
                 .map(|(holding, sequence)| Holding {
@@ -258,6 +265,7 @@ fn a_field_that_a_newer_peer_added_is_skipped() {
     let expected = junctura_wire::body::Lease {
         payload_bytes: 8,
         timeout_ms: None,
+        staged: false,
     };
     assert_eq!(Request::decode(&frame).unwrap(), Request::Lease(expected));
 }

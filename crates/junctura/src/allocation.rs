@@ -77,10 +77,19 @@ impl Pool {
 
 impl Allocation {
     pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>) -> Result<Self> {
+        Self::made(connection, bytes, timeout, false)
+    }
+
+    /// For a member of a bundle: does not wait for what only the end of a bundle could free.
+    pub(crate) fn for_bundle(connection: &Arc<Connection>, bytes: usize) -> Result<Self> {
+        Self::made(connection, bytes, connection.offer_timeout, true)
+    }
+
+    fn made(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>, staged: bool) -> Result<Self> {
         let memory = if connection.goes_inline(bytes) {
             Memory::Heap(vec![0; bytes])
         } else {
-            let (segment, slot) = connection.take_slot(bytes as u64, timeout)?;
+            let (segment, slot) = connection.take_slot(bytes as u64, timeout, staged)?;
             Memory::Slot { segment, slot }
         };
         Ok(Self {
@@ -243,7 +252,7 @@ enum Found {
 impl Connection {
     /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
     /// whichever comes first is taken: slots that come free, or a segment.
-    pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>) -> Result<(u32, SlotMut)> {
+    pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
         if bytes > self.greeting.payload_bytes_max {
             let cause = format!(
                 "{bytes} bytes; this pool takes {} at most",
@@ -264,7 +273,7 @@ impl Connection {
                 return taken;
             }
             let found;
-            (state, found) = self.lease(state, bytes, timeout);
+            (state, found) = self.lease(state, bytes, timeout, staged);
             if let Found::Slot(segment, slot) = found? {
                 return Ok((segment, slot));
             }
@@ -273,11 +282,17 @@ impl Connection {
 
     /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
     /// every payload: the lease stands until it is answered, while slots come and go.
-    fn lease<'a>(&'a self, mut state: Guard<'a>, bytes: u64, timeout: Option<Duration>) -> (Guard<'a>, Result<Found>) {
+    fn lease<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        bytes: u64,
+        timeout: Option<Duration>,
+        staged: bool,
+    ) -> (Guard<'a>, Result<Found>) {
         let taken_over = state
             .standing_lease
-            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes));
-        let lease = match taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout), Ok) {
+            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == staged);
+        let lease = match taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, staged), Ok) {
             Ok(lease) => lease,
             Err(error) => return (state, Err(error)),
         };
@@ -317,11 +332,17 @@ impl Connection {
 }
 
 impl State {
-    fn ask_for_segment(&mut self, payload_bytes: u64, timeout: Option<Duration>) -> Result<StandingLease> {
+    fn ask_for_segment(
+        &mut self,
+        payload_bytes: u64,
+        timeout: Option<Duration>,
+        staged: bool,
+    ) -> Result<StandingLease> {
         let number = self.mail.open(Talk::Once)?;
         let lease = Lease {
             payload_bytes,
             timeout_ms: timeout.map(|time| time.as_millis() as u64),
+            staged,
         };
         if let Err(error) = self.append(number, &Request::Lease(lease)) {
             self.mail.close(number);
@@ -330,6 +351,7 @@ impl State {
         Ok(StandingLease {
             number,
             slot_bytes: slot_bytes(payload_bytes),
+            staged,
         })
     }
 }

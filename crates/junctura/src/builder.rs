@@ -52,6 +52,7 @@ impl Source {
 pub(crate) struct ServerSettings {
     pub(crate) schemas: Vec<Source>,
     pub(crate) budget_bytes: Option<u64>,
+    pub(crate) orphan_timeout: Option<Duration>,
     pub(crate) inline_bytes_max: Option<u64>,
     pub(crate) checked: bool,
     pub(crate) spin: Option<Duration>,
@@ -127,6 +128,14 @@ impl PoolBuilder {
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.server.budget_bytes = Some(bytes);
+        self
+    }
+
+    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted; a minute unless told.
+    /// For a pool that is embedded or started here.
+    #[must_use]
+    pub fn orphan_timeout(mut self, timeout: Duration) -> Self {
+        self.server.orphan_timeout = Some(timeout);
         self
     }
 
@@ -223,6 +232,9 @@ impl ServerSettings {
         }
         if let Some(bytes) = self.budget_bytes {
             config.budget_bytes = bytes;
+        }
+        if let Some(timeout) = self.orphan_timeout {
+            config.orphan_timeout = timeout;
         }
         if let Some(bytes) = self.inline_bytes_max {
             config.inline_bytes_max = bytes;

@@ -41,6 +41,12 @@ impl Pool {
         demand(&self.connection()?, &target.into(), timeout, &Through::Nothing)
     }
 
+    /// As [`Pool::demand`], of what is visible or staged in a bundle that is not complete. A staged object has no version
+    /// yet, and may never become visible: [`Object::is_staged`].
+    pub fn demand_incomplete<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
+        demand(&self.connection()?, &target.into(), timeout, &Through::Staged)
+    }
+
     /// As [`Pool::demand`], and does not wait: the answer comes to what this returns. For [`Pool::wait`], beside others.
     ///
     /// # Errors
@@ -79,6 +85,8 @@ impl Pool {
 /// The requirement through which something is received.
 pub(crate) enum Through<'a> {
     Nothing,
+    /// Nothing, and what is staged will do.
+    Staged,
     /// Of this connection.
     Number(u64),
     Name(&'a str),
@@ -161,7 +169,7 @@ fn request<'a>(
     through: &Through<'a>,
 ) -> Result<Request<'a>> {
     let (requirement, requirement_name) = match *through {
-        Through::Nothing => (None, None),
+        Through::Nothing | Through::Staged => (None, None),
         Through::Number(number) => (Some(number), None),
         Through::Name(name) => (None, Some(name.into())),
     };
@@ -170,6 +178,7 @@ fn request<'a>(
         timeout_ms: timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         requirement,
         requirement_name,
+        incomplete: matches!(through, Through::Staged),
     }))
 }
 

@@ -71,6 +71,16 @@ impl Connection {
                 entries: page.entries.to_vec(),
             },
             Ok(Reply::Done(count)) => Letter::Done(count),
+            Ok(Reply::Completed { head, members }) => Letter::Completed {
+                first: head.first.get(),
+                objects: head.objects.get(),
+                more: head.more.get() != 0,
+                versions: members
+                    .iter()
+                    .map(|member| (member.request.get(), member.sequence.get()))
+                    .collect(),
+            },
+            Ok(Reply::Bundled(_)) => Letter::Bundled(frame.body.to_vec()),
             Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
             Ok(Reply::Began(sequence)) => Letter::Began(sequence),
             Ok(Reply::Ended(failure)) => Letter::Ended(failure.into()),

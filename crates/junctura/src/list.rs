@@ -7,6 +7,7 @@ use std::sync::Arc;
 use junctura_model::Result;
 use junctura_model::version::Version;
 use junctura_wire::body::List;
+use junctura_wire::fixed::STAGED;
 use junctura_wire::{Listed, Request};
 
 use crate::connection::{Connection, unexpected};
@@ -21,10 +22,22 @@ pub struct Entry {
     object: Described,
     version: Version,
     bytes: u64,
+    bundle: Option<u64>,
+}
+
+/// How to list, where it is not the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListOptions<'a> {
+    /// Order by the value of this attribute first, then by key.
+    pub order_by: Option<&'a str>,
+    /// Members of bundles that are not complete, too.
+    pub incomplete: bool,
+    /// Only what belongs to the bundle of this path, or to one nested in it.
+    pub bundle: Option<&'a str>,
 }
 
 impl Entry {
-    /// Its newest version.
+    /// Its newest version. A staged object has sequence number 0.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
@@ -34,6 +47,12 @@ impl Entry {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of the bundle in which it is staged ([`crate::BundleEntry::number`]); `None`: it is visible.
+    #[must_use]
+    pub fn staged_in(&self) -> Option<u64> {
+        self.bundle
     }
 }
 
@@ -86,10 +105,24 @@ impl Pool {
 
     /// As [`Pool::list`], page by page, ordered by key or by the value of an attribute.
     pub fn list_pages(&self, selector: &str, order_by: Option<&str>) -> Result<Pages> {
+        let options = ListOptions {
+            order_by,
+            ..ListOptions::default()
+        };
+        self.list_with(&options, selector)
+    }
+
+    /// As [`Pool::list_pages`], with options.
+    ///
+    /// # Errors
+    /// Also `NotFound` for the path of a bundle that there is not, or that is forgotten.
+    pub fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
         let connection = self.connection()?;
         let request = Request::List(List {
             selector: selector.into(),
-            order: order(order_by),
+            order: order(options.order_by),
+            incomplete: options.incomplete,
+            bundle: options.bundle.map(Into::into),
         });
         let (stream, _) = Stream::begin(&connection, &request)?;
         Ok(Pages {
@@ -124,8 +157,11 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
     let entries = page.iter().map(|entry| {
         let (head, record) = entry?;
         let schema = connection.known_schema(head.schema.get())?;
-        let version = connection.version(head.sequence.get());
+        let is_staged = head.flags.get() & STAGED != 0;
+        let number = head.sequence.get();
+        let version = connection.version(if is_staged { 0 } else { number });
         Ok(Entry {
+            bundle: is_staged.then_some(number),
             object: Described::new(schema, record),
             version,
             bytes: head.length.get(),

@@ -35,6 +35,15 @@ pub(crate) enum Letter {
     /// The frame's body.
     Event(Vec<u8>),
     Done(u64),
+    Completed {
+        first: u64,
+        objects: u64,
+        more: bool,
+        /// Requests and sequence numbers.
+        versions: Vec<(u64, u64)>,
+    },
+    /// The frame's body.
+    Bundled(Vec<u8>),
     Stats(String),
     Began(u64),
     Leased,

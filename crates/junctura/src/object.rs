@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use junctura_memory::Mapping;
 use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
-use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, UNDONE};
+use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
 
 use crate::connection::Connection;
 use crate::described;
@@ -56,6 +56,10 @@ impl Arrived {
 
     pub(crate) fn is_first_phase(&self) -> bool {
         self.flags & FIRST_PHASE != 0
+    }
+
+    fn is_staged(&self) -> bool {
+        self.flags & STAGED != 0
     }
 
     pub(crate) fn sequence(&self) -> u64 {
@@ -129,6 +133,13 @@ impl Object {
     pub fn key(&self) -> &str {
         self.key
             .get_or_init(|| described::key(self.schema(), self.arrived.record()))
+    }
+
+    /// Whether it was staged in a bundle that was not complete when it came: nobody else may ever see it, and it has no version
+    /// yet (sequence number 0).
+    #[must_use]
+    pub fn is_staged(&self) -> bool {
+        self.arrived.is_staged()
     }
 
     /// Its version: newer ones are greater.

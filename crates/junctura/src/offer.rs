@@ -119,6 +119,18 @@ pub(crate) struct Terms {
     schema: u16,
     releases: u32,
     flags: u16,
+    /// The request that has its bundle open.
+    bundle: Option<u64>,
+}
+
+impl Terms {
+    /// The same, for a member of a bundle.
+    pub(crate) fn within(self, bundle: u64) -> Self {
+        Self {
+            bundle: Some(bundle),
+            ..self
+        }
+    }
 }
 
 impl Terms {
@@ -161,6 +173,7 @@ impl Connection {
             schema,
             releases,
             flags: flags | wanted,
+            bundle: None,
         })
     }
 
@@ -183,6 +196,12 @@ impl Connection {
 
     /// Offers one object and waits until it is visible.
     pub(crate) fn offer_one(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Version> {
+        let (_, sequence) = self.offer_numbered(terms, record, content)?;
+        Ok(self.version(sequence))
+    }
+
+    /// The same, or until it is staged; gives the number of the request and the sequence number.
+    pub(crate) fn offer_numbered(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<(u64, u64)> {
         let mut state = self.lock()?;
         let number = state.mail.open(Talk::Offers)?;
         if let Err(error) = self.append_offer(&mut state, number, terms, record, content) {
@@ -201,10 +220,7 @@ impl Connection {
         let sequence = acks
             .pop_front()
             .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
-        Ok(Version {
-            incarnation: self.greeting.incarnation,
-            sequence,
-        })
+        Ok((number, sequence))
     }
 
     /// Puts an offer into the outbox.
@@ -246,7 +262,16 @@ impl Connection {
         }
         head.flags = flags.into();
         let slot = content.slot();
-        if let Err(error) = state.append(number, &Request::Offer { head, record, inline }) {
+        let request = match terms.bundle {
+            None => Request::Offer { head, record, inline },
+            Some(bundle) => Request::Stage {
+                bundle,
+                head,
+                record,
+                inline,
+            },
+        };
+        if let Err(error) = state.append(number, &request) {
             // It stays with the client.
             if let Some(slot) = slot {
                 state.free_slot(slot);

@@ -12,6 +12,7 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Result};
 
 use crate::allocation::Allocation;
+use crate::bundle::Staged;
 use crate::connection::{Connection, Guard, Wait};
 use crate::given::IntoGiven;
 use crate::mail::Talk;
@@ -24,7 +25,7 @@ use crate::state::Stop;
 pub struct Ack {
     /// Which offer of its pipeline it was, counted from 0.
     pub number: u64,
-    /// The version under which it is visible, or why it is not.
+    /// The version under which it is visible, or why it is not. For a member of a bundle, sequence number 0: it is staged.
     pub outcome: Result<Version>,
 }
 
@@ -53,6 +54,9 @@ pub struct Pipeline {
     failure: Option<junctura_model::Error>,
     record: Vec<u8>,
     batch: VecDeque<Result<u64>>,
+    /// The bundle that it offers into, and the requests of all offers then.
+    bundle: Option<u64>,
+    staged: Vec<u64>,
 }
 
 impl Pool {
@@ -71,10 +75,15 @@ impl Pool {
     /// # }
     /// ```
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
-        let connection = self.connection()?;
+        Pipeline::begin(&self.connection()?, window, None)
+    }
+}
+
+impl Pipeline {
+    pub(crate) fn begin(connection: &Arc<Connection>, window: usize, bundle: Option<u64>) -> Result<Self> {
         let number = connection.lock()?.mail.open(Talk::Offers)?;
-        Ok(Pipeline {
-            connection,
+        Ok(Self {
+            connection: Arc::clone(connection),
             number,
             window: window.max(1),
             outstanding: 0,
@@ -84,11 +93,21 @@ impl Pool {
             failure: None,
             record: Vec::new(),
             batch: VecDeque::new(),
+            bundle,
+            staged: Vec::new(),
         })
     }
-}
 
-impl Pipeline {
+    /// The offer of this number, of a pipeline into a bundle: what [`crate::Completed`] knows the version of.
+    #[must_use]
+    pub fn staged(&self, number: u64) -> Option<Staged> {
+        self.staged.get(usize::try_from(number).ok()?).copied().map(Staged)
+    }
+
+    pub(crate) fn all_staged(self) -> Vec<Staged> {
+        self.staged.iter().copied().map(Staged).collect()
+    }
+
     /// Hands every acknowledgement to `call`, in the order of the offers, on the thread that uses the pipeline. Failures go
     /// there too, and not to later calls.
     #[must_use]
@@ -141,7 +160,10 @@ impl Pipeline {
 
     /// Memory for a payload, as [`Pool::allocate`].
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
-        Allocation::new(&self.connection, bytes, self.connection.offer_timeout)
+        match self.bundle {
+            None => Allocation::new(&self.connection, bytes, self.connection.offer_timeout),
+            Some(_) => Allocation::for_bundle(&self.connection, bytes),
+        }
     }
 
     /// Offers what was filled in place, as [`Pipeline::offer`]. The allocation may come from any handle of this pool.
@@ -223,7 +245,10 @@ impl Pipeline {
         options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Terms> {
-        let terms = self.connection.terms(options)?;
+        let mut terms = self.connection.terms(options)?;
+        if let Some(bundle) = self.bundle {
+            terms = terms.within(bundle);
+        }
         self.connection.record(terms, attributes, &mut self.record)?;
         if self.outstanding >= self.window {
             self.wait_until(self.window - 1)?;
@@ -236,6 +261,9 @@ impl Pipeline {
         let request = state.mail.next(self.number);
         self.connection
             .append_offer(&mut state, request, terms, &self.record, content)?;
+        if self.bundle.is_some() {
+            self.staged.push(request);
+        }
         self.outstanding += 1;
         self.sent += 1;
         self.connection.push_when_due(state)?;

@@ -72,6 +72,12 @@ impl Pool {
         })
     }
 
+    /// Whether both are clones of one pool.
+    #[must_use]
+    pub fn is_same(&self, other: &Pool) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// What other processes, children among them, give to [`Pool::connect`].
     #[must_use]
     pub fn url(&self) -> &str {

@@ -113,6 +113,9 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
     if let Some(bytes) = settings.budget_bytes {
         add("--budget", bytes.to_string());
     }
+    if let Some(timeout) = settings.orphan_timeout {
+        add("--orphan-timeout", format!("{}ms", timeout.as_millis()));
+    }
     if let Some(bytes) = settings.inline_bytes_max {
         add("--inline-max", bytes.to_string());
     }

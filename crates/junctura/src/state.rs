@@ -42,6 +42,8 @@ pub(crate) struct Sleeper {
 pub(crate) struct StandingLease {
     pub(crate) number: u64,
     pub(crate) slot_bytes: u64,
+    /// For a member of a bundle.
+    pub(crate) staged: bool,
 }
 
 #[derive(Debug)]

@@ -44,11 +44,15 @@ pub enum EventKind {
     Declined,
     /// Somebody demanded an object that was not offered, since nothing had wanted it.
     Missed,
+    /// A bundle became visible.
+    Completed,
+    /// A bundle was aborted.
+    Aborted,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 12] = [
+    pub const ALL: [EventKind; 14] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -61,6 +65,8 @@ impl EventKind {
         Self::Broken,
         Self::Declined,
         Self::Missed,
+        Self::Completed,
+        Self::Aborted,
     ];
 
     /// Its name, the same in every language.
@@ -112,13 +118,26 @@ pub struct PoolEvent {
     pub object: Option<(Described, Version)>,
     /// Bytes of the object's payload.
     pub bytes: u64,
-    /// The client that joined or left, that offered the object, that made or retracted the requirement, or that read
-    /// a broken one.
+    /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
+    /// one, or that completed or aborted the bundle.
     pub client: Option<Peer>,
     /// The requirement it happened to: its name and its selector.
     pub requirement: Option<(String, String)>,
+    /// The bundle it happened to.
+    pub bundle: Option<BundleName>,
     /// Why.
     pub reason: String,
+}
+
+/// A bundle that something happened to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleName {
+    /// Its path; `None`: it has none.
+    pub path: Option<String>,
+    /// How many members were there.
+    pub members: u64,
+    /// How many make it complete, where that was said.
+    pub declared: Option<u64>,
 }
 
 /// A subscription; dropping it ends it. As an iterator it waits for the next event.
@@ -129,8 +148,8 @@ pub struct Subscription {
 }
 
 impl Pool {
-    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients
-    /// and of requirements come whatever the selector says.
+    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients,
+    /// requirements and bundles come whatever the selector says.
     ///
     /// ```
     /// # use junctura::{EventKind, Pool};
@@ -259,6 +278,11 @@ impl PoolEvent {
             requirement: happened
                 .requirement
                 .map(|it| (it.name.into_owned(), it.selector.into_owned())),
+            bundle: happened.bundle.map(|it| BundleName {
+                path: it.path.map(std::borrow::Cow::into_owned),
+                members: it.members,
+                declared: it.declared,
+            }),
             reason: happened.reason.into_owned(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use junctura::{Code, Follow, FollowOptions, Gap, Item, Object, Pool, Result};
 use serde_json::json;
 
@@ -27,10 +28,26 @@ pub(super) struct Consumer<'a> {
     is_grib: bool,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Seen {
     count: u64,
     last: Option<u64>,
+    /// Of bundles, whose members come in the order of their keys: those of the newest one.
+    members: HashSet<u64>,
+}
+
+impl Seen {
+    /// Takes note of an object; false when it came before, or came too late.
+    fn is_new(&mut self, number: u64, bundle: Option<u64>) -> bool {
+        self.count += 1;
+        // Numbers of one bundle are as good as the same.
+        let place = number / bundle.unwrap_or(1);
+        let is_late = self.last.is_some_and(|last| place < last);
+        if self.last.replace(place) != Some(place) {
+            self.members.clear();
+        }
+        !is_late && self.members.insert(number)
+    }
 }
 
 impl<'a> Consumer<'a> {
@@ -172,12 +189,9 @@ impl<'a> Consumer<'a> {
         match stamp {
             Some(stamp) if is_right => {
                 if let Some(seen) = self.seen.get_mut(stamp.producer as usize) {
+                    let is_new = seen.is_new(stamp.number, self.plan.bundle);
                     let is_shared = self.plan.group.is_some();
-                    if !is_shared && seen.last.is_some_and(|last| stamp.number <= last) {
-                        self.figures.duplicates += 1;
-                    }
-                    seen.last = Some(stamp.number);
-                    seen.count += 1;
+                    self.figures.duplicates += u64::from(!is_new && !is_shared);
                 }
                 if is_measured {
                     self.figures.measured += 1;

@@ -114,6 +114,7 @@ impl Arguments {
             grib: self.grib.clone(),
             mode: self.mode,
             window: self.window,
+            bundle: self.bundle,
             rate: self.rate,
             warmup_ns: self.warmup.as_nanos() as u64,
             duration_ns: self.duration.as_nanos() as u64,
@@ -465,7 +466,7 @@ impl Arguments {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
-            "groups": self.groups, "kills": self.kills, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "rate": self.rate,
+            "groups": self.groups, "kills": self.kills, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
             "pool": self.pool.as_deref().unwrap_or("an own server"),
             "spin_us": self.spin.map(|spin| spin.as_micros() as u64),

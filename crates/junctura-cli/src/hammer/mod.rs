@@ -10,6 +10,7 @@
 //! With `--groups N` consumers are members of N consumer groups, each of which gets everything; members may be killed and
 //! replaced meanwhile. The first of each group stays to the end, and takes what is left when all others are gone.
 
+mod bundled;
 mod consumer;
 mod coordinator;
 mod groups;
@@ -91,6 +92,9 @@ pub(crate) struct Arguments {
     /// Offers of a producer that are not acknowledged yet; 1: each is awaited
     #[arg(long, default_value_t = 64)]
     window: u32,
+    /// Each producer's objects become visible in bundles of so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    bundle: Option<u64>,
     /// Standing subscriptions of other clients
     #[arg(long, default_value_t = 0)]
     subscriptions: u32,

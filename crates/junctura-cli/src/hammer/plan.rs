@@ -35,6 +35,7 @@ pub(super) struct Plan {
     pub(super) grib: Option<PathBuf>,
     pub(super) mode: Mode,
     pub(super) window: u32,
+    pub(super) bundle: Option<u64>,
     pub(super) rate: Option<f64>,
     pub(super) warmup_ns: u64,
     pub(super) duration_ns: u64,
@@ -61,7 +62,8 @@ impl Plan {
 
     /// Slots that a producer uses at most.
     pub(super) fn slots(&self) -> usize {
-        self.slots_in_rotation() + self.window as usize + SLOTS_UNDER_WAY / self.producers as usize
+        let staged = self.bundle.unwrap_or(0) as usize;
+        self.slots_in_rotation() + self.window as usize + staged + SLOTS_UNDER_WAY / self.producers as usize
     }
 
     /// Memory that all producers together need of a pool: not much more than they take before the run, so that whoever runs

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
-use serde_json::json;
+use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Version};
+use serde_json::{Value, json};
 
 use super::Mode;
+use super::bundled::{Bundles, Sealed};
 use super::history::{History, digest};
 use super::load::Names;
 use super::plan::Plan;
@@ -21,6 +22,7 @@ const PROGRESS_EVERY_NS: u64 = 500_000_000;
 pub(super) struct Producer<'a> {
     plan: &'a Plan,
     pipeline: Pipeline,
+    bundles: Option<Bundles>,
     notes: Notes,
     names: Names,
     in_slots: bool,
@@ -70,11 +72,16 @@ impl<'a> Producer<'a> {
             let notes = notes.clone();
             move |ack| notes.acknowledged(&ack)
         });
+        let bundles = plan.bundle.map(|size| {
+            let notes = notes.clone();
+            Bundles::new(pool, plan.window as usize, size, move |ack| notes.staged(ack))
+        });
         let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
         let in_slots = plan.mode != Mode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
         let mut producer = Self {
             plan,
             pipeline,
+            bundles,
             notes,
             names: Names::new(&plan.space),
             in_slots,
@@ -108,6 +115,7 @@ impl<'a> Producer<'a> {
             figures.done[(field.member % self.plan.consumers) as usize] += 1;
             figures.measured += u64::from(now >= measure_from);
             n += 1;
+            self.seal(false)?;
             if now >= next_word {
                 next_word = now + PROGRESS_EVERY_NS;
                 say(&Word::Progress { done: n })?;
@@ -116,6 +124,7 @@ impl<'a> Producer<'a> {
         }
         self.ring.clear();
         self.await_all()?;
+        self.seal(true)?;
         self.notes.check()?;
         self.notes
             .record(|history| history.note(|| json!({"op": "end", "through": null})))?;
@@ -166,14 +175,23 @@ impl<'a> Producer<'a> {
             write(self.plan.mode, self.grib.as_deref(), &mut allocation, n);
             stamp.offered_ns = self.notes.begin();
             stamp.write(&mut allocation);
-            self.notes.offering(n, &attributes, &allocation)?;
-            self.pipeline.offer_allocation_with(options, allocation, attributes)?;
+            self.notes
+                .offering(n, &attributes, &allocation, self.bundles.is_some())?;
+            let pipeline = match &mut self.bundles {
+                None => &mut self.pipeline,
+                Some(bundles) => bundles.pipeline(n)?,
+            };
+            pipeline.offer_allocation_with(options, allocation, attributes)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
             stamp.offered_ns = self.notes.begin();
             stamp.write(buffer);
-            self.notes.offering(n, &attributes, buffer)?;
-            self.pipeline.offer_with(options, attributes, buffer)?;
+            self.notes.offering(n, &attributes, buffer, self.bundles.is_some())?;
+            let pipeline = match &mut self.bundles {
+                None => &mut self.pipeline,
+                Some(bundles) => bundles.pipeline(n)?,
+            };
+            pipeline.offer_with(options, attributes, buffer)?;
         }
         Ok(stamp.offered_ns)
     }
@@ -189,9 +207,22 @@ impl<'a> Producer<'a> {
 
     /// Awaits all acknowledgements, as they come.
     fn await_all(&mut self) -> Result<()> {
-        while let Some(most) = self.pipeline.outstanding().checked_sub(1) {
+        let bundled = self.bundles.as_mut().and_then(Bundles::outstanding);
+        let pipeline = bundled.unwrap_or(&mut self.pipeline);
+        while let Some(most) = pipeline.outstanding().checked_sub(1) {
             with(&self.notes.acked, |acked| acked.came_ns = None);
-            self.pipeline.wait_until(most)?;
+            pipeline.wait_until(most)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a bundle visible that has all its members; at the end, what there is of it.
+    fn seal(&mut self, is_end: bool) -> Result<()> {
+        let Some(bundles) = &mut self.bundles else {
+            return Ok(());
+        };
+        if let Some(sealed) = bundles.seal(is_end)? {
+            self.notes.sealed(&sealed)?;
         }
         Ok(())
     }
@@ -209,17 +240,33 @@ impl Notes {
         now
     }
 
-    fn offering(&self, n: u64, attributes: &[(&'static str, Given<'_>)], payload: &[u8]) -> Result<()> {
+    fn offering(
+        &self,
+        n: u64,
+        attributes: &[(&'static str, Given<'_>)],
+        payload: &[u8],
+        is_bundled: bool,
+    ) -> Result<()> {
         self.record(|history| {
             let mut record = Vec::new();
             self.schema.record(attributes.iter().copied(), &mut record)?;
             let mut key = String::new();
             self.schema.key_of(self.schema.check(&record)?, &mut key);
-            history.note(|| json!({"op": "offering", "n": n, "id": key, "sum": digest(payload), "bundle": null}))
+            // These bundles have no path: which one it is, the versions tell.
+            let bundle = is_bundled.then_some("-");
+            history.note(|| json!({"op": "offering", "n": n, "id": key, "sum": digest(payload), "bundle": bundle}))
         })
     }
 
     fn acknowledged(&self, ack: &Ack) {
+        self.staged(ack);
+        if let Ok(version) = &ack.outcome {
+            self.offered(ack.number, version);
+        }
+    }
+
+    /// Takes note that an offer was taken: visible, or staged in a bundle. Or that it was refused.
+    fn staged(&self, ack: &Ack) {
         with(&self.acked, |acked| {
             let came = *acked.came_ns.get_or_insert_with(now_ns);
             let made = acked.made.pop_front().unwrap_or(came);
@@ -230,13 +277,36 @@ impl Notes {
                 acked.failure.get_or_insert_with(|| error.clone());
             }
         });
-        let noted = self.record(|history| {
-            history.note(|| match &ack.outcome {
-                Ok(version) => json!({"op": "offered", "n": ack.number, "version": version.to_string()}),
-                Err(error) => json!({"op": "refused", "n": ack.number, "error": error.code().name()}),
-            })
-        });
-        if let Err(error) = noted {
+        if let Err(error) = &ack.outcome {
+            let code = error.code().name();
+            self.note(|| json!({"op": "refused", "n": ack.number, "error": code}));
+        }
+    }
+
+    fn offered(&self, n: u64, version: &Version) {
+        self.note(|| json!({"op": "offered", "n": n, "version": version.to_string()}));
+    }
+
+    /// The members of a bundle are visible.
+    fn sealed(&self, sealed: &Sealed) -> Result<()> {
+        for (number, version) in (sealed.first..).zip(&sealed.versions) {
+            match version {
+                Some(version) => self.offered(number, version),
+                None => {
+                    return Err(Error::new(
+                        Code::Corrupt,
+                        "bundle",
+                        format!("no version of offer {number}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a line into the history; that it cannot is a failure of the load.
+    fn note(&self, line: impl FnOnce() -> Value) {
+        if let Err(error) = self.record(|history| history.note(line)) {
             with(&self.acked, |acked| acked.failure = Some(error));
         }
     }

@@ -4,7 +4,7 @@ mod table;
 mod tree;
 
 use clap::Args;
-use junctura::{Entry, Result};
+use junctura::{Entry, ListOptions, Result};
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
@@ -20,6 +20,7 @@ const EXAMPLES: &str = "Examples:
   junctura ls param=t 'levelist>=500' --sort step  what matches both, by step
   junctura ls --tree                               how much there is of what
   junctura ls --count class=od                     how many, and nothing else
+  junctura ls --bundle run/step=6                  what came together
   junctura ls --json param=t | jq -r .key          for programs";
 
 /// List the objects in the pool
@@ -50,6 +51,12 @@ pub(crate) struct Arguments {
     /// Order by this attribute instead of by key
     #[arg(long, value_name = "ATTRIBUTE", conflicts_with_all = ["tree", "count"])]
     sort: Option<String>,
+    /// Show members of bundles that are not complete, too
+    #[arg(long)]
+    incomplete: bool,
+    /// Only what belongs to the bundle of this path, or to one nested in it
+    #[arg(long, value_name = "PATH")]
+    bundle: Option<String>,
     /// Print JSON: a line for each object; with --tree, for each collocation; with --count, one
     #[arg(long)]
     json: bool,
@@ -81,7 +88,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let pool = interrupt.connect(&arguments.pool, "junctura ls")?;
     let selector = selector(&arguments.selectors, &pool)?;
-    let pages = about_selector(pool.list_pages(&selector, arguments.sort.as_deref()), &selector)?;
+    let options = ListOptions {
+        order_by: arguments.sort.as_deref(),
+        incomplete: arguments.incomplete,
+        bundle: arguments.bundle.as_deref(),
+    };
+    let pages = about_selector(pool.list_with(&options, &selector), &selector)?;
     let mut out = Out::new();
     let mut table = Table::new(arguments.long);
     let mut tree = Tree::new(arguments.long);
@@ -130,7 +142,8 @@ fn document(entry: &Entry) -> serde_json::Value {
     json!({
         "key": entry.key(),
         "schema": entry.schema().name(),
-        "version": entry.version().to_string(),
+        "version": entry.staged_in().is_none().then(|| entry.version().to_string()),
+        "staged_in": entry.staged_in(),
         "bytes": entry.bytes(),
         "attributes": json::attributes(entry.schema(), entry.attributes()),
     })

@@ -74,7 +74,8 @@ impl Table {
         let mut row: Row<'_> = shown.map(|(name, text)| (name, printable(text))).collect();
         row.push((SIZE, size::bytes(entry.bytes())));
         if self.long {
-            row.push((VERSION, entry.version().to_string()));
+            let staged = entry.staged_in().map(|bundle| format!("staged in {bundle}"));
+            row.push((VERSION, staged.unwrap_or_else(|| entry.version().to_string())));
         }
         row
     }

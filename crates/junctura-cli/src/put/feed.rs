@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
+use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use serde_json::json;
 
 use crate::output::Out;
@@ -30,11 +30,14 @@ const OF_ONE_OBJECT: [Code; 6] = [
 
 /// Objects on their way.
 pub(crate) struct Feed<'a> {
-    pool: &'a Pool,
+    room: Room<'a>,
     retention: Option<Retention>,
     pipeline: Pipeline,
     acks: Receiver<Ack>,
     unacknowledged: VecDeque<Origin>,
+    /// Members of the bundle, which are told of when it is visible.
+    staged: Vec<(u64, Origin)>,
+    acknowledged: u64,
     tally: Tally,
     told: Told,
     out: Out,
@@ -42,6 +45,36 @@ pub(crate) struct Feed<'a> {
     keep_going: bool,
     if_wanted: bool,
     failure: Option<Error>,
+}
+
+/// Where objects go: into a pool, or a bundle of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Room<'a> {
+    pool: &'a Pool,
+    bundle: Option<&'a Bundle>,
+}
+
+impl Room<'_> {
+    /// Memory for a payload.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<Allocation> {
+        let too_large = |_| {
+            let cause = format!("{bytes} bytes do not fit into memory");
+            Error::new(Code::TooLarge, "payload", cause)
+        };
+        let bytes = usize::try_from(bytes).map_err(too_large)?;
+        match self.bundle {
+            None => self.pool.allocate(bytes),
+            Some(bundle) => bundle.allocate(bytes),
+        }
+    }
+}
+
+/// What is done with the bundle when all is staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Seal,
+    Leave,
+    Wait,
 }
 
 /// What is said about each object that has become visible.
@@ -98,16 +131,25 @@ impl Place {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(pool: &'a Pool, retention: Option<Retention>, window: usize, told: Told) -> Result<Feed<'a>> {
+    pub(crate) fn new(
+        pool: &'a Pool,
+        bundle: Option<&'a Bundle>,
+        retention: Option<Retention>,
+        window: usize,
+        told: Told,
+    ) -> Result<Feed<'a>> {
         let (sender, acks) = channel();
         // The receiver lives as long as the pipeline.
-        let pipeline = pool.pipeline(window)?.on_ack(move |ack| drop(sender.send(ack)));
+        let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
+        let pipeline = pipeline?.on_ack(move |ack| drop(sender.send(ack)));
         Ok(Feed {
-            pool,
+            room: Room { pool, bundle },
             retention,
             pipeline,
             acks,
             unacknowledged: VecDeque::new(),
+            staged: Vec::new(),
+            acknowledged: 0,
             tally: Tally::default(),
             told,
             out: Out::new(),
@@ -119,15 +161,13 @@ impl<'a> Feed<'a> {
     }
 
     /// Whether failures are told at once and only counted.
-    pub(crate) fn keep_going(mut self, keep_going: bool) -> Self {
+    pub(crate) fn keep_going(&mut self, keep_going: bool) {
         self.keep_going = keep_going;
-        self
     }
 
     /// Whether only what somebody wants is offered.
-    pub(crate) fn if_wanted(mut self, if_wanted: bool) -> Self {
+    pub(crate) fn if_wanted(&mut self, if_wanted: bool) {
         self.if_wanted = if_wanted;
-        self
     }
 
     /// Says how many bytes there are in all, where that is known.
@@ -137,7 +177,12 @@ impl<'a> Feed<'a> {
 
     /// Where the objects go.
     pub(crate) fn pool(&self) -> &'a Pool {
-        self.pool
+        self.room.pool
+    }
+
+    /// The same, as a place for payloads.
+    pub(crate) fn room(&self) -> Room<'a> {
+        self.room
     }
 
     /// Offers one object.
@@ -212,8 +257,13 @@ impl<'a> Feed<'a> {
     }
 
     /// Waits for the rest and says what was done; returns what went wrong.
-    pub(crate) fn finish(mut self, outcome: Result<()>, began: Instant, summary: bool) -> Result<()> {
-        let flushed = self.flush();
+    pub(crate) fn finish(mut self, outcome: Result<()>, ending: Ending, began: Instant, summary: bool) -> Result<()> {
+        let outcome = outcome.and(self.flush());
+        let ended = if outcome.is_ok() && self.failure.is_none() {
+            self.end_bundle(ending)
+        } else {
+            Ok(())
+        };
         self.progress.end();
         let Tally {
             objects,
@@ -222,7 +272,7 @@ impl<'a> Feed<'a> {
             failed,
         } = self.tally;
         let seconds = began.elapsed().as_secs_f64();
-        let outcome = outcome.and(flushed);
+        let outcome = outcome.and(ended);
         if self.told == Told::Json {
             let failed = failed.max(u64::from(outcome.is_err()));
             let seconds = (seconds * 1e6).round() / 1e6;
@@ -253,6 +303,7 @@ impl<'a> Feed<'a> {
     /// Takes the acknowledgements that have come.
     fn note(&mut self) -> Result<()> {
         while let Ok(ack) = self.acks.try_recv() {
+            self.acknowledged += 1;
             let Some(origin) = self.unacknowledged.pop_front() else {
                 break;
             };
@@ -260,7 +311,11 @@ impl<'a> Feed<'a> {
                 Ok(version) => {
                     self.tally.objects += 1;
                     self.tally.bytes += origin.bytes;
-                    self.tell(&origin, &version.to_string())?;
+                    if self.room.bundle.is_none() {
+                        self.tell(&origin, Some(&version.to_string()))?;
+                    } else if self.told != Told::Nothing {
+                        self.staged.push((self.acknowledged - 1, origin));
+                    }
                 }
                 Err(error) if error.code() == Code::NotWanted => self.tally.not_wanted += 1,
                 Err(error) => {
@@ -275,10 +330,37 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    fn tell(&mut self, origin: &Origin, version: &str) -> Result<()> {
+    /// Seals the bundle, or waits for it, and tells of its members.
+    fn end_bundle(&mut self, ending: Ending) -> Result<()> {
+        let Some(bundle) = self.room.bundle else {
+            return Ok(());
+        };
+        let completed = match (ending, bundle.completed()?) {
+            (_, Some(completed)) => Some(completed),
+            (Ending::Seal, None) => Some(bundle.seal()?),
+            (Ending::Wait, None) => Some(bundle.wait(None)?),
+            (Ending::Leave, None) => None,
+        };
+        for (number, origin) in std::mem::take(&mut self.staged) {
+            let member = self.pipeline.staged(number);
+            let version = completed
+                .as_ref()
+                .zip(member)
+                .and_then(|(all, member)| all.version(member));
+            self.tell(&origin, version.map(|version| version.to_string()).as_deref())?;
+        }
+        if completed.is_none() {
+            let path = bundle.path().unwrap_or_default();
+            self.progress
+                .suspend(|| eprintln!("junctura: bundle {path} is not complete yet"));
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, origin: &Origin, version: Option<&str>) -> Result<()> {
         match self.told {
             Told::Nothing => Ok(()),
-            Told::Lines => writeln!(self.out, "{version} {}", origin.key),
+            Told::Lines => writeln!(self.out, "{} {}", version.unwrap_or("staged"), origin.key),
             Told::Json => self.out.json(&json!({
                 "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.file,
                 "message": origin.message,

@@ -15,14 +15,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use junctura::{Allocation, Code, Error, Pool, Result, Retention, Schema};
+use junctura::{Allocation, Bundle, Code, Error, Pool, Result, Retention, Schema};
 use junctura_grib::Message;
 
 use crate::attributes::{Pair, pair};
+use crate::bundle::TermsArguments;
 use crate::interrupt::Interrupt;
 use crate::size;
 use crate::url::PoolArguments;
-use feed::{Feed, Payload, Place, Told};
+use feed::{Ending, Feed, Payload, Place, Told};
 use grib::{Next, Splitter};
 use input::Input;
 
@@ -33,6 +34,7 @@ const EXAMPLES: &str = "Examples:
   ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
   junctura put step24.grib --retention released:2              gone when two consumers have had it
   junctura put step24.grib --retain 10min                      gone after ten minutes
+  junctura put --bundle run/step=24 part?.grib                 all of them visible at one point
 When a file is damaged, what was good before it is in the pool, and the error names the file, the message and the byte.";
 
 /// Put files into the pool
@@ -66,8 +68,20 @@ pub(crate) struct Arguments {
     #[arg(long, visible_alias = "retain", value_name = "withdrawn|released:N|TIME", value_parser = retention)]
     retention: Option<Retention>,
     /// Put only what somebody wants: follows it, requires it or waits for it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "bundle")]
     if_wanted: bool,
+    /// Put them into the bundle of this path: all become visible together. At the end it is sealed, unless --members or --open
+    /// is given, or something failed
+    #[arg(long, value_name = "PATH")]
+    bundle: Option<String>,
+    #[command(flatten)]
+    terms: TermsArguments,
+    /// Leave the bundle open for others
+    #[arg(long, requires = "bundle", conflicts_with_all = ["members", "wait"])]
+    open: bool,
+    /// Wait until the bundle is visible, whoever brings the rest of its members
+    #[arg(long, requires_all = ["bundle", "members"])]
+    wait: bool,
     /// How long to wait for memory when the pool is full
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
     timeout: Duration,
@@ -117,15 +131,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (true, _) => Told::Lines,
         _ => Told::Nothing,
     };
-    let mut feed = Feed::new(&pool, arguments.retention, arguments.window, told)?
-        .keep_going(arguments.keep_going)
-        .if_wanted(arguments.if_wanted);
+    let bundle = arguments.open_bundle(&pool)?;
+    let mut feed = Feed::new(&pool, bundle.as_ref(), arguments.retention, arguments.window, told)?;
+    feed.keep_going(arguments.keep_going);
+    feed.if_wanted(arguments.if_wanted);
     feed.expect(arguments.total_bytes());
     let outcome = arguments.put_all(&mut feed, &interrupt);
-    feed.finish(outcome, began, !arguments.quiet)
+    feed.finish(outcome, arguments.ending(), began, !arguments.quiet)
 }
 
 impl Arguments {
+    fn open_bundle(&self, pool: &Pool) -> Result<Option<Bundle>> {
+        let bundle = self.bundle.as_ref().map(|path| self.terms.open(pool, path, None));
+        if bundle.is_none() && (self.terms.members.is_some() || !self.terms.about.is_empty()) {
+            let cause = "--members and --about are about the bundle that --bundle names";
+            return Err(Error::new(Code::InvalidArgument, "put", cause));
+        }
+        bundle.transpose()
+    }
+
+    /// What is done with the bundle in the end.
+    fn ending(&self) -> Ending {
+        match (self.open || self.terms.members.is_some(), self.wait) {
+            (_, true) => Ending::Wait,
+            (true, false) => Ending::Leave,
+            (false, false) => Ending::Seal,
+        }
+    }
+
     fn put_all(&self, feed: &mut Feed<'_>, interrupt: &Interrupt) -> Result<()> {
         let mut before = 0;
         for path in &self.files {
@@ -167,8 +200,8 @@ impl Arguments {
     fn put_messages(&self, feed: &mut Feed<'_>, schema: &Schema, mut splitter: Splitter, before: u64) -> Result<()> {
         let file: Arc<str> = splitter.input().name().into();
         loop {
-            let pool = feed.pool();
-            let next = splitter.next(&mut || feed.flush(), &mut |bytes| allocate(pool, bytes));
+            let room = feed.room();
+            let next = splitter.next(&mut || feed.flush(), &mut |bytes| room.allocate(bytes));
             let place = Place {
                 file: Arc::clone(&file),
                 message: Some(splitter.number()),
@@ -240,7 +273,7 @@ impl Arguments {
         }
         let attributes: Vec<_> = crate::attributes::given(&set).collect();
         let put = if let Some(bytes) = input.bytes() {
-            let mut allocation = allocate(feed.pool(), bytes).map_err(|error| place.error(&error))?;
+            let mut allocation = feed.room().allocate(bytes).map_err(|error| place.error(&error))?;
             let read = input.read_into(&mut allocation, &mut || feed.flush())?;
             if read as u64 != bytes || !input.fill(1, &mut || feed.flush())?.is_empty() {
                 let cause = "it changed its size while it was read";
@@ -263,18 +296,6 @@ fn read_all(input: &mut Input, feed: &mut Feed<'_>) -> Result<Vec<u8>> {
         want *= 2;
     }
     Ok(input.buffered().to_vec())
-}
-
-/// Room in the pool for a payload.
-fn allocate(pool: &Pool, bytes: u64) -> Result<Allocation> {
-    let too_large = |_| {
-        Error::new(
-            Code::TooLarge,
-            "payload",
-            format!("{bytes} bytes do not fit into memory"),
-        )
-    };
-    pool.allocate(usize::try_from(bytes).map_err(too_large)?)
 }
 
 fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {

@@ -15,6 +15,18 @@ impl Schema {
     /// # Errors
     /// `Corrupt` where the bytes are no entries, otherwise as [`Schema::record`]; the position is that of the entry.
     pub fn check<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
+        self.check_entries(bytes, self.required())
+    }
+
+    /// Proves that the bytes are what [`Schema::partial_record`] writes for some attributes.
+    ///
+    /// # Errors
+    /// Those of [`Schema::check`], but for what is missing.
+    pub fn check_partial<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
+        self.check_entries(bytes, 0)
+    }
+
+    fn check_entries<'a>(&self, bytes: &'a [u8], required: u64) -> Result<RecordRef<'a>> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Error::new(
                 Code::TooLarge,
@@ -41,7 +53,7 @@ impl Schema {
                 key_end = bytes.len() - rest.len();
             }
         }
-        self.check_whole(seen, open.count, &bytes[..key_end])?;
+        self.check_whole(seen, required, open.count, &bytes[..key_end])?;
         Ok(RecordRef::trusted(bytes))
     }
 
@@ -61,8 +73,8 @@ impl Schema {
         }
     }
 
-    fn check_whole(&self, seen: u64, open: usize, key_bytes: &[u8]) -> Result<()> {
-        if let Some(missing) = bits(self.required() & !seen).next() {
+    fn check_whole(&self, seen: u64, required: u64, open: usize, key_bytes: &[u8]) -> Result<()> {
+        if let Some(missing) = bits(required & !seen).next() {
             return Err(Error::new(
                 Code::SchemaMismatch,
                 &self.attribute(missing).name,

@@ -15,6 +15,27 @@ impl Schema {
     /// # Errors
     /// `TypeMismatch`, `SchemaMismatch`, `TooLarge` and `LimitExceeded` name the attribute.
     pub fn record<'a>(&self, given: impl IntoIterator<Item = (&'a str, Given<'a>)>, out: &mut Vec<u8>) -> Result<()> {
+        self.write(given, out, true)
+    }
+
+    /// As [`Schema::record`], of something that is no object: any attribute may be missing, and no default is filled in.
+    ///
+    /// # Errors
+    /// Those of [`Schema::record`], but for what is missing.
+    pub fn partial_record<'a>(
+        &self,
+        given: impl IntoIterator<Item = (&'a str, Given<'a>)>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.write(given, out, false)
+    }
+
+    fn write<'a>(
+        &self,
+        given: impl IntoIterator<Item = (&'a str, Given<'a>)>,
+        out: &mut Vec<u8>,
+        whole: bool,
+    ) -> Result<()> {
         out.clear();
         let mut filling = Filling {
             schema: self,
@@ -24,7 +45,7 @@ impl Schema {
             starts: [0; ATTRIBUTES_MAX],
             open: Vec::new(),
         };
-        let done = filling.take_all(given).and_then(|()| filling.finish());
+        let done = filling.take_all(given).and_then(|()| filling.finish(whole));
         if done.is_err() {
             out.clear();
         }
@@ -160,7 +181,15 @@ impl<'a> Filling<'_, 'a> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, whole: bool) -> Result<()> {
+        if whole {
+            self.complete()?;
+        }
+        self.arrange()
+    }
+
+    /// Fills in the defaults, and sees whether something is missing.
+    fn complete(&mut self) -> Result<()> {
         self.put_defaults();
         if let Some(missing) = bits(self.schema.required() & !self.seen).next() {
             let name = &self.schema.attribute(missing).name;
@@ -170,6 +199,10 @@ impl<'a> Filling<'_, 'a> {
                 "is missing, and every object needs it",
             ));
         }
+        Ok(())
+    }
+
+    fn arrange(&mut self) -> Result<()> {
         if !self.sorted {
             self.sort();
         }

@@ -270,3 +270,21 @@ fn damaged_bytes_are_refused() {
     let error = schema.check(b"\x00\x01\x00x\x02\x01\x00?").unwrap_err();
     assert_eq!(error.position(), Some(4), "the position is that of the entry");
 }
+
+#[test]
+fn a_partial_record_lacks_what_was_not_given() {
+    let schema = small();
+    let mut out = Vec::new();
+    schema.partial_record([("see", T("+7"))], &mut out).unwrap();
+    assert_eq!(out, b"\x02\x01\x007");
+    assert_eq!(schema.check_partial(&out).unwrap().as_bytes(), out);
+    assert_eq!(schema.check(&out).unwrap_err().subject(), "a");
+    schema.partial_record([], &mut out).unwrap();
+    assert!(out.is_empty() && schema.check_partial(&out).is_ok());
+    let refused = schema.partial_record([("see", T("100"))], &mut out).unwrap_err();
+    assert_eq!((refused.code(), refused.subject()), (Code::SchemaMismatch, "c"));
+    assert_eq!(
+        schema.check_partial(b"\x02\x03\x00100").unwrap_err().code(),
+        Code::SchemaMismatch
+    );
+}

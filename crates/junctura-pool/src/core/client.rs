@@ -46,6 +46,8 @@ pub(super) enum Pending {
     Requirement(u32),
     /// Of a requirement with a name.
     Use(u32),
+    /// It has this bundle open, or had when it became visible.
+    Bundle(u64),
     List(Box<Listing>),
     Lease,
     Withdrawal(u32),
@@ -198,6 +200,7 @@ impl Core {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),

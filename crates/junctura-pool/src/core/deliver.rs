@@ -5,6 +5,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
 
+use super::bundle::staged_flag;
 use super::client::{Held, Via};
 use super::object::{Place, Until};
 use super::{Core, Nanoseconds};
@@ -56,7 +57,7 @@ impl Core {
         let head = DeliveredHead {
             sequence: object.sequence.into(),
             schema: object.schema.into(),
-            flags: (flags | inline | checksum_flag).into(),
+            flags: (flags | inline | checksum_flag | staged_flag(object.sequence)).into(),
             record_length: (object.record.len() as u32).into(),
             checksum: object.checksum.unwrap_or(0).into(),
             producer: object.producer.into(),
@@ -131,7 +132,9 @@ impl Core {
         self.count.released += 1;
         let object = &mut self.objects[held.object as usize];
         object.holders -= 1;
-        if let Until::Released(left) = object.until
+        // Who looked at it before it was visible has not had it.
+        if held.sequence > 0
+            && let Until::Released(left) = object.until
             && !object.released_by.contains(&client)
         {
             if left > 1 {

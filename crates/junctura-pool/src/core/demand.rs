@@ -18,6 +18,8 @@ pub(super) struct Waiting {
     pub(super) request: u64,
     pub(super) requirement: Option<u32>,
     pub(super) selectors: SelectorSet,
+    /// What is staged will do, too.
+    pub(super) incomplete: bool,
 }
 
 impl Core {
@@ -38,6 +40,10 @@ impl Core {
             ));
         }
         let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
+        if demand.incomplete && requirement.is_some() {
+            let cause = "a requirement is owed what is visible; ask without it";
+            return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
+        }
         if requirement.is_some_and(|id| self.group_ref(id).is_some()) {
             let cause = "which member gets which object is the group's choice: follow it";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
@@ -51,7 +57,16 @@ impl Core {
                 text,
                 selectors,
             } => {
-                let found = self.look_up(identity, &text)?;
+                let staged = if demand.incomplete {
+                    self.staged_of(identity)
+                } else {
+                    None
+                };
+                let found = match self.look_up(identity, &text) {
+                    Ok(Some(id)) => Some(id),
+                    Err(gone) if staged.is_none() => return Err(gone),
+                    Ok(None) | Err(_) => staged,
+                };
                 if found.is_none() {
                     self.refuse_declined(client, identity, &text, fx)?;
                 }
@@ -59,7 +74,14 @@ impl Core {
             }
             Aim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
-                (self.newest_match(&selectors), selectors, text)
+                let newest = self.newest_match(&selectors);
+                let staged = || {
+                    demand
+                        .incomplete
+                        .then(|| self.staged_matches(&selectors).pop())
+                        .flatten()
+                };
+                (newest.or_else(staged), selectors, text)
             }
         };
         if let Some(id) = found {
@@ -83,6 +105,7 @@ impl Core {
             request,
             requirement,
             selectors,
+            incomplete: demand.incomplete,
         };
         self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {

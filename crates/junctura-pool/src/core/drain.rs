@@ -6,7 +6,8 @@
 //! ```
 //! From the first moment on nobody new is let in, but for visitors, who look at the counters or hasten the end. Offers,
 //! leases and new requirements are refused, and so are demands for what is not there: nothing will come any more. Whoever
-//! waited for memory or for an object is told at once. What is there can be looked at until the end.
+//! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
+//! not come. What is there can be looked at until the end.
 
 use std::time::Duration;
 
@@ -74,6 +75,7 @@ impl Core {
         let until = timeout.map(|time| now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
+            self.abort_all_bundles(now, fx);
             self.refuse_those_who_wait(fx);
         }
     }
@@ -83,9 +85,15 @@ impl Core {
         self.drain.as_ref()?;
         match (request, is_known) {
             (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
-            (Request::Offer { .. } | Request::Lease(_) | Request::Require(_) | Request::Wanted(_), true) => {
-                Some(draining(Code::Closed))
-            }
+            (
+                Request::Offer { .. }
+                | Request::Stage { .. }
+                | Request::Bundle(_)
+                | Request::Lease(_)
+                | Request::Require(_)
+                | Request::Wanted(_),
+                true,
+            ) => Some(draining(Code::Closed)),
             _ => None,
         }
     }

@@ -452,7 +452,7 @@ impl Core {
         for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
             let reason = match object(same[0]).state {
                 State::Gone(why) => why.name(),
-                State::Visible | State::Superseded => "superseded",
+                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
             };
             let names = same.iter().map(|&id| object(id).name());
             send_gap(&mut self.count, client, request, names, reason, fx);

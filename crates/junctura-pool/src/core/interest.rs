@@ -64,6 +64,9 @@ impl Core {
         {
             self.demand_waits(*requirement, true);
         }
+        if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
+            self.look_at_staged(id, true);
+        }
         self.interests.insert(interest);
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
@@ -90,6 +93,9 @@ impl Core {
             Interest::Demand(waiting) => {
                 if let Some(requirement) = waiting.requirement {
                     self.demand_waits(requirement, false);
+                }
+                if waiting.incomplete {
+                    self.look_at_staged(id, false);
                 }
             }
             Interest::Requirement(_) => {}

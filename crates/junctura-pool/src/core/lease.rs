@@ -17,6 +17,8 @@ pub(super) struct WaitingLease {
     pub(super) client: u32,
     pub(super) request: u64,
     payload_bytes: u64,
+    /// For a member of a bundle.
+    staged: bool,
 }
 
 impl Core {
@@ -36,6 +38,11 @@ impl Core {
         if self.waiting_leases.is_empty() && self.grant(client, request, lease.payload_bytes, fx)? {
             return Ok(());
         }
+        if lease.staged
+            && let Some(full) = self.segments_filled_by_bundles(lease.payload_bytes)
+        {
+            return Err(full);
+        }
         if lease.timeout_ms == Some(0) {
             return Err(self.pool_full(lease.payload_bytes));
         }
@@ -44,6 +51,7 @@ impl Core {
             client,
             request,
             payload_bytes: lease.payload_bytes,
+            staged: lease.staged,
         });
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
@@ -111,6 +119,7 @@ impl Core {
 
     /// Memory may have come free: leases and offers that wait are served in their order.
     pub(super) fn serve_waiting(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        self.refuse_leases_in_vain(fx);
         while let Some(lease) = self.waiting_leases.front() {
             let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
             match self.grant(client, request, payload_bytes, fx) {
@@ -123,6 +132,21 @@ impl Core {
         }
         for client in self.stalled.clone() {
             self.serve_waiting_offers(now, client, fx);
+        }
+    }
+
+    /// Leases for members of bundles wait no more when only bundles fill the memory.
+    fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
+        let leases = self.waiting_leases.iter().filter(|lease| lease.staged);
+        let in_vain = leases.filter_map(|lease| {
+            let full = self.segments_filled_by_bundles(lease.payload_bytes)?;
+            Some((lease.client, lease.request, full))
+        });
+        for (client, request, full) in in_vain.collect::<Vec<_>>() {
+            self.waiting_leases
+                .retain(|lease| (lease.client, lease.request) != (client, request));
+            self.settle_pending(client, request);
+            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
     }
 

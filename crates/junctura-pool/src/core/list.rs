@@ -1,4 +1,5 @@
-//! Lists: the visible objects that match, sorted, page by page. A list shows the pool as it was when the list began.
+//! Lists: the visible objects that match (and those staged in bundles, if they are asked for), sorted, page by page. A list
+//! shows the pool as it was when the list began.
 
 use junctura_model::Result;
 use junctura_wire::body::List;
@@ -7,6 +8,7 @@ use junctura_wire::{Listed, Reply};
 use zerocopy::IntoBytes;
 
 use super::Core;
+use super::bundle::staged_flag;
 use super::client::Pending;
 use super::order::{Incremental, Sorting};
 use crate::Effects;
@@ -23,7 +25,18 @@ impl Core {
     pub(super) fn list(&mut self, client: u32, request: u64, list: &List<'_>, fx: &mut impl Effects) -> Result<()> {
         let selectors = self.selectors(&list.selector)?;
         let sorting = self.sorting(&list.order)?;
-        let found = self.visible_matches(&selectors);
+        let among = list
+            .bundle
+            .as_deref()
+            .map(|path| self.bundles_under(path))
+            .transpose()?;
+        let mut found = self.visible_matches(&selectors);
+        if list.incomplete {
+            found.extend(self.staged_matches(&selectors));
+        }
+        if let Some(among) = among {
+            found.retain(|&id| among.contains(&self.objects[id as usize].bundle));
+        }
         let listing = Listing {
             sorting,
             rest: Incremental::new(found),
@@ -53,10 +66,11 @@ impl Core {
                 break;
             };
             let object = &self.objects[id as usize];
+            let staged = staged_flag(object.sequence);
             let head = ListedHead {
-                sequence: object.sequence.into(),
+                sequence: if staged == 0 { object.sequence } else { object.bundle }.into(),
                 schema: object.schema.into(),
-                reserved: 0.into(),
+                flags: staged.into(),
                 record_length: (object.record.len() as u32).into(),
                 length: object.length.into(),
             };

@@ -14,6 +14,7 @@
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
 mod broken;
+mod bundle;
 mod client;
 mod deliver;
 mod demand;
@@ -51,6 +52,7 @@ use junctura_wire::{Reply, Request};
 use slab::Slab;
 
 use crate::{Config, Effects};
+use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};
 use drain::Drain;
@@ -110,6 +112,7 @@ pub struct Core {
     timers: Timers,
     expiries: Expiries,
     drain: Option<Drain>,
+    bundles: Bundles,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -169,6 +172,7 @@ impl Core {
             timers: Timers::default(),
             expiries: Expiries::default(),
             drain: None,
+            bundles: Bundles::default(),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -216,9 +220,32 @@ impl Core {
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
             (_, false) => Err(protocol("first frame", "a client says Hello first")),
             (Request::Offer { head, record, inline }, _) => {
-                self.offer(now, client, number, offer::Content { head, record, inline }, fx);
+                self.offer(now, client, number, None, offer::Content { head, record, inline }, fx);
                 return;
             }
+            (
+                Request::Stage {
+                    bundle,
+                    head,
+                    record,
+                    inline,
+                },
+                _,
+            ) => {
+                self.offer(
+                    now,
+                    client,
+                    number,
+                    Some(bundle),
+                    offer::Content { head, record, inline },
+                    fx,
+                );
+                return;
+            }
+            (Request::Bundle(bundle), _) => self.open_bundle(now, client, number, &bundle, fx),
+            (Request::Seal(which), _) => self.seal(now, client, number, which, fx),
+            (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
+            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
@@ -284,10 +311,12 @@ impl Core {
                 timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
                 timer::Timer::Requirement(id) => self.lapse(now, id, fx),
                 timer::Timer::Stuck => self.break_stuck(now, fx),
+                timer::Timer::Bundle(number) => self.orphan(now, number, fx),
             }
             self.follow_up(now, fx);
         }
         self.forget_old_tombstones(now);
+        self.forget_past_bundles(now);
     }
 
     /// Nothing is to be done right now: what was put off can be made up for.
@@ -304,6 +333,7 @@ impl Core {
             .chain(self.expiries.next())
             .chain(self.drain_deadline())
             .chain(self.tombstones.next_expiry(self.config.tombstone_age))
+            .chain(self.next_past_bundle())
             .min()
     }
 
@@ -382,6 +412,7 @@ impl Core {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, which, bundle, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {
                 return Err(Error::new(

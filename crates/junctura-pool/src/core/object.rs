@@ -15,6 +15,10 @@ pub(super) enum State {
     /// A newer version has taken its place; holders and requirements keep it.
     Superseded,
     Gone(Why),
+    /// It becomes visible with its bundle.
+    Staged,
+    /// It was staged, and will never be visible.
+    Dropped,
 }
 
 /// Why an object is not visible any more.
@@ -71,8 +75,11 @@ pub(super) struct Object {
     pub(super) key: u128,
     /// A hash of the key's first level, for counting tombstones.
     pub(super) dataset: u64,
+    /// 0 until it is visible.
     pub(super) sequence: u64,
     pub(super) length: u64,
+    /// The number of its bundle, or 0.
+    pub(super) bundle: u64,
     pub(super) record: Vec<u8>,
     pub(super) inline: Vec<u8>,
     pub(super) place: Place,
@@ -191,6 +198,9 @@ impl Core {
             self.remove(now, id, Why::Expired, fx);
             return;
         }
+        if object.state == State::Staged {
+            return;
+        }
         if object.holders == 0 && object.owed == 0 {
             self.free_payload(id, fx);
             self.forget_if_unneeded(id);
@@ -226,8 +236,12 @@ impl Core {
                 &self.config.schemas[usize::from(object.schema)],
             );
         }
-        if object.until == Until::Time {
+        let (until, bundle) = (object.until, object.bundle);
+        if until == Until::Time {
             self.went_before_its_time();
+        }
+        if bundle > 0 {
+            self.one_fewer_of(bundle);
         }
     }
 
@@ -265,7 +279,8 @@ impl Core {
     /// Forgets an object that nobody needs.
     pub(super) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.objects[id as usize];
-        let needed = object.is_visible() || object.watchers > 0 || object.holders > 0 || object.owed > 0;
+        let stays = matches!(object.state, State::Visible | State::Staged);
+        let needed = stays || object.watchers > 0 || object.holders > 0 || object.owed > 0;
         if !needed {
             let object = self.objects.remove(id as usize);
             self.spare.keep(object.record);

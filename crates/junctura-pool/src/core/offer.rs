@@ -26,6 +26,8 @@ pub(super) struct Content<'a> {
 /// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
 pub(super) struct WaitingOffer {
     pub(super) number: u64,
+    /// The request of its client that has its bundle open, if it is for one.
+    bundle: Option<u64>,
     head: OfferHead,
     record: Vec<u8>,
     inline: Vec<u8>,
@@ -42,12 +44,14 @@ impl WaitingOffer {
 }
 
 impl Core {
-    /// What is wrong with an offer in itself is said at once, also where it would have to wait.
+    /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
+    /// client that has its bundle open, if it is for one.
     pub(super) fn offer(
         &mut self,
         now: Nanoseconds,
         client: u32,
         number: u64,
+        bundle: Option<u64>,
         content: Content<'_>,
         fx: &mut impl Effects,
     ) {
@@ -59,12 +63,12 @@ impl Core {
             let examined = self.examine(content);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::NoMemory))
         } else {
-            self.publish(now, client, content, fx)
+            self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
             Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
             Err(Refusal::NoMemory) => {
-                if let Err(error) = self.wait_for_memory(now, client, number, content) {
+                if let Err(error) = self.wait_for_memory(now, client, number, bundle, content) {
                     self.fail(now, client, number, &error, fx);
                 }
             }
@@ -72,20 +76,40 @@ impl Core {
         }
     }
 
+    fn take_up(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<u64, Refusal> {
+        match bundle {
+            None => self.publish(now, client, content, fx),
+            Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+        }
+    }
+
     /// Whether an offer is one, whatever else there is in the pool.
-    fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<(Examined, Retention)> {
+    pub(super) fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
         let number = head.schema.get();
-        let examined = self.identify(number, record)?;
+        let identity = self.identify(number, record)?;
         check_length(head.length.get(), self.config.limits.payload_bytes)?;
         if head.flags.get() & fixed::INLINE != 0 {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
         }
         let retention = retention(&head, &self.config.schemas[usize::from(number)])?;
-        Ok((examined, retention))
+        Ok(Examined {
+            key: identity.key,
+            dataset: identity.dataset,
+            retention,
+            on_same_key: identity.on_same_key,
+        })
     }
 
     /// Which object a record is of.
-    pub(super) fn identify(&self, number: u16, record: &[u8]) -> Result<Examined> {
+    pub(super) fn identify(&self, number: u16, record: &[u8]) -> Result<Identity> {
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
                 Code::SchemaMismatch,
@@ -94,7 +118,7 @@ impl Core {
             )
         })?;
         let checked = schema.check(record)?;
-        Ok(Examined {
+        Ok(Identity {
             key: identity(number, checked.key_bytes(schema.key_len())),
             dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
             on_same_key: schema.on_same_key(),
@@ -109,47 +133,78 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        let (examined, retention) = self.examine(content)?;
-        let Examined {
-            key,
-            dataset,
-            on_same_key,
-        } = examined;
+        let examined = self.examine(content)?;
         let Content { head, record, inline } = content;
-        let (schema, flags, length) = (head.schema.get(), head.flags.get(), head.length.get());
-        let earlier = self.find_key(key);
-        if on_same_key == SameKey::Reject && earlier.is_some_and(|earlier| !self.is_marker(earlier)) {
-            return Err(self.already_exists(schema, record).into());
+        let earlier = self.find_key(examined.key);
+        if examined.on_same_key == SameKey::Reject {
+            self.refuse_second(examined.key, content)?;
         }
-        if flags & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
+        let (schema, length) = (head.schema.get(), head.length.get());
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
-            self.decline(now, client, &examined, declined, fx);
+            self.decline(now, client, (examined.key, examined.dataset), declined, fx);
             return Err(not_wanted(&self.key_text(schema, record)).into());
         }
-        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
-            let cause = format!("the pool holds {} objects", self.config.limits.objects);
-            return Err(Error::new(Code::LimitExceeded, "objects", cause).into());
-        }
-        let place = self.occupy(client, &head, flags, inline)?;
+        self.may_hold_another_object()?;
+        let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
         if let Some(earlier) = earlier {
             self.supersede(now, earlier, fx);
         }
         self.sequence += 1;
         let sequence = self.sequence;
+        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        self.objects[id as usize].sequence = sequence;
+        self.appear(now, id, examined.retention, fx);
+        Ok(sequence)
+    }
+
+    /// # Errors
+    /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
+    pub(super) fn refuse_second(&self, key: u128, content: Content<'_>) -> Result<()> {
+        let cause = if self.find_key(key).is_some_and(|filed| !self.is_marker(filed)) {
+            "an object with this key is, or was, in the pool, and its schema rejects another"
+        } else if self.bundles.reserve(key) {
+            "an object with this key is staged in a bundle, and its schema rejects another"
+        } else {
+            return Ok(());
+        };
+        let text = self.key_text(content.head.schema.get(), content.record);
+        Err(Error::new(Code::AlreadyExists, text, cause))
+    }
+
+    pub(super) fn may_hold_another_object(&self) -> Result<()> {
+        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
+            let cause = format!("the pool holds {} objects", self.config.limits.objects);
+            return Err(Error::new(Code::LimitExceeded, "objects", cause));
+        }
+        Ok(())
+    }
+
+    /// Puts an object into the table; nobody sees it yet.
+    pub(super) fn insert_object(
+        &mut self,
+        client: u32,
+        Content { head, record, inline }: Content<'_>,
+        examined: &Examined,
+        place: Place,
+        state: State,
+    ) -> u32 {
+        let flags = head.flags.get();
         let id = self.objects.insert(Object {
-            key,
-            dataset,
-            sequence,
-            length,
+            key: examined.key,
+            dataset: examined.dataset,
+            sequence: 0,
+            length: head.length.get(),
+            bundle: 0,
             record: Vec::new(),
             inline: Vec::new(),
             place,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
-            schema,
-            state: State::Visible,
-            until: Until::from(retention),
+            schema: head.schema.get(),
+            state,
+            until: Until::from(examined.retention),
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
@@ -161,6 +216,13 @@ impl Core {
         let object = &mut self.objects[id as usize];
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
+        id
+    }
+
+    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    pub(super) fn appear(&mut self, now: Nanoseconds, id: u32, retention: Retention, fx: &mut impl Effects) {
+        let object = &self.objects[id as usize];
+        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.file_key(key, id);
         if let Retention::For(time) = retention {
             self.expire_at(now.saturating_add(time.as_nanos() as u64), id, sequence);
@@ -174,10 +236,9 @@ impl Core {
             state.offered += 1;
         }
         self.announce(now, id, fx);
-        Ok(sequence)
     }
 
-    fn occupy(
+    pub(super) fn occupy(
         &mut self,
         client: u32,
         head: &OfferHead,
@@ -216,7 +277,7 @@ impl Core {
     }
 
     /// A newer version of the same key takes the place of `earlier`.
-    fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
+    pub(super) fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
         let earlier = match earlier {
             Filed::Object(id) => id,
             Filed::Tombstone(id) => {
@@ -233,16 +294,12 @@ impl Core {
         self.settle(now, earlier, fx);
     }
 
-    fn already_exists(&self, schema: u16, record: &[u8]) -> Error {
-        let cause = "an object with this key is, or was, in the pool, and its schema rejects another";
-        Error::new(Code::AlreadyExists, self.key_text(schema, record), cause)
-    }
-
     fn wait_for_memory(
         &mut self,
         now: Nanoseconds,
         client: u32,
         number: u64,
+        bundle: Option<u64>,
         Content { head, record, inline }: Content<'_>,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
@@ -255,6 +312,7 @@ impl Core {
         }
         let waiting = WaitingOffer {
             number,
+            bundle,
             head,
             record: record.to_vec(),
             inline: inline.to_vec(),
@@ -295,7 +353,7 @@ impl Core {
             .get_mut(&client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
-            match self.publish(now, client, offer.content(), fx) {
+            match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
                 Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
                 Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
                 Err(Refusal::NoMemory) => {
@@ -319,14 +377,22 @@ impl Core {
     }
 }
 
-/// Which object an offer is of.
-pub(super) struct Examined {
+/// Which object a record is of.
+pub(super) struct Identity {
     pub(super) key: u128,
     pub(super) dataset: u64,
     on_same_key: SameKey,
 }
 
-enum Refusal {
+/// What an offer says of itself.
+pub(super) struct Examined {
+    pub(super) key: u128,
+    pub(super) dataset: u64,
+    pub(super) retention: Retention,
+    pub(super) on_same_key: SameKey,
+}
+
+pub(super) enum Refusal {
     NoMemory,
     Failed(Error),
 }

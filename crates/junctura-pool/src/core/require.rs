@@ -434,6 +434,8 @@ impl Core {
                 State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
                 State::Visible | State::Superseded if requirement.group.is_some() => self.wait_again(id, sequence),
+                // Nobody is owed what was never visible.
+                State::Staged | State::Dropped => {}
                 State::Visible | State::Superseded => {
                     let reader = requirement.reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();

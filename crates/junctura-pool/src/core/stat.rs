@@ -55,6 +55,8 @@ pub struct Stat {
     pub sequence: u64,
     /// What can be seen now.
     pub objects: ObjectsStat,
+    /// Bundles.
+    pub bundles: BundlesStat,
     /// What happened since the server began.
     pub totals: Totals,
     /// Payload memory.
@@ -92,6 +94,23 @@ pub struct ObjectsStat {
     pub tombstones: u64,
     /// Deliveries that are not released.
     pub held: u64,
+}
+
+/// See [`Stat::bundles`].
+#[derive(Clone, Debug, Serialize)]
+pub struct BundlesStat {
+    /// Those that are not visible yet.
+    pub open: u64,
+    /// Those that are, or were, and whose paths are remembered.
+    pub remembered: u64,
+    /// Objects staged in them.
+    pub staged: u64,
+    /// Bytes of their payloads.
+    pub staged_bytes: u64,
+    /// Those that became visible since the server began.
+    pub completed: u64,
+    /// Those that were aborted since then.
+    pub aborted: u64,
 }
 
 /// See [`Stat::totals`].
@@ -327,17 +346,18 @@ impl Core {
     /// The numbers of this moment.
     #[must_use]
     pub fn stat(&self) -> Stat {
-        let count = &self.count;
+        let (count, bundles) = (&self.count, self.bundles_stat());
         Stat {
             incarnation: self.config.incarnation,
             sequence: self.sequence,
             objects: ObjectsStat {
                 visible: count.visible,
                 visible_bytes: count.visible_bytes,
-                kept: self.objects.len() as u64 - count.visible,
+                kept: self.objects.len() as u64 - count.visible - bundles.staged,
                 tombstones: self.tombstones.len() as u64,
                 held: self.clients.values().map(|state| state.held.len() as u64).sum(),
             },
+            bundles,
             totals: Totals {
                 offered: count.offered,
                 offered_bytes: count.offered_bytes,

@@ -20,8 +20,14 @@ pub(super) struct Subscription {
 }
 
 const REMOVALS: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED;
-const OF_OTHERS: u32 =
-    events::JOINED | events::LEFT | events::REQUIRED | events::RETRACTED | events::LAPSED | events::BROKEN;
+const OF_OTHERS: u32 = events::JOINED
+    | events::LEFT
+    | events::REQUIRED
+    | events::RETRACTED
+    | events::LAPSED
+    | events::BROKEN
+    | events::COMPLETED
+    | events::ABORTED;
 
 impl Core {
     pub(super) fn subscribe(
@@ -87,6 +93,7 @@ impl Core {
             client: self.wire_peer(entry.producer),
             reason: "".into(),
             requirement: None,
+            bundle: None,
         };
         fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
         self.count.events += 1;
@@ -99,7 +106,7 @@ impl Core {
         }
         let entry = &self.objects[object as usize];
         let event = match entry.state {
-            State::Visible => return,
+            State::Visible | State::Staged | State::Dropped => return,
             State::Superseded => events::SUPERSEDED,
             State::Gone(Why::Withdrawn) => events::WITHDRAWN,
             State::Gone(Why::Expired) => events::EXPIRED,
@@ -123,6 +130,7 @@ impl Core {
                 client: Some(peer),
                 reason: reason.into(),
                 requirement: None,
+                bundle: None,
             };
             self.count.events += u64::from(self.tell(id, happened, fx));
         }
@@ -151,6 +159,33 @@ impl Core {
                     name: about.named().map_or("", |named| &named.name).into(),
                     selector: about.selectors.text().into(),
                 }),
+                bundle: None,
+            };
+            self.count.events += u64::from(self.tell(id, happened, fx));
+        }
+    }
+
+    /// A bundle became visible, or was aborted.
+    pub(super) fn tell_about_bundle(
+        &mut self,
+        number: u64,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+    ) {
+        for id in self.watchers_of(event, fx) {
+            let Some(bundle) = self.bundle_name(number) else {
+                continue;
+            };
+            let happened = Happened {
+                event,
+                object: None,
+                length: 0,
+                client: by.and_then(|client| self.wire_peer(client)),
+                reason: reason.into(),
+                requirement: None,
+                bundle: Some(bundle),
             };
             self.count.events += u64::from(self.tell(id, happened, fx));
         }

@@ -25,12 +25,14 @@ pub(super) enum Timer {
     Requirement(u32),
     /// A requirement may be stuck.
     Stuck,
+    Bundle(u64),
 }
 
 /// No client has this number: timers that are nobody's are filed under it.
 pub(super) const NOBODY: u32 = 0;
 
-/// Timers in the order of their times; at most one for a client's request, for a requirement with a name, or for the look at stuck ones.
+/// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
+/// for a bundle, or for the look at stuck requirements.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

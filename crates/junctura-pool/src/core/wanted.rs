@@ -16,7 +16,6 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 
 use super::interest::Interest;
 use super::keys::Filed;
-use super::offer::Examined;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -45,7 +44,7 @@ impl Core {
                 record: &wanted.record,
                 length: 0,
             };
-            self.decline(now, client, &identity, declined, fx);
+            self.decline(now, client, (identity.key, identity.dataset), declined, fx);
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
@@ -71,18 +70,18 @@ impl Core {
         &mut self,
         now: Nanoseconds,
         client: u32,
-        identity: &Examined,
+        (key, dataset): (u128, u64),
         declined: Declined<'_>,
         fx: &mut impl Effects,
     ) {
         self.count.declined += 1;
         self.tell_of_declined(client, declined, events::DECLINED, fx);
-        match self.find_key(identity.key) {
+        match self.find_key(key) {
             None => {}
             Some(filed) if self.is_marker(filed) => self.forget_marker(filed),
             Some(_) => return,
         }
-        self.mark(now, identity.key, identity.dataset, declined);
+        self.mark(now, key, dataset, declined);
     }
 
     /// Whether a key stands for a marker, and nothing else.
@@ -138,6 +137,7 @@ impl Core {
                 client: self.wire_peer(client),
                 reason: "".into(),
                 requirement: None,
+                bundle: None,
             };
             self.count.events += u64::from(self.tell(id, happened, fx));
         }

@@ -52,11 +52,23 @@ impl Model {
     fn apply_known(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
         match ask {
             Ask::Hello { .. } | Ask::Garbage { .. } => self.fail(client, number, Some(Code::Protocol)),
-            Ask::Offer(offer) => self.offer(client, number, offer),
+            Ask::Offer(offer) => self.offer(client, number, None, offer),
+            Ask::Stage { bundle, offer } => self.offer(client, number, Some(*bundle), offer),
+            Ask::Bundle {
+                path,
+                members,
+                orphan_ms,
+            } => self.open_bundle(client, number, *path, *members, *orphan_ms),
+            Ask::Seal(which) => self.seal(client, number, *which),
+            Ask::Abort(which) => self.abort(client, number, *which),
+            Ask::Lease {
+                bytes,
+                timeout_ms,
+                staged,
+            } => self.lease(client, number, (*bytes, *staged), *timeout_ms, recorder),
             Ask::Wanted {
                 key, size, declines, ..
             } => self.asked_if_wanted(client, number, (*key, *size), *declines),
-            Ask::Lease { bytes, timeout_ms } => self.lease(client, number, *bytes, *timeout_ms, recorder),
             Ask::Return(segment) => self.give_back(client, number, *segment),
             Ask::Demand {
                 aim,
@@ -107,17 +119,17 @@ impl Model {
         }
     }
 
-    fn offer(&mut self, client: u32, number: u64, offer: &Offer) {
+    fn offer(&mut self, client: u32, number: u64, bundle: Option<u64>, offer: &Offer) {
         let limit = self.rules.waiting_offers_per_client;
         let waiting = self.clients.get(&client).map_or(0, |state| state.waiting.len());
         let verdict = if waiting > 0 {
             self.flaw(offer).unwrap_or(Verdict::Waits)
         } else {
-            self.verdict(client, offer)
+            self.verdict_of(client, bundle, offer)
         };
         match verdict {
             Verdict::Visible => {
-                let sequence = self.publish(client, offer);
+                let sequence = self.take_up(client, number, bundle, offer);
                 self.want(client, number, Want::Offered(sequence));
             }
             Verdict::Fails(code) => self.fail(client, number, code),
@@ -131,6 +143,7 @@ impl Model {
                 let deadline = state.offer_timeout.map(|timeout| now + timeout);
                 state.waiting.push_back(WaitingOffer {
                     number,
+                    bundle,
                     offer: offer.clone(),
                     deadline,
                 });
@@ -389,7 +402,12 @@ impl Model {
     fn stop(&mut self, client: u32, number: u64, which: u64) {
         match self.going.get(&(client, which)) {
             Some(
-                Going::Follow(_) | Going::Subscribe { .. } | Going::Require(_) | Going::Use(_) | Going::List { .. },
+                Going::Follow(_)
+                | Going::Subscribe { .. }
+                | Going::Require(_)
+                | Going::Use(_)
+                | Going::Bundle(_)
+                | Going::List { .. },
             ) => {
                 self.end((client, which));
                 self.want(client, number, Want::Done(0));

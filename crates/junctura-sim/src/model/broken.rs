@@ -49,6 +49,14 @@ impl Model {
             .ok_or_else(|| format!("no requirement has the name {name}"))
     }
 
+    pub(super) fn may_be_broken(&self, of: Number, name: Option<&str>) -> bool {
+        let number = name.map_or(Ok(of), |name| self.number_of(name));
+        match number.ok().and_then(|number| self.going.get(&number)) {
+            Some(Going::Require(one)) => self.is_breakable(one, self.somebody_waited || self.somebody_waits()),
+            _ => false,
+        }
+    }
+
     /// The core has broken a requirement.
     pub(super) fn broken(&mut self, of: Number, name: Option<&str>) -> Checked {
         let number = match name {

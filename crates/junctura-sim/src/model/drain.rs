@@ -25,7 +25,14 @@ impl Model {
         match ask {
             _ if !self.is_draining() => None,
             Ask::Hello { visits: false, .. } if !is_known => Some(Code::Unavailable),
-            Ask::Offer(_) | Ask::Lease { .. } | Ask::Require { .. } | Ask::Wanted { .. } if is_known => {
+            Ask::Offer(_)
+            | Ask::Stage { .. }
+            | Ask::Bundle { .. }
+            | Ask::Lease { .. }
+            | Ask::Require { .. }
+            | Ask::Wanted { .. }
+                if is_known =>
+            {
                 Some(Code::Closed)
             }
             _ => None,
@@ -42,6 +49,7 @@ impl Model {
             return;
         }
         self.draining = Some(Draining { until, left: None });
+        self.give_up_all();
         let waiting: Vec<Number> = self
             .going
             .iter()

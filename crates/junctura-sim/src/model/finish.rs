@@ -1,5 +1,6 @@
 //! After an event: is anything due that was not said, and do the sums agree?
 
+use junctura_model::Code;
 use junctura_pool::core::Stat;
 
 use super::memory::Verdict;
@@ -44,6 +45,13 @@ impl Model {
 
     /// Nobody waits for what is there.
     fn check_waiting(&self) -> Checked {
+        let in_vain = self.leases.iter().find(|lease| {
+            matches!(self.going.get(lease), Some(&Going::Lease { bytes, staged: true, .. })
+                if self.is_in_vain(bytes, self.pinned_bytes()))
+        });
+        if let Some((client, request)) = in_vain {
+            return Err(format!("lease {request} of client {client} waits in vain"));
+        }
         let waiting = self.leases.iter().find_map(|lease| match self.going.get(lease) {
             Some(&Going::Lease { bytes, .. }) => Some((lease, bytes)),
             _ => None,
@@ -57,9 +65,10 @@ impl Model {
         }
         for (&client, state) in &self.clients {
             if let Some(first) = state.waiting.front() {
-                let verdict = self.verdict(client, &first.offer);
-                // One that can only fail is told when its turn comes.
-                if verdict == Verdict::Visible {
+                let verdict = self.verdict_of(client, first.bundle, &first.offer);
+                // One that can only fail is told when its turn comes; at once, where only a bundle's end could help.
+                let is_hopeless = first.bundle.is_some() && verdict == Verdict::Fails(Some(Code::PoolFull));
+                if verdict == Verdict::Visible || is_hopeless {
                     return Err(format!(
                         "offer {} of client {client} waits; it should be: {verdict:?}",
                         first.number
@@ -135,6 +144,7 @@ impl Model {
             .chain(times)
             .chain(lapses)
             .chain(self.drain_deadline())
+            .chain(self.bundle_deadlines())
             .min()
     }
 
@@ -151,7 +161,12 @@ impl Model {
         let standing = self.going.values().filter(|going| {
             !matches!(
                 going,
-                Going::Lease { .. } | Going::Withdraw { .. } | Going::List { .. } | Going::Drain | Going::Use(_)
+                Going::Lease { .. }
+                    | Going::Withdraw { .. }
+                    | Going::List { .. }
+                    | Going::Drain
+                    | Going::Use(_)
+                    | Going::Bundle(_)
             )
         });
         let count = |is_it: fn(&Going) -> bool| self.going.values().filter(|going| is_it(going)).count() as u64;
@@ -202,6 +217,22 @@ impl Model {
         ];
         match pairs.iter().find(|(_, said, due)| said != due) {
             Some((name, said, due)) => Err(format!("stat: {name} is {said}, due is {due}")),
+            None => self.compare_bundles(stat),
+        }
+    }
+
+    fn compare_bundles(&self, stat: &Stat) -> Checked {
+        let said = &stat.bundles;
+        let said = [
+            said.open,
+            said.remembered,
+            said.staged,
+            said.staged_bytes,
+            said.completed + said.aborted,
+        ];
+        let figures = self.bundle_figures();
+        match figures.iter().zip(said).find(|((_, due), said)| due != said) {
+            Some(((name, due), said)) => Err(format!("stat: {name} is {said}, due is {due}")),
             None => self.compare_named(stat),
         }
     }

@@ -119,6 +119,7 @@ impl Model {
                 }
             }
             Some(Going::Lease { .. }) => self.leases.retain(|&lease| lease != number),
+            Some(&Going::Bundle(which)) => self.leave_bundle(which, number),
             _ => {}
         }
         self.going.remove(&number);

@@ -49,13 +49,38 @@ impl Model {
         if let Some(flaw) = self.flaw(offer) {
             return flaw;
         }
-        let is_known = self.visible.contains_key(&offer.key) || self.is_gone(offer.key);
-        if is_known && self.universe.keys[offer.key].schema == ONCE {
+        if self.is_taken(offer.key) {
             return Verdict::Fails(Some(Code::AlreadyExists));
         }
         if offer.if_wanted && self.count_wanting(offer.key, offer.size) == 0 {
             return Verdict::Declined;
         }
+        self.verdict_of_place(client, offer)
+    }
+
+    /// What an offer comes to, be it into a bundle or not.
+    pub(super) fn verdict_of(&self, client: u32, bundle: Option<u64>, offer: &Offer) -> Verdict {
+        match bundle {
+            None => self.verdict(client, offer),
+            Some(bundle) => self.verdict_staged(client, bundle, offer),
+        }
+    }
+
+    /// Takes up an offer that can be: visible, or staged (0).
+    pub(super) fn take_up(&mut self, client: u32, number: u64, bundle: Option<u64>, offer: &Offer) -> u64 {
+        match bundle {
+            None => self.publish(client, offer),
+            Some(bundle) => self.stage(client, number, bundle, offer),
+        }
+    }
+
+    /// Whether nobody may offer a key.
+    pub(super) fn is_taken(&self, key: usize) -> bool {
+        let is_known = self.visible.contains_key(&key) || self.is_gone(key);
+        is_known && self.universe.keys[key].schema == ONCE || self.is_reserved(key)
+    }
+
+    pub(super) fn verdict_of_place(&self, client: u32, offer: &Offer) -> Verdict {
         match offer.place {
             Place::Inline if self.used_bytes() + offer.length > self.rules.budget_bytes => Verdict::Waits,
             Place::Inline => Verdict::Visible,
@@ -82,12 +107,21 @@ impl Model {
                         self.lapse((self.now, u64::MAX));
                         self.settle();
                     }
-                    self.publish_waiting((*client, *number), *sequence, recorder)?;
+                    self.publish_waiting((*client, *number), *sequence, is_tick)?;
                 }
                 Said::Ended(_) => self.note_over((*client, *number)),
-                Said::Broken { of, name } => self.broken(*of, name.as_deref())?,
-                Said::Failed(code) if self.fails_in_turn((*client, *number), *code) => {
-                    self.fail_first_waiting(*client, recorder)?;
+                Said::Broken { of, name } => {
+                    if in_turns && !self.may_be_broken(*of, name.as_deref()) {
+                        self.lapse((self.now, u64::MAX));
+                        self.settle();
+                    }
+                    self.broken(*of, name.as_deref())?;
+                }
+                Said::Failed(code) if self.fails_in_turn((*client, *number), *code, in_turns) => {
+                    if self.first_waiting(*client) != Some(*number) {
+                        return Err(format!("offer {number} of client {client} was answered out of turn"));
+                    }
+                    self.fail_first_waiting(*client, *code, is_tick)?;
                     self.settle();
                 }
                 Said::Failed(code) if in_turns => {
@@ -101,39 +135,28 @@ impl Model {
             self.lapse((self.now, u64::MAX));
             self.settle();
         }
-        let clients: Vec<u32> = self.clients.keys().copied().collect();
-        for client in clients {
-            while self
-                .first_waiting(client)
-                .is_some_and(|number| failed(recorder, client, number))
-            {
-                self.fail_first_waiting(client, recorder)?;
-            }
-        }
+        while is_tick && self.end_next_orphan() {}
         for client in self.leaving.clone() {
             self.clients.remove(&client);
         }
         Ok(())
     }
 
-    fn publish_waiting(&mut self, (client, number): Number, sequence: u64, recorder: &Recorder) -> Checked {
-        while self.first_waiting(client) != Some(number) {
-            self.fail_first_waiting(client, recorder)?;
-        }
-        let Some(waiting) = self
+    fn publish_waiting(&mut self, (client, number): Number, sequence: u64, time_passed: bool) -> Checked {
+        let waiting = self
             .clients
             .get_mut(&client)
-            .and_then(|state| state.waiting.pop_front())
-        else {
-            return Ok(());
+            .and_then(|state| state.waiting.pop_front());
+        let Some(waiting) = waiting.filter(|first| first.number == number) else {
+            return Err(format!("offer {number} of client {client} was answered out of turn"));
         };
-        let verdict = self.verdict(client, &waiting.offer);
+        let verdict = self.verdict_in_turn(client, &waiting, time_passed, |one| one == Verdict::Visible);
         if verdict != Verdict::Visible {
             return Err(format!(
                 "offer {number} of client {client} became visible; it should be: {verdict:?}"
             ));
         }
-        let expected = self.publish(client, &waiting.offer);
+        let expected = self.take_up(client, number, waiting.bundle, &waiting.offer);
         self.want(client, number, Want::Offered(expected));
         if sequence != expected {
             return Err(format!(
@@ -150,21 +173,21 @@ impl Model {
             .is_some_and(|state| state.waiting.iter().any(|offer| offer.number == number))
     }
 
-    /// Whether it is the turn of this offer, which waited, and something else than time is against it.
-    fn fails_in_turn(&self, (client, number): Number, code: Option<Code>) -> bool {
-        self.first_waiting(client) == Some(number) && code != Some(Code::PoolFull)
+    /// Whether an offer that waited was answered in its turn: something else than time is against it.
+    fn fails_in_turn(&self, (client, number): Number, code: Option<Code>, in_turns: bool) -> bool {
+        self.is_waiting(client, number) && !(in_turns && code == Some(Code::PoolFull))
     }
 
     fn verdict_of_first(&self, client: u32) -> Option<Verdict> {
         let first = self.clients.get(&client)?.waiting.front()?;
-        Some(self.verdict(client, &first.offer))
+        Some(self.verdict_of(client, first.bundle, &first.offer))
     }
 
     fn first_waiting(&self, client: u32) -> Option<u64> {
         self.clients.get(&client)?.waiting.front().map(|offer| offer.number)
     }
 
-    fn fail_first_waiting(&mut self, client: u32, recorder: &Recorder) -> Checked {
+    fn fail_first_waiting(&mut self, client: u32, said: Option<Code>, time_passed: bool) -> Checked {
         let waiting = self
             .clients
             .get_mut(&client)
@@ -172,12 +195,17 @@ impl Model {
         let Some(waiting) = waiting else {
             return Err(format!("client {client}: an offer was answered out of turn"));
         };
-        match self.verdict(client, &waiting.offer) {
-            Verdict::Declined if failed(recorder, client, waiting.number) => {
+        let is_it = |verdict| match verdict {
+            Verdict::Fails(code) => code.is_none() || code == said,
+            Verdict::Declined => said == Some(Code::NotWanted),
+            Verdict::Visible | Verdict::Waits => false,
+        };
+        match self.verdict_in_turn(client, &waiting, time_passed, is_it) {
+            Verdict::Declined => {
                 self.decline_offer(client, waiting.number, &waiting.offer);
                 Ok(())
             }
-            Verdict::Fails(code) if failed(recorder, client, waiting.number) => {
+            Verdict::Fails(code) => {
                 self.fail(client, waiting.number, code);
                 Ok(())
             }
@@ -188,7 +216,14 @@ impl Model {
         }
     }
 
-    pub(super) fn lease(&mut self, client: u32, number: u64, bytes: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
+    pub(super) fn lease(
+        &mut self,
+        client: u32,
+        number: u64,
+        (bytes, staged): (u64, bool),
+        timeout_ms: Option<u64>,
+        recorder: &Recorder,
+    ) {
         let held = self
             .segments
             .values()
@@ -214,15 +249,25 @@ impl Model {
                 };
             }
         }
-        if timeout_ms == Some(0) {
+        if timeout_ms == Some(0) || staged && self.is_in_vain(bytes, self.pinned_bytes()) {
             return self.fail(client, number, Some(Code::PoolFull));
         }
         if self.is_full_of_requests(client) {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
         let deadline = self.deadline_in(timeout_ms);
-        self.going.insert((client, number), Going::Lease { bytes, deadline });
+        let lease = Going::Lease {
+            bytes,
+            staged,
+            deadline,
+        };
+        self.going.insert((client, number), lease);
         self.leases.push_back((client, number));
+    }
+
+    /// Whether it is no use to wait for a segment: only the end of a bundle could make room for it.
+    pub(super) fn is_in_vain(&self, payload_bytes: u64, pinned_bytes: u64) -> bool {
+        pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes)) > self.rules.budget_bytes
     }
 
     pub(super) fn fits(&self, payload_bytes: u64) -> bool {
@@ -311,11 +356,12 @@ impl Model {
             .values()
             .filter(|segment| segment.owner == Some(client))
             .count();
-        let Some(&Going::Lease { bytes, .. }) = self.going.get(&(client, request)) else {
+        let Some(&Going::Lease { bytes, staged, .. }) = self.going.get(&(client, request)) else {
             return Err("nothing of this fails now".to_owned());
         };
         let is_due = match code {
             Some(Code::Io) => recorder.refused > 0,
+            Some(Code::PoolFull) => staged && self.is_in_vain(bytes, self.pinned_most),
             Some(Code::LimitExceeded) => held >= self.rules.segments_per_client,
             Some(Code::InvalidArgument) => bytes == 0,
             Some(Code::TooLarge) => classes::page_up(classes::slot_bytes(bytes)) > self.rules.budget_bytes,
@@ -329,11 +375,4 @@ impl Model {
             Err("there is no reason for it".to_owned())
         }
     }
-}
-
-fn failed(recorder: &Recorder, client: u32, number: u64) -> bool {
-    recorder
-        .said
-        .iter()
-        .any(|(c, n, said)| (*c, *n) == (client, number) && matches!(**said, Said::Failed(_)))
 }

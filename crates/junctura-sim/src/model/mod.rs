@@ -15,6 +15,7 @@
 
 mod apply;
 mod broken;
+mod bundle;
 mod drain;
 mod finish;
 mod group;
@@ -62,6 +63,8 @@ pub struct Rules {
     pub named_requirements: usize,
     /// How long a requirement may do nothing while others wait.
     pub stuck_after_ns: u64,
+    /// How long bundles stay that nobody has open.
+    pub orphan_timeout_ns: u64,
     /// Keys remembered as gone.
     pub tombstones: usize,
     /// The same, of one dataset.
@@ -139,6 +142,8 @@ struct Held {
 #[derive(Clone, Debug)]
 struct WaitingOffer {
     number: u64,
+    /// The request that has its bundle open.
+    bundle: Option<u64>,
     offer: Offer,
     deadline: Option<u64>,
 }
@@ -218,6 +223,8 @@ enum Going {
     },
     Lease {
         bytes: u64,
+        /// For a member of a bundle.
+        staged: bool,
         deadline: Option<u64>,
     },
     Withdraw {
@@ -240,6 +247,8 @@ enum Going {
     },
     /// Who asked for the end waits for it.
     Drain,
+    /// A client has a bundle open, or had when it became visible.
+    Bundle(u64),
 }
 
 /// Something that has to be said in this event.
@@ -262,6 +271,12 @@ enum Want {
         sequence: Option<u64>,
         client: Option<u32>,
         name: Option<usize>,
+        bundle: Option<(Option<String>, u64, Option<u64>)>,
+    },
+    Completed {
+        first: u64,
+        objects: u64,
+        versions: Vec<(u64, u64)>,
     },
     Ended(Code),
     Page,
@@ -304,6 +319,10 @@ pub struct Model {
     inline_bytes: u64,
     leases: VecDeque<Number>,
     draining: Option<drain::Draining>,
+    bundles: BTreeMap<u64, bundle::Bundle>,
+    bundles_made: u64,
+    /// The most that was pinned by staged members in this event.
+    pinned_most: u64,
     wants: Vec<(u32, u64, Want)>,
     /// Follows that ended in this event, each after the requirement through which it received.
     readers_ended: Vec<(Number, u64)>,
@@ -333,6 +352,8 @@ struct Totals {
     expired: u64,
     broken: u64,
     declined: u64,
+    completed: u64,
+    aborted: u64,
 }
 
 type Checked = std::result::Result<(), String>;
@@ -360,6 +381,9 @@ impl Model {
             inline_bytes: 0,
             leases: VecDeque::new(),
             draining: None,
+            bundles: BTreeMap::new(),
+            bundles_made: 0,
+            pinned_most: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
@@ -390,6 +414,7 @@ impl Model {
         self.now = now;
         self.newest_before = self.sequence;
         self.somebody_waited = self.somebody_waits();
+        self.pinned_most = self.pinned_bytes();
         self.wants.clear();
         self.leaving.clear();
         self.lapsed.clear();
@@ -431,6 +456,7 @@ impl Model {
         if matches!(cause, Cause::Tick) {
             self.forget_old_tombstones();
         }
+        self.forget_bundles(matches!(cause, Cause::Tick));
         self.finish(recorder)
     }
 

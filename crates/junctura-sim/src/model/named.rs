@@ -248,6 +248,7 @@ impl Model {
             sequence: None,
             client,
             name: (one.0 == NOBODY).then_some(one.1 as usize),
+            bundle: None,
         };
         self.want_of_watchers(event, &want);
     }

@@ -9,15 +9,20 @@ use crate::ask::{Offer, Place, Stays};
 use crate::universe::default_stay;
 
 impl Model {
-    /// An object becomes visible: whoever wants it is owed it from now on.
+    /// An object is offered and becomes visible.
     pub(super) fn publish(&mut self, client: u32, offer: &Offer) -> u64 {
+        self.occupy(self.sequence + 1, offer);
+        self.appear(client, offer)
+    }
+
+    /// An object becomes visible: whoever wants it is owed it from now on.
+    pub(super) fn appear(&mut self, client: u32, offer: &Offer) -> u64 {
         if let Some(&earlier) = self.visible.get(&offer.key) {
             self.supersede(earlier);
         }
         self.tombstones.retain(|stone| stone.key != offer.key);
         self.sequence += 1;
         let sequence = self.sequence;
-        self.occupy(sequence, offer);
         let stays = match offer.stays {
             Stays::AsSchemaSays => default_stay(self.universe.keys[offer.key].schema),
             given => given,
@@ -187,6 +192,7 @@ impl Model {
                     sequence: Some(sequence),
                     client: Some(client),
                     name: None,
+                    bundle: None,
                 },
             );
         }
@@ -199,6 +205,7 @@ impl Model {
             sequence: None,
             client: Some(client),
             name: None,
+            bundle: None,
         };
         self.want_of_watchers(event, &want);
     }
@@ -256,6 +263,7 @@ impl Model {
                         sequence: Some(sequence),
                         client: Some(client),
                         name: None,
+                        bundle: None,
                     },
                 );
             }
@@ -370,7 +378,7 @@ impl Model {
         !free.is_empty()
     }
 
-    fn occupy(&mut self, sequence: u64, offer: &Offer) {
+    pub(super) fn occupy(&mut self, sequence: u64, offer: &Offer) {
         match offer.place {
             Place::Inline => self.inline_bytes += offer.length,
             Place::Slot(segment, slot) => {

@@ -25,6 +25,19 @@ impl Model {
             Said::Done(count) => self.wanted(number, &Want::Done(*count)),
             Said::Began(sequence) => self.wanted(number, &Want::Began(*sequence)),
             Said::Stats => self.wanted(number, &Want::Stats),
+            Said::Completed {
+                first,
+                objects,
+                versions,
+            } => self.wanted(
+                number,
+                &Want::Completed {
+                    first: *first,
+                    objects: *objects,
+                    versions: versions.clone(),
+                },
+            ),
+            Said::Bundled => Err("nobody asked for bundles".to_owned()),
             Said::Failed(code) => {
                 let is_it = |want: &Want| matches!(want, Want::Failed(due) if due.is_none() || due == code);
                 match self.take_want(client, request, is_it) {
@@ -60,6 +73,7 @@ impl Model {
                 length,
                 client: about,
                 requirement,
+                bundle,
             } => {
                 if let Some(sequence) = sequence.filter(|&sequence| sequence > 0) {
                     let object = self.known_object(sequence)?;
@@ -68,9 +82,9 @@ impl Model {
                     expect(about.is_none_or(|client| client == object.producer), "another producer")?;
                 }
                 let is_it = |want: &Want| {
-                    matches!(want, Want::Event { event: due, sequence: what, client, name } if due == event
+                    matches!(want, Want::Event { event: due, sequence: what, client, name, bundle: which } if due == event
                         && what == sequence && (about.is_none() && sequence.is_some() || about == client)
-                        && name.map(requirement_name) == *requirement)
+                        && name.map(requirement_name) == *requirement && which == bundle)
                 };
                 expect(
                     self.take_want(client, request, is_it).is_some(),

@@ -96,6 +96,7 @@ impl Model {
                 sequence: Some(0),
                 client: Some(client),
                 name: None,
+                bundle: None,
             };
             self.want(reader, request, want);
         }

@@ -4,10 +4,13 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Demand, Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
-    RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
+    Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Demand, Drain, Failure, Follow, Gap,
+    GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, RequirementName, Retract, Subscribe,
+    Target, Wanted, Welcome, Withdraw,
 };
-use junctura_wire::fixed::{self, DeliveredHead, Holding, ListedHead, OfferHead, RingsHead, SegmentHead, Slot};
+use junctura_wire::fixed::{
+    self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, RingsHead, SegmentHead, Slot,
+};
 use junctura_wire::{Listed, Reply, Request};
 use zerocopy::IntoBytes;
 
@@ -36,6 +39,8 @@ pub(crate) struct Words {
     pub(crate) holdings: Vec<Holding>,
     /// Slots.
     pub(crate) slots: Vec<Slot>,
+    /// Members of a bundle.
+    pub(crate) members: Vec<MemberVersion>,
     /// A page of a list.
     pub(crate) page: Vec<u8>,
 }
@@ -79,6 +84,10 @@ impl Words {
                     slot: u32::into(slot),
                 })
                 .to_vec(),
+            members: vec![MemberVersion {
+                request: 7.into(),
+                sequence: 42.into(),
+            }],
             page,
         }
     }
@@ -95,6 +104,13 @@ impl Words {
         ObjectName {
             schema: self.shorts[0],
             sequence: self.longs[0],
+            record: Cow::Borrowed(&self.record),
+        }
+    }
+
+    fn about(&self) -> BundleAttributes<'_> {
+        BundleAttributes {
+            schema: self.shorts[0],
             record: Cow::Borrowed(&self.record),
         }
     }
@@ -194,6 +210,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             Request::Lease(Lease {
                 payload_bytes: length,
                 timeout_ms,
+                staged: words.flags[1],
             }),
         ),
         ("return", Request::Return(words.ints[2])),
@@ -204,6 +221,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 timeout_ms,
                 requirement: None,
                 requirement_name: None,
+                incomplete: words.flags[1],
             }),
         ),
         (
@@ -213,6 +231,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 timeout_ms: None,
                 requirement: Some(number),
                 requirement_name: None,
+                incomplete: words.flags[1],
             }),
         ),
         (
@@ -222,6 +241,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 timeout_ms: None,
                 requirement: None,
                 requirement_name: Some(words.text(0)),
+                incomplete: words.flags[0],
             }),
         ),
         ("cancel", Request::Cancel(number)),
@@ -230,6 +250,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             Request::List(List {
                 selector: words.text(2),
                 order: Order::Key,
+                incomplete: words.flags[1],
+                bundle: None,
             }),
         ),
         (
@@ -237,6 +259,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             Request::List(List {
                 selector: words.text(2),
                 order: Order::Attribute(words.text(0)),
+                incomplete: words.flags[0],
+                bundle: Some(words.text(1)),
             }),
         ),
         (
@@ -357,6 +381,44 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             }),
         ),
         ("drain", Request::Drain(Drain { timeout_ms })),
+        (
+            "bundle",
+            Request::Bundle(Bundle {
+                path: Some(words.text(0)),
+                members: timeout_ms,
+                orphan_timeout_ms: timeout_ms,
+                attributes: Some(words.about()),
+            }),
+        ),
+        ("bundle-unnamed", Request::Bundle(Bundle::default())),
+        ("seal", Request::Seal(number)),
+        ("abort", Request::Abort(number)),
+        (
+            "stage-slot",
+            Request::Stage {
+                bundle: number,
+                head: words.offer_head(0, length),
+                record: &words.record,
+                inline: &[],
+            },
+        ),
+        (
+            "stage-inline",
+            Request::Stage {
+                bundle: number,
+                head: words.offer_head(fixed::INLINE, words.payload.len() as u64),
+                record: &words.record,
+                inline: &words.payload,
+            },
+        ),
+        (
+            "bundles",
+            Request::Bundles(Bundles {
+                selector: words.text(2),
+                path: Some(words.text(0)),
+                after: number,
+            }),
+        ),
     ]
 }
 
@@ -462,6 +524,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 client: Some(peer.clone()),
                 reason: "".into(),
                 requirement: None,
+                bundle: None,
             }),
         ),
         (
@@ -473,6 +536,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 client: Some(peer.clone()),
                 reason: words.text(3),
                 requirement: None,
+                bundle: None,
             }),
         ),
         (
@@ -487,6 +551,23 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                     name: words.text(0),
                     selector: words.text(2),
                 }),
+                bundle: None,
+            }),
+        ),
+        (
+            "event-aborted",
+            Reply::Event(Happened {
+                event: junctura_wire::body::events::ABORTED,
+                object: None,
+                length: 0,
+                client: None,
+                reason: words.text(3),
+                requirement: None,
+                bundle: Some(BundleName {
+                    path: Some(words.text(0)),
+                    members: number,
+                    declared: words.maybe,
+                }),
             }),
         ),
         ("done", Reply::Done(sequence)),
@@ -500,6 +581,37 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
             Reply::Rings(RingsHead {
                 part: segment.into(),
                 ring_bytes: pid.into(),
+            }),
+        ),
+        (
+            "completed",
+            Reply::Completed {
+                head: CompletedHead {
+                    first: sequence.into(),
+                    objects: number.into(),
+                    ..CompletedHead::default()
+                },
+                members: &words.members,
+            },
+        ),
+        (
+            "bundled",
+            Reply::Bundled(Bundled {
+                last: words.flags[0],
+                items: vec![BundleStatus {
+                    number,
+                    path: Some(words.text(0)),
+                    state: 2,
+                    declared: words.maybe,
+                    members: number,
+                    bytes: length,
+                    openers: client,
+                    orphaned_for_ms: words.maybe,
+                    attributes: Some(words.about()),
+                    first: sequence,
+                    visible: number,
+                    parent: words.maybe,
+                }],
             }),
         ),
     ]

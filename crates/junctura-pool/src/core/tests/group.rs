@@ -320,6 +320,7 @@ fn who_stands_by_a_group_joins_it_by_the_number_and_nobody_demands_through_it() 
         });
     }
     let demand = Demand {
+        incomplete: false,
         target: Target::selector(""),
         timeout_ms: None,
         requirement: None,

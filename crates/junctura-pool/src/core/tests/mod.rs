@@ -2,6 +2,7 @@
 //! is kept as text.
 
 mod broken;
+mod bundle;
 mod drain;
 mod gone;
 mod group;

@@ -18,6 +18,7 @@ fn demand_through(world: &mut World, client: u32, number: u64, name: &str, objec
         timeout_ms: None,
         requirement: None,
         requirement_name: Some(name.into()),
+        incomplete: false,
     };
     world.ask(client, number, Request::Demand(demand));
 }

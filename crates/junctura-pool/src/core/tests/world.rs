@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use junctura_model::{Error, Given, Result, Schema};
-use junctura_wire::body::{Demand, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw};
+use junctura_wire::body::{
+    Bundle, BundleStatus, Demand, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw,
+};
 use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -86,9 +88,13 @@ impl Effects for Effected {
                     .requirement
                     .as_ref()
                     .map(|it| format!(" {} {:?}", it.name, it.selector));
+                let bundle = event.bundle.as_ref().map(|it| {
+                    let declared = it.declared.map(|count| format!(" of {count}")).unwrap_or_default();
+                    format!(" {} {}{declared}", it.path.as_deref().unwrap_or("-"), it.members)
+                });
                 format!(
                     "{kind}{}{who}{}",
-                    object.or(requirement).unwrap_or_default(),
+                    object.or(requirement).or(bundle).unwrap_or_default(),
                     if event.reason.is_empty() { "" } else { " why" }
                 )
             }
@@ -96,7 +102,24 @@ impl Effects for Effected {
                 let error = Error::from(failure.clone());
                 format!("{} {}", error.code().name(), error.cause())
             }
+            Reply::Offered(0) => "staged".to_owned(),
             Reply::Offered(sequence) => format!("offered v{sequence}"),
+            Reply::Completed { head, members } => {
+                let members: Vec<_> = members
+                    .iter()
+                    .map(|member| format!(" {}=v{}", member.request, member.sequence))
+                    .collect();
+                format!("completed {} from v{}{}", head.objects, head.first, members.concat())
+            }
+            Reply::Bundled(page) => {
+                let line = |bundle: &BundleStatus<'_>| {
+                    let path = bundle.path.as_deref().unwrap_or("-");
+                    let declared = bundle.declared.map(|count| format!("/{count}")).unwrap_or_default();
+                    let state = ["open", "complete", "visible"][usize::from(bundle.state)];
+                    format!(" {path}:{state}:{}{declared}", bundle.members)
+                };
+                format!("bundles{}", page.items.iter().map(line).collect::<String>())
+            }
             Reply::Freed(slots) => format!("freed {}", slots.len()),
             Reply::Welcome(_) => "welcome".to_owned(),
             Reply::Live => "live".to_owned(),
@@ -230,6 +253,52 @@ impl World {
         );
     }
 
+    /// Opens a bundle; `members` 0: it is to be sealed.
+    pub(super) fn open(&mut self, client: u32, number: u64, path: &str, members: u64) {
+        self.open_with(client, number, |bundle| {
+            bundle.path = Some(path.to_owned().into()).filter(|_| !path.is_empty());
+            bundle.members = Some(members).filter(|&members| members > 0);
+        });
+    }
+
+    pub(super) fn open_with(&mut self, client: u32, number: u64, change: impl FnOnce(&mut Bundle<'_>)) {
+        let mut bundle = Bundle::default();
+        change(&mut bundle);
+        self.ask(client, number, Request::Bundle(bundle));
+    }
+
+    /// Offers `payload` into the bundle that the client's request `bundle` has open.
+    pub(super) fn stage(&mut self, client: u32, number: u64, bundle: u64, name: &str, payload: &str) {
+        self.stage_for(client, number, bundle, name, payload, (0, 0));
+    }
+
+    /// The same with flags, and releases or milliseconds.
+    pub(super) fn stage_for(
+        &mut self,
+        client: u32,
+        number: u64,
+        bundle: u64,
+        name: &str,
+        payload: &str,
+        (flags, releases): (u16, u32),
+    ) {
+        let record = self.record(name, payload.len() as i64);
+        let head = OfferHead {
+            flags: (fixed::INLINE | flags).into(),
+            releases: releases.into(),
+            record_length: (record.len() as u32).into(),
+            length: (payload.len() as u64).into(),
+            ..OfferHead::default()
+        };
+        let request = Request::Stage {
+            bundle,
+            head,
+            record: &record,
+            inline: payload.as_bytes(),
+        };
+        self.ask(client, number, request);
+    }
+
     /// Offers an empty payload that stays for a time.
     pub(super) fn offer_for(&mut self, client: u32, number: u64, name: &str, milliseconds: u32) {
         self.offer_with(client, number, name, fixed::FOR_A_TIME, milliseconds);
@@ -284,6 +353,7 @@ impl World {
             timeout_ms,
             requirement: None,
             requirement_name: None,
+            incomplete: false,
         };
         self.ask(client, number, Request::Demand(demand));
     }
@@ -295,6 +365,7 @@ impl World {
             timeout_ms,
             requirement: None,
             requirement_name: None,
+            incomplete: false,
         };
         self.ask(client, number, Request::Demand(demand));
     }
@@ -306,6 +377,7 @@ impl World {
             Request::Lease(Lease {
                 payload_bytes,
                 timeout_ms,
+                staged: false,
             }),
         );
     }
@@ -338,6 +410,8 @@ impl World {
             Request::List(List {
                 selector: selector.into(),
                 order,
+                incomplete: false,
+                bundle: None,
             }),
         );
     }

@@ -1,0 +1,362 @@
+//! Offers that take effect together.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use junctura::{BundleOptions, Pool};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+
+use crate::data::Prepared;
+use crate::error::{OrRaise, closed};
+use crate::given::Attributes;
+use crate::interrupt::drop_detached;
+use crate::offer_many::stage_many;
+use crate::options::{offer_options, timeout as read_timeout};
+use crate::version::Version;
+
+thread_local! {
+    /// The blocks of bundles that this thread is in, the innermost last.
+    static BLOCKS: RefCell<Vec<(Pool, Arc<junctura::Bundle>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The bundle in whose block this thread is: what it offers in this pool goes there.
+pub(crate) fn current(pool: &Pool) -> Option<Arc<junctura::Bundle>> {
+    BLOCKS.with_borrow(|blocks| {
+        let innermost = blocks.iter().rev().find(|(of, _)| of.is_same(pool));
+        innermost.map(|(_, bundle)| Arc::clone(bundle))
+    })
+}
+
+/// A member of a bundle that was offered. `Completed.version` says its version once the bundle is complete.
+#[pyclass(module = "junctura", frozen, eq, hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Staged(pub(crate) junctura::Staged);
+
+#[pymethods]
+impl Staged {
+    fn __repr__(&self) -> &'static str {
+        "<junctura.Staged>"
+    }
+}
+
+/// A bundle that has all its members.
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Completed(junctura::Completed);
+
+#[pymethods]
+impl Completed {
+    /// The version of the first object in the order of keys; the others follow without a gap. None: there is none, or it is not
+    /// visible yet, since the bundle around it lacks members.
+    #[getter]
+    fn first(&self) -> Option<Version> {
+        self.0.first().map(Version)
+    }
+
+    /// How many objects became visible together, those of the bundles around and within it included.
+    #[getter]
+    fn objects(&self) -> u64 {
+        self.0.objects()
+    }
+
+    /// version(member)
+    /// --
+    ///
+    /// The version of a member that was offered through this handle of the bundle; None for one that another of the same key
+    /// replaced.
+    fn version(&self, member: &Staged) -> Option<Version> {
+        self.0.version(member.0).map(Version)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Completed, {} objects>", self.0.objects())
+    }
+}
+
+/// Objects that become visible together, or not at all; opened by `Pool.bundle`.
+///
+/// In its `with` block, what this thread offers in the pool goes into it. The end of the block seals it, unless its number of
+/// members was said: then it is left to be completed by others, or by what is there already. An exception in the block
+/// publishes nothing: a bundle without a path is aborted; one with a path is left to the other producers.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     with pool.bundle() as bundle:
+/// ...         member = bundle.offer(b"2", name="b")
+/// ...         version = pool.offer(b"1", name="a")  # of this thread: it goes there, too
+/// ...         print(len(pool.list()))
+/// ...     print([entry["name"] for entry in pool.list()], bundle.completed.version(member).sequence)
+/// 0
+/// ['a', 'b'] 2
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Bundle {
+    pool: Pool,
+    path: Option<String>,
+    /// Its number of members was said here.
+    counts: bool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    bundle: Option<Arc<junctura::Bundle>>,
+    completed: Option<junctura::Completed>,
+}
+
+impl Bundle {
+    pub(crate) fn open(
+        py: Python<'_>,
+        pool: &Pool,
+        path: Option<String>,
+        attributes: &Attributes<'_>,
+        options: BundleOptions<'_>,
+    ) -> PyResult<Self> {
+        let lists = attributes.lists(py)?;
+        let given = attributes.given(py, &lists)?;
+        let opened = py.detach(|| match &path {
+            Some(path) => pool.open_bundle(path, &options, given.iter().copied()),
+            None => pool.bundle(),
+        });
+        Ok(Self {
+            pool: pool.clone(),
+            path,
+            counts: options.members.is_some(),
+            inner: Mutex::new(Inner {
+                bundle: Some(Arc::new(opened.or_raise(py)?)),
+                completed: None,
+            }),
+        })
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Bundle>> {
+        let bundle = self.lock(py).bundle.clone();
+        bundle.ok_or_else(|| closed(py, "bundle", "it was left"))
+    }
+
+    fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
+        let bundle = self.lock(py).bundle.take()?;
+        BLOCKS.with_borrow_mut(|blocks| blocks.retain(|(_, open)| !Arc::ptr_eq(open, &bundle)));
+        Some(bundle)
+    }
+
+    /// Keeps what is known for good: one that is nested may have all its members, and no versions yet.
+    fn note(&self, py: Python<'_>, completed: &junctura::Completed) {
+        if completed.first().is_some() || completed.objects() == 0 {
+            self.lock(py).completed = Some(completed.clone());
+        }
+    }
+}
+
+#[pymethods]
+impl Bundle {
+    /// Its path, or None.
+    #[getter]
+    fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// Offers an object into the bundle; returns when it is staged, or visible if it completed the bundle. The same key again
+    /// takes the place of the earlier member.
+    ///
+    /// Parameters
+    /// ----------
+    /// data, attributes, schema, retention, **keywords
+    ///     As for `Pool.offer`. A retention for a time counts from when the bundle is visible.
+    ///
+    /// Returns
+    /// -------
+    /// Staged
+    ///
+    /// Raises
+    /// ------
+    /// BundleFull
+    ///     It has all its members.
+    /// BundleClosed
+    ///     It is complete.
+    /// Closed
+    ///     It was aborted, or left by this handle.
+    /// PoolFull
+    ///     Staged members are what fills the memory: said at once, since only the end of a bundle could free it.
+    /// Error
+    ///     As for `Pool.offer`.
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, **keywords))]
+    fn offer<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Staged> {
+        let options = offer_options(schema, retention, false)?;
+        let bundle = self.get(py)?;
+        Prepared::new(&self.pool, data, attributes, keywords, &options)?
+            .stage(py, &bundle, options)
+            .map(Staged)
+    }
+
+    /// Offers many objects into the bundle and returns when all are staged: a round trip for about `window` of them.
+    ///
+    /// Parameters
+    /// ----------
+    /// objects, window, schema, retention
+    ///     As for `Pool.offer_many`.
+    ///
+    /// Returns
+    /// -------
+    /// list of Staged
+    ///
+    /// Raises
+    /// ------
+    /// Error
+    ///     That of the first object that failed; its `index` says which. Others may be staged.
+    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None))]
+    fn offer_many(
+        &self,
+        py: Python<'_>,
+        objects: &Bound<'_, PyAny>,
+        window: usize,
+        schema: Option<&str>,
+        retention: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Staged>> {
+        let bundle = self.get(py)?;
+        stage_many(
+            py,
+            &self.pool,
+            &bundle,
+            objects,
+            offer_options(schema, retention, false)?,
+            window,
+        )
+    }
+
+    /// Says that it has all its members; returns when it is visible (one that is nested in another: when it is staged there).
+    ///
+    /// Returns
+    /// -------
+    /// Completed
+    ///
+    /// Raises
+    /// ------
+    /// Conflict
+    ///     A number of members was said, which are not there; or a bundle nested in it is not complete. It stays open.
+    /// BundleClosed
+    ///     It is complete.
+    /// Closed
+    ///     It was aborted, or left by this handle.
+    fn seal(&self, py: Python<'_>) -> PyResult<Completed> {
+        let bundle = self.get(py)?;
+        let completed = py.detach(|| bundle.seal()).or_raise(py)?;
+        self.note(py, &completed);
+        Ok(Completed(completed))
+    }
+
+    /// Gives it up for all who have it open: what was staged is freed, and nobody has seen it. Returns the number of objects.
+    ///
+    /// Raises
+    /// ------
+    /// BundleClosed
+    ///     It is complete.
+    fn abort(&self, py: Python<'_>) -> PyResult<u64> {
+        let bundle = self.get(py)?;
+        py.detach(|| bundle.abort()).or_raise(py)
+    }
+
+    /// wait(timeout=None)
+    /// --
+    ///
+    /// Waits until it is visible, at most `timeout` seconds.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     It was not complete in time.
+    /// Closed
+    ///     It was aborted, or left by this handle.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Completed> {
+        let timeout = read_timeout(py, timeout)?;
+        let known = self.lock(py).completed.clone();
+        if let Some(completed) = known {
+            return Ok(Completed(completed));
+        }
+        let bundle = self.get(py)?;
+        let completed = py.detach(|| bundle.wait(timeout)).or_raise(py)?;
+        self.note(py, &completed);
+        Ok(Completed(completed))
+    }
+
+    /// What became visible with it, once it is complete; else None.
+    #[getter]
+    fn completed(&self, py: Python<'_>) -> PyResult<Option<Completed>> {
+        let Inner { bundle, completed } = &mut *self.lock(py);
+        if completed.is_none()
+            && let Some(bundle) = bundle
+        {
+            *completed = py.detach(|| bundle.completed()).or_raise(py)?;
+        }
+        Ok(completed.clone().map(Completed))
+    }
+
+    /// Leaves it to the other producers, or to one that opens it before its orphan timeout is over; without a path it is
+    /// aborted.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take(py) {
+            Some(bundle) => py.detach(|| bundle.leave()).or_raise(py),
+            None => Ok(()),
+        }
+    }
+
+    fn __enter__<'py>(slf: Bound<'py, Self>, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
+        let (pool, bundle) = (slf.get().pool.clone(), slf.get().get(py)?);
+        BLOCKS.with_borrow_mut(|blocks| blocks.push((pool, bundle)));
+        Ok(slf)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let Some(bundle) = self.take(py) else {
+            return Ok(());
+        };
+        let ended = if kind.is_none() {
+            py.detach(|| match bundle.completed()? {
+                Some(completed) => Ok(Some(completed)),
+                None if self.counts => Ok(None),
+                None => bundle.seal().map(Some),
+            })
+        } else {
+            Ok(None)
+        };
+        // Leaving it is what publishes nothing.
+        drop_detached(bundle);
+        if let Some(completed) = ended.or_raise(py)? {
+            self.note(py, &completed);
+        }
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.path {
+            Some(path) => format!("<junctura.Bundle {path}>"),
+            None => "<junctura.Bundle>".to_owned(),
+        }
+    }
+}
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop_detached(inner.bundle.take());
+    }
+}
