@@ -346,6 +346,10 @@ impl World {
             query: self.query(rng),
             ..Terms::random(rng, &self.universe)
         };
+        self.require_on(place, terms);
+    }
+
+    pub(crate) fn require_on(&mut self, place: usize, terms: Terms) -> u64 {
         let (query, newest_only) = (terms.query.clone(), terms.newest_only);
         let wish = self.wishes.len();
         let request = self.ask(place, Ask::Require { terms, name: None }, Doing::Require(wish));
@@ -360,6 +364,7 @@ impl World {
             began: None,
             came: std::collections::BTreeSet::new(),
         });
+        request
     }
 
     /// Most agree on what a name stands for.

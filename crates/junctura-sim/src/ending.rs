@@ -66,7 +66,7 @@ impl World {
         Err("the clients and the server never come to rest".to_owned())
     }
 
-    fn release_all(&mut self, place: usize) {
+    pub(crate) fn release_all(&mut self, place: usize) {
         let Some(client) = self.clients[place]
             .as_mut()
             .filter(|client| !client.leaving && !client.dead)
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// What a requirement is still owed is read through a follow.
-    fn read_requirements(&mut self) {
+    pub(crate) fn read_requirements(&mut self) {
         for place in 0..self.clients.len() {
             let Some(client) = &self.clients[place] else { continue };
             let id = client.id;
@@ -106,7 +106,7 @@ impl World {
     }
 
     /// What is required by name is read by the first who is there.
-    fn read_named(&mut self) {
+    pub(crate) fn read_named(&mut self) {
         let is_there = |place: &usize| !client_is_leaving(self, *place);
         let Some(place) = (0..self.clients.len()).find(is_there) else {
             return;

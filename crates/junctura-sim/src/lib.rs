@@ -10,7 +10,8 @@
 //! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
 //! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
-//! `junctura-sim` runs as many as one likes and says how to repeat a failing one.
+//! `junctura-sim` runs as many as one likes and says how to repeat a failing one. [`races`] leaves nothing to chance: there the
+//! requests of a few clients are written down, and come in every order.
 
 mod act;
 pub mod ask;
@@ -20,6 +21,7 @@ mod ending;
 mod history;
 pub mod model;
 pub mod plan;
+pub mod races;
 pub mod reader;
 mod receive;
 pub mod recorder;

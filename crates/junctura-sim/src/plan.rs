@@ -231,6 +231,40 @@ impl Plan {
         }
     }
 
+    /// A plan for those who say what happens: limits that nothing meets, and nothing by chance.
+    #[must_use]
+    pub(crate) fn calm(clients: usize) -> Self {
+        let wide = Self::of(0, true).rules;
+        Self {
+            clients,
+            times: 1,
+            numbers: 1,
+            crowd: 0,
+            drains: false,
+            offer_timeout_ms: None,
+            payload_bytes_max: 0,
+            refuses_one_in: 0,
+            released_at_once: 0,
+            if_wanted: 0,
+            through_names: 0,
+            rules: Rules {
+                budget_bytes: 64 << 20,
+                inline_bytes_max: 256,
+                segments_per_client: 4096,
+                held_per_client: 1 << 20,
+                requests_per_client: 1 << 20,
+                waiting_offers_per_client: 4096,
+                event_backlog_bytes: 64 << 20,
+                errors_per_client: 1000,
+                named_requirements: 1024,
+                stuck_after_ns: 60_000_000_000,
+                ..wide
+            },
+            deeds: Vec::new(),
+            turns: Vec::new(),
+        }
+    }
+
     /// What a client does next.
     pub fn deed(&self, rng: &mut Rng) -> Deed {
         weighted(rng, &self.deeds).unwrap_or(Deed::Stat)

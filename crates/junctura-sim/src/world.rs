@@ -68,6 +68,12 @@ impl World {
     pub fn new(seed: u64, recorded: bool) -> Result<Self> {
         let plan = Plan::of(seed, recorded);
         let universe = Rc::new(Universe::new(plan.times, plan.numbers)?);
+        let terms = Terms::of_names(seed, &universe);
+        Self::of(plan, universe, terms, recorded)
+    }
+
+    /// A world that is as one says.
+    pub(crate) fn of(plan: Plan, universe: Rc<Universe>, terms: Vec<Terms>, recorded: bool) -> Result<Self> {
         Ok(Self {
             core: Core::new(plan.config(&universe))?,
             recorder: Recorder::default(),
@@ -77,7 +83,7 @@ impl World {
             chains: Vec::new(),
             wishes: Vec::new(),
             shares: Shares::default(),
-            terms: Terms::of_names(seed, &universe),
+            terms,
             payloads: 0,
             events: 0,
             trace: None,
@@ -178,7 +184,7 @@ impl World {
         Ok(())
     }
 
-    fn connect(&mut self, place: usize) -> Checked {
+    pub(crate) fn connect(&mut self, place: usize) -> Checked {
         let id = self.core.join().map_err(|error| error.to_string())?;
         note!(self, "client {id} connects");
         self.recorder.lines.insert(id, Line::default());
