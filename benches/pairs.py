@@ -1,7 +1,8 @@
 """Measures how much goes through one server with many producers and consumers.
 
 Each consumer follows its own ensemble members among those of all producers. All processes share the cores of this
-machine with the server, so more pairs than cores cannot be faster than one; how little slower they are is the question.
+machine with the server, so more pairs than cores cannot be faster than one; how little slower they are is the question,
+and what an object costs the server itself, which alone would be left on a machine with a core for everybody.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ from __future__ import annotations
 import sys
 
 from contenders import Load, ours
-from harness import RATE, Bench, Case, Check, Contender, begin
+from harness import RATE, Bench, Case, Check, Contender, Measure, begin
 
-SIZES = {"1KiB": (1 << 10, "touched"), "804KiB": (804 << 10, "untouched")}
+SIZES = {
+    "1KiB": (1 << 10, "touched"),
+    "804KiB": (804 << 10, "untouched"),
+    "4.4MiB": (4506 << 10, "untouched"),
+    "15MiB": (15 << 20, "untouched"),
+}
+SERVER_CPU = Measure("server_cpu_us_per_object", "us/object", more_is_better=False)
 
 
 def pairs(bench: Bench, size: str, count: int, seconds: float) -> Contender:
@@ -29,7 +36,11 @@ def main() -> int:
         contenders = [pairs(bench, size, count, seconds) for count in (1, 10, 50)]
         checks = [Check(contenders[-1].name, at_least=100_000)]
         cases.append(Case(f"pairs-{size}", f"objects of {size}, window 16", RATE, contenders, checks))
-    lasts_s = 0.5 if bench.quick else 120.0
+    ten, fifty = (pairs(bench, "804KiB", count, seconds) for count in (10, 50))
+    question = "the server's CPU time for an object of 804 KiB, window 16"
+    checks = [Check(fifty.name, at_most=1.2, times=ten.name)]
+    cases.append(Case("pairs-server-cpu", question, SERVER_CPU, [ten, fifty], checks))
+    lasts_s = 0.5 if bench.quick else 60.0
     lasting = pairs(bench, "804KiB", 50, lasts_s)
     question = f"fields of 804 KiB, window 16, for {lasts_s:g} seconds"
     checks = [Check(lasting.name, at_least=100_000)]
