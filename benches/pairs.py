@@ -34,7 +34,8 @@ def main() -> int:
     cases = []
     for size in SIZES:
         contenders = [pairs(bench, size, count, seconds) for count in (1, 10, 50)]
-        checks = [Check(contenders[-1].name, at_least=100_000)]
+        # Larger ones of fifty pairs do not fit into memory at once: there it is how well they wait that is measured.
+        checks = [Check(contenders[-1].name, at_least=100_000)] if SIZES[size][0] < 1 << 20 else []
         cases.append(Case(f"pairs-{size}", f"objects of {size}, window 16", RATE, contenders, checks))
     ten, fifty = (pairs(bench, "804KiB", count, seconds) for count in (10, 50))
     question = "the server's CPU time for an object of 804 KiB, window 16"
