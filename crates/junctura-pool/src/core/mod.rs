@@ -349,10 +349,11 @@ impl Core {
         self.clients.get(&client).is_some_and(|client| client.peer.is_some())
     }
 
-    /// Nobody is here, nothing lies here and nothing is required by name: a server that was started for its clients may end.
+    /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its
+    /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty()
+        self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
     }
 
     fn fail(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {

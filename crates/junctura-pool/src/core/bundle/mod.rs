@@ -156,6 +156,11 @@ impl Bundles {
         !self.reserved.is_empty() && self.reserved.contains(&key)
     }
 
+    /// Whether a bundle is not visible yet, with members or without.
+    pub(super) fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
     fn get(&self, number: u64) -> Option<&Bundle> {
         self.table.get(&number)
     }

@@ -404,6 +404,17 @@ fn an_orphan_can_be_adopted_until_its_timeout_and_is_aborted_then() {
 }
 
 #[test]
+fn a_pool_is_not_deserted_while_a_bundle_is_open_even_an_empty_one() {
+    let mut world = World::new();
+    let p = world.join("p");
+    world.open(p, 1, "b", 3);
+    world.leave(p);
+    assert!(!world.core.is_deserted());
+    world.pass(60_000);
+    assert!(world.core.is_deserted());
+}
+
+#[test]
 fn its_own_orphan_timeout_counts() {
     let mut world = World::new();
     let p = world.join("p");
