@@ -110,7 +110,7 @@ impl Effects for World {
     }
 
     fn broken(&mut self, _requirement: BrokenRequirement<'_>, text: &str) {
-        eprintln!("junctura: {text}");
+        tracing::warn!("{text}");
     }
 
     fn disconnect(&mut self, client: u32, why: &Error) {
