@@ -567,7 +567,7 @@ class Pool:
         versions: Literal["all", "newest"] = "all",
         group: bool = False,
         on_full: Literal["wait", "break"] = "wait",
-        quota: int | None = None,
+        quota: int | str | None = None,
         stuck_after: float | None = None,
     ) -> Requirement: ...
     def retract(self, name: str) -> int: ...

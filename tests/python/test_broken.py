@@ -119,6 +119,9 @@ def test_terms_that_make_no_sense_are_refused(small: junctura.Pool) -> None:
         small.require("", on_full="explode")  # type: ignore[arg-type]
     with pytest.raises(junctura.InvalidArgument, match="stuck after"):
         small.require("", stuck_after=0.0)
+    with pytest.raises(junctura.InvalidArgument, match="size"):
+        small.require("", on_full="break", quota="3 apples")
+    small.require("", on_full="break", quota="2MiB").retract()
     small.require("", name="n", on_full="break")
     with pytest.raises(junctura.Conflict, match="breaks when memory is full"):
         small.require("", name="n")

@@ -22,7 +22,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "tb" => 1e12,
         _ => return Err(format!("unknown unit {unit}: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB")),
     };
-    Ok((number * factor).round() as u64)
+    let bytes = (number * factor).round();
+    if bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err(format!("{text}: too many bytes"))
+    }
 }
 
 /// A number and its unit, which may be empty.
@@ -51,5 +56,6 @@ mod tests {
         assert!(parse_bytes("KiB").is_err());
         assert!(parse_bytes("3 apples").is_err());
         assert!(parse_bytes("1.2.3").is_err());
+        assert!(parse_bytes("99999999999999999999").is_err());
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use junctura::{OfferOptions, PoolBuilder, Retention};
+use junctura_model::size::parse_bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyList, PyString, PyTuple};
 
@@ -105,26 +106,7 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
     let Ok(text) = given.cast::<PyString>() else {
         return given.extract().map_err(|_| refused());
     };
-    let text = text.to_str()?.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err(refused()),
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(refused)
+    parse_bytes(text.to_str()?.trim()).map_err(|_| refused())
 }
 
 /// Adds schemas to a pool that is to be opened: one, or several.

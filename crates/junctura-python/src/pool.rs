@@ -208,7 +208,7 @@ impl Pool {
     ///     it is visible, or until so many consumers have released it. By default as its schema says.
     /// if_wanted : bool
     ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
-    ///     NotWanted.
+    ///     NotWanted. Not for a bundle, of which either all is offered or nothing.
     /// **keywords
     ///     More attributes. An underscore at the end is left out: `class_="od"`. Attributes that are called like one of the
     ///     parameters above go into the dictionary.
@@ -524,7 +524,7 @@ impl Pool {
     /// selector : str
     ///     Which objects; events of clients come in any case.
     /// kinds : sequence of str, optional
-    ///     `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`; by default all.
+    ///     Some of those that `Event.kind` can be; by default all.
     ///
     /// Returns
     /// -------

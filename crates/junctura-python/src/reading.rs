@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::error::{OrRaise, invalid};
 use crate::follow::{Arguments, Follow};
-use crate::options::timeout as read_timeout;
+use crate::options::{size as read_size, timeout as read_timeout};
 use crate::pool::Pool;
 use crate::require::{Requirement, on_full as read_on_full, options as require_options};
 
@@ -151,8 +151,8 @@ impl Pool {
     ///     Whether one with a name is a consumer group, before there is any member: see `Pool.follow`.
     /// on_full : "wait" or "break"
     ///     When there is no room for what it keeps: offers wait for its readers, or it is broken, and they are told in a gap.
-    /// quota : int, optional
-    ///     With "break": bytes that it may keep though nothing else keeps them. None: any, until somebody waits for memory.
+    /// quota : int or str, optional
+    ///     With "break": bytes, or a text such as "2GiB", that it may keep though nothing else keeps them. None: any, until somebody waits for memory.
     /// stuck_after : float, optional
     ///     Seconds that its readers may release nothing while others wait, before it is broken. None: as the pool says (60).
     ///
@@ -190,12 +190,12 @@ impl Pool {
         versions: &str,
         group: bool,
         on_full: &str,
-        quota: Option<u64>,
+        quota: Option<&Bound<'_, PyAny>>,
         stuck_after: Option<f64>,
     ) -> PyResult<Requirement> {
         let options = RequireOptions {
             group,
-            on_full: read_on_full(py, on_full, quota)?,
+            on_full: read_on_full(py, on_full, quota.map(read_size).transpose()?)?,
             stuck_after: read_timeout(py, stuck_after)?,
             ..require_options(py, name, time_to_live, versions)?
         };
