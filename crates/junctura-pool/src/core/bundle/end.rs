@@ -45,12 +45,7 @@ impl Core {
                 .map_or_else(String::new, super::Bundle::subject);
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
-        let tree = self.bundles.tree(number);
-        let objects = tree
-            .iter()
-            .filter_map(|&one| self.bundles.get(one))
-            .map(|one| one.objects);
-        let objects = objects.sum();
+        let objects = self.bundles.objects_within(number);
         self.complete(now, number, Some(client), fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
@@ -67,12 +62,7 @@ impl Core {
     ) -> Result<()> {
         let number = self.bundle_of(client, which)?;
         self.open_one(number)?;
-        let tree = self.bundles.tree(number);
-        let objects = tree
-            .iter()
-            .filter_map(|&one| self.bundles.get(one))
-            .map(|one| one.objects);
-        let objects = objects.sum();
+        let objects = self.bundles.objects_within(number);
         self.abort_bundle(now, number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())

@@ -156,6 +156,13 @@ impl Bundles {
         !self.reserved.is_empty() && self.reserved.contains(&key)
     }
 
+    /// How many objects are staged in a bundle and in those nested in it.
+    fn objects_within(&self, number: u64) -> u64 {
+        let tree = self.tree(number);
+        let bundles = tree.iter().filter_map(|&one| self.get(one));
+        bundles.map(|one| one.objects).sum()
+    }
+
     /// Whether a bundle is not visible yet, with members or without.
     pub(super) fn has_open(&self) -> bool {
         self.open > 0
