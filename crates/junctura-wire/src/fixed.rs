@@ -35,7 +35,7 @@ pub const UNDONE: u32 = 2;
 pub struct OfferHead {
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`].
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`IF_WANTED`].
     pub flags: U16,
     /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
     /// milliseconds, from 1.
