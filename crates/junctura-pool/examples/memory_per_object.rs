@@ -76,8 +76,7 @@ impl Pool {
 
     fn ask(&mut self, request: Request<'_>) {
         self.requests += 1;
-        self.core
-            .request(0, self.client, self.requests, request, &mut self.fx);
+        self.core.request(0, self.client, self.requests, request, &mut self.fx);
         for job in std::mem::take(&mut self.fx.jobs) {
             self.core.spilled(0, job, Ok(1), &mut self.fx);
         }
@@ -156,7 +155,11 @@ fn measure(what: &str, count: u64) -> Result<String> {
     let taken = resident_bytes()?.saturating_sub(before);
     let objects = pool.core.stat().objects;
     if objects.visible + objects.tombstones != count {
-        return Err(Error::new(Code::Protocol, "objects", format!("{objects:?} are not {count}")));
+        return Err(Error::new(
+            Code::Protocol,
+            "objects",
+            format!("{objects:?} are not {count}"),
+        ));
     }
     let each = taken / count;
     Ok(format!(

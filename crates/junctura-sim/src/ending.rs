@@ -2,7 +2,6 @@
 
 use crate::ask::{Ask, Share};
 use crate::client::Doing;
-use crate::model::Cause;
 use crate::reader::Chain;
 use crate::rng::Rng;
 use crate::universe::Query;
@@ -157,8 +156,7 @@ impl World {
     /// Time passes until nothing is left of bundles that nobody completed.
     fn orphans_go(&mut self, rng: &mut Rng) -> Checked {
         while let Some(at) = self.model.next_orphan() {
-            self.now = self.now.max(at);
-            self.event(&Cause::Tick, rng, junctura_pool::core::Core::tick)?;
+            self.pass_until(at, rng)?;
         }
         Ok(())
     }
@@ -223,8 +221,8 @@ impl World {
     }
 
     fn tombstones_go(&mut self, rng: &mut Rng) -> Checked {
-        self.now += self.plan.rules.tombstone_age_ns.max(crate::model::DISK_PAUSE);
-        self.event(&Cause::Tick, rng, junctura_pool::core::Core::tick)?;
+        let age = self.plan.rules.tombstone_age_ns.max(crate::model::DISK_PAUSE);
+        self.pass_until(self.now + age, rng)?;
         let (stat, deadline) = (self.core.stat(), self.core.deadline());
         if stat.objects.tombstones > 0 || deadline.is_some() {
             return Err(format!(

@@ -360,18 +360,24 @@ impl World {
 
     /// Time passes: a little, or until something is due.
     pub(crate) fn wait(&mut self, rng: &mut Rng) -> Checked {
-        match self.core.deadline() {
+        let until = match self.core.deadline() {
             // Judges of histories know of gaps by what tombstones remember: in a recorded run these do not age.
-            Some(deadline) if rng.percent(30) && !(self.recorded && deadline > self.now + 1_000_000_000) => {
-                self.now = self.now.max(deadline);
-            }
-            _ => self.now += rng.between(0, 10_000_000),
+            Some(deadline) if rng.percent(30) && !(self.recorded && deadline > self.now + 1_000_000_000) => deadline,
+            _ => self.now + rng.between(0, 10_000_000),
+        };
+        self.pass_until(until, rng)
+    }
+
+    /// Time passes. A core that is called late does what was due as if it had been called in time; so it is called in time
+    /// here.
+    pub(crate) fn pass_until(&mut self, until: u64, rng: &mut Rng) -> Checked {
+        while let Some(deadline) = self.core.deadline().filter(|&deadline| deadline <= until) {
+            self.now = self.now.max(deadline);
+            note!(self, "it is {}", self.now);
+            self.event(&Cause::Tick, rng, Core::tick)?;
         }
-        if self.core.deadline().is_none_or(|deadline| deadline > self.now) || rng.percent(10) {
-            return Ok(());
-        }
-        note!(self, "it is {}", self.now);
-        self.event(&Cause::Tick, rng, Core::tick)
+        self.now = self.now.max(until);
+        Ok(())
     }
 
     /// A client dies: what the server has not read of it may be lost, what is on the way to it is.

@@ -301,8 +301,17 @@ impl Core {
         self.follow_up(now, fx);
     }
 
-    /// Time has passed.
+    /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
+    /// in time.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        while let Some(due) = self.deadline().filter(|&due| due <= now) {
+            self.moment(due.max(self.now), fx);
+        }
+        self.now = now;
+    }
+
+    /// It is a time at which something is due.
+    fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
         self.expire_due(now, fx);

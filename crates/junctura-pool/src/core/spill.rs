@@ -308,6 +308,8 @@ impl Core {
         if is_staged {
             self.pin(from, length, false);
             self.pin(to, length, true);
+            // Others may wait for what only its bundle could free now.
+            self.memory_freed = true;
         }
         self.vacate(id, from, fx);
         if let Some(tier) = &mut self.tier {

@@ -89,6 +89,7 @@ impl Model {
         if let Some(offer) = moves {
             self.leave_memory(&offer);
             self.disk.there.insert(job.payload, (job.at, job.length));
+            self.pinned_most = self.pinned_most.max(self.pinned_bytes());
         }
         Ok(())
     }
