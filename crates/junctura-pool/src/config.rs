@@ -93,6 +93,10 @@ pub struct Limits {
     pub bundle_depth: usize,
     /// Bytes of a bundle's attributes.
     pub bundle_attribute_bytes: usize,
+    /// Sets of names that one client's offers may be retained for.
+    pub consumers_per_client: usize,
+    /// The same, of all clients, and of what is left of those that are gone.
+    pub consumers: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,
     /// The largest payload, in bytes.
@@ -119,6 +123,8 @@ impl Default for Limits {
             bundle_path_bytes: 512,
             bundle_depth: 16,
             bundle_attribute_bytes: 4096,
+            consumers_per_client: 256,
+            consumers: 4096,
             errors_per_client: 1000,
             payload_bytes: 1 << 40,
         }

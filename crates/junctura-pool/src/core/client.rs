@@ -65,6 +65,8 @@ pub(super) struct Client {
     pub(super) waiting_offers: VecDeque<WaitingOffer>,
     /// Follows that may give it no more until it releases something, whatever it came through.
     pub(super) paused: BTreeSet<u32>,
+    /// The sets of names that its offers may be retained for, by the numbers that it was told.
+    pub(super) consumers: Vec<u32>,
     pub(super) errors: u32,
     pub(super) offered: u64,
     pub(super) delivered: u64,
@@ -189,6 +191,7 @@ impl Core {
         for held in held {
             self.let_go(now, &held, false, fx);
         }
+        self.awaited.release(&state.consumers);
         for segment in self.ledger.client_left(client) {
             self.drop_segment(segment, fx);
         }

@@ -178,11 +178,13 @@ impl Core {
     }
 
     fn described(&self, full: Full) -> Error {
-        full.into_error(&self.ledger.holders(), |client| {
+        let error = full.into_error(&self.ledger.holders(), |client| {
             match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),
             }
-        })
+        });
+        let cause = format!("{}{}", error.cause(), self.kept_for_those_absent());
+        Error::new(error.code(), error.subject().to_owned(), cause)
     }
 }

@@ -13,6 +13,7 @@
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
+mod awaited;
 mod broken;
 mod bundle;
 mod client;
@@ -52,6 +53,7 @@ use junctura_wire::{Reply, Request};
 use slab::Slab;
 
 use crate::{Config, Effects};
+use awaited::Awaited;
 use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};
@@ -113,6 +115,7 @@ pub struct Core {
     expiries: Expiries,
     drain: Option<Drain>,
     bundles: Bundles,
+    awaited: Awaited,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -173,6 +176,7 @@ impl Core {
             expiries: Expiries::default(),
             drain: None,
             bundles: Bundles::default(),
+            awaited: Awaited::of_schemas(&config.schemas)?,
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -195,6 +199,8 @@ impl Core {
         loop {
             if let Some(group) = self.stirred.pop() {
                 self.hand_out(group, fx);
+            } else if self.awaited.has_news() {
+                self.let_unneeded_go(now, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
             } else if std::mem::take(&mut self.memory_freed) {
@@ -246,6 +252,7 @@ impl Core {
             (Request::Seal(which), _) => self.seal(now, client, number, which, fx),
             (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
+            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
