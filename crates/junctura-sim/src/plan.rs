@@ -39,10 +39,11 @@ pub enum Deed {
     StageSlot,
     Seal,
     Abort,
+    Name,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 24] = [
+    const ALL: [(Self, usize); 25] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -67,6 +68,7 @@ impl Deed {
         (Self::StageSlot, 6),
         (Self::Seal, 2),
         (Self::Abort, 1),
+        (Self::Name, 3),
     ];
 }
 

@@ -52,8 +52,9 @@ impl Model {
     fn apply_known(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
         match ask {
             Ask::Hello { .. } | Ask::Garbage { .. } => self.fail(client, number, Some(Code::Protocol)),
-            Ask::Offer(offer) => self.offer(client, number, None, offer),
-            Ask::Stage { bundle, offer } => self.offer(client, number, Some(*bundle), offer),
+            Ask::Offer(offer) => self.offer(client, number, None, &self.named(client, offer)),
+            Ask::Stage { bundle, offer } => self.offer(client, number, Some(*bundle), &self.named(client, offer)),
+            Ask::Consumers(bits) => self.number_names(client, number, *bits),
             Ask::Bundle {
                 path,
                 members,

@@ -42,7 +42,7 @@ impl Model {
         if offer.place == Place::Inline && offer.length > self.rules.inline_bytes_max {
             return Some(Verdict::Fails(Some(Code::TooLarge)));
         }
-        (offer.stays == Stays::For(0)).then_some(Verdict::Fails(Some(Code::InvalidArgument)))
+        matches!(offer.stays, Stays::For(0) | Stays::By(_)).then_some(Verdict::Fails(Some(Code::InvalidArgument)))
     }
 
     pub(super) fn verdict(&self, client: u32, offer: &Offer) -> Verdict {

@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod awaited;
 mod broken;
 mod bundle;
 mod drain;
@@ -113,6 +114,8 @@ pub struct Object {
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
     releases_left: Option<u32>,
+    /// Bits of the names that it waits for and that stand for nothing yet.
+    absent: u8,
     /// When its time is over, if it has one and the server has not noticed yet.
     until: Option<u64>,
     released_by: BTreeSet<u32>,
@@ -153,6 +156,8 @@ struct Client {
     known: bool,
     offer_timeout: Option<u64>,
     waiting: VecDeque<WaitingOffer>,
+    /// The names to which it gave a number: their bits.
+    consumers: Vec<u8>,
     errors: u32,
 }
 

@@ -102,6 +102,7 @@ impl Model {
         self.count_as_owed(&requirement.owed.clone());
         self.going.insert(named, Going::Require(Box::new(requirement)));
         self.tell_of_requirement(events::REQUIRED, Some(client), named);
+        self.come(named.1 as usize);
     }
 
     pub(super) fn retract(&mut self, client: u32, number: u64, name: usize) {
