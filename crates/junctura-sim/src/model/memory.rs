@@ -100,7 +100,12 @@ impl Model {
     /// answers say which, and in what order.
     pub(super) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
         let in_turns = is_tick && recorder.has_broken();
+        // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after.
+        let mut ended = Vec::new();
         for (client, number, said) in &recorder.said {
+            if !matches!(&**said, Said::Ended(_) | Said::Offered(_)) {
+                self.note_all_over(&mut ended);
+            }
             match &**said {
                 Said::Offered(sequence) if self.is_waiting(*client, *number) => {
                     if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
@@ -108,8 +113,9 @@ impl Model {
                         self.settle();
                     }
                     self.publish_waiting((*client, *number), *sequence, is_tick)?;
+                    self.note_all_over(&mut ended);
                 }
-                Said::Ended(_) => self.note_over((*client, *number)),
+                Said::Ended(_) => ended.push((*client, *number)),
                 Said::Broken { of, name } => {
                     if in_turns && !self.may_be_broken(*of, name.as_deref()) {
                         self.lapse((self.now, u64::MAX));
@@ -131,6 +137,7 @@ impl Model {
                 _ => {}
             }
         }
+        self.note_all_over(&mut ended);
         if in_turns {
             self.lapse((self.now, u64::MAX));
             self.settle();
