@@ -52,7 +52,10 @@ pub struct Written {
 pub fn check_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-/".contains(c);
     let cause = if name.is_empty() || name.len() > REQUIREMENT_NAME_BYTES_MAX {
-        format!("it has {} bytes; 1 to {REQUIREMENT_NAME_BYTES_MAX} are allowed", name.len())
+        format!(
+            "it has {} bytes; 1 to {REQUIREMENT_NAME_BYTES_MAX} are allowed",
+            name.len()
+        )
     } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
         "ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first".to_owned()
     } else {

@@ -203,9 +203,10 @@ impl Pool {
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
     /// schema : str, optional
     ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn", a time as text or datetime.timedelta, or Released, optional
+    /// retention : "withdrawn", a time as text or datetime.timedelta, Released, or "released_by:NAME,...", optional
     ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
-    ///     it is visible, or until so many consumers have released it. By default as its schema says.
+    ///     it is visible, until so many consumers have released it, or until the requirements and groups of these names have
+    ///     had it, those included that are still to come. By default as its schema says.
     /// if_wanted : bool
     ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
     ///     NotWanted. Not for a bundle, of which either all is offered or nothing.

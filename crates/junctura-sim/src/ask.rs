@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
-    Withdraw,
+    self, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe,
+    Target, Wanted, Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -438,7 +438,10 @@ impl Ask {
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,
             Self::Consumers(bits) => Request::Consumers(Consumers {
-                names: (0..NAMES).filter(|at| bits & 1 << at != 0).map(requirement_name).collect(),
+                names: (0..NAMES)
+                    .filter(|at| bits & 1 << at != 0)
+                    .map(requirement_name)
+                    .collect(),
             }),
             Self::Goodbye => Request::Goodbye,
             Self::Garbage { fatal } => {

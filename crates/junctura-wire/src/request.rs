@@ -6,7 +6,8 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
+    Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
+    Withdraw,
 };
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};

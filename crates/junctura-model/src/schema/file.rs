@@ -63,7 +63,9 @@ fn schema(root: &Node) -> Read<Schema> {
         durability: fields
             .read("durability", "memory, replicated or durable", durability)?
             .unwrap_or(Durability::Memory),
-        retention: fields.get("retention").map_or(Ok(Retention::UntilWithdrawn), retaining::retention)?,
+        retention: fields
+            .get("retention")
+            .map_or(Ok(Retention::UntilWithdrawn), retaining::retention)?,
         retention_rules: Vec::new(),
         names: names(&attributes, root.line)?,
         required: bits(&attributes, |a| {

@@ -74,8 +74,16 @@ pub(super) fn retention(node: &Node) -> Read<Retention> {
 
 fn consumers(node: &Node) -> Read<Retention> {
     let items = node.list("released_by")?;
-    let names = items.iter().map(|item| item.text("released_by")).collect::<Read<Vec<_>>>()?;
-    let trouble = |error: crate::Error| Trouble::new(node.line, format!("released_by: {}: {}", error.subject(), error.cause()));
+    let names = items
+        .iter()
+        .map(|item| item.text("released_by"))
+        .collect::<Read<Vec<_>>>()?;
+    let trouble = |error: crate::Error| {
+        Trouble::new(
+            node.line,
+            format!("released_by: {}: {}", error.subject(), error.cause()),
+        )
+    };
     Consumers::new(names).map(Retention::ReleasedBy).map_err(trouble)
 }
 
@@ -83,7 +91,10 @@ fn consumers(node: &Node) -> Read<Retention> {
 pub(super) fn rules(node: &Node, schema: &Schema) -> Read<Vec<Rule>> {
     let items = node.list("retention_by_dataset")?;
     if items.len() > RETENTION_RULES_MAX {
-        return Err(Trouble::new(node.line, format!("more than {RETENTION_RULES_MAX} rules")));
+        return Err(Trouble::new(
+            node.line,
+            format!("more than {RETENTION_RULES_MAX} rules"),
+        ));
     }
     items.iter().map(|item| rule(item, schema)).collect()
 }

@@ -193,8 +193,16 @@ mod tests {
         assert!(cause("99999999999999d").contains("a time such as"));
         let many: Vec<String> = (0..=CONSUMERS_MAX).map(|at| at.to_string()).collect();
         assert!(cause(&format!("released_by:{}", many.join(","))).contains("more than 16"));
-        assert!(many[1..].iter().all(|name| format!("released_by:{name}").parse::<Retention>().is_ok()));
-        assert!(format!("released_by:{}", many[1..].join(",")).parse::<Retention>().is_ok());
+        assert!(
+            many[1..]
+                .iter()
+                .all(|name| format!("released_by:{name}").parse::<Retention>().is_ok())
+        );
+        assert!(
+            format!("released_by:{}", many[1..].join(","))
+                .parse::<Retention>()
+                .is_ok()
+        );
         for none in ["released_by:", "released_by:a,,b", "released_by:a, b", "released_by:-a"] {
             assert!(cause(none).contains("allowed"), "{none}");
         }

@@ -286,11 +286,27 @@ fn a_bad_retention_is_refused_with_its_line() {
         ("retention: {released_by: []}", 2, "no requirement is named"),
         ("retention: {released_by: [a, -b]}", 2, "a letter or digit comes first"),
         ("retention: {released_by: a}", 2, "released_by must be a list"),
-        ("retention: {released: 1, released_by: [a]}", 2, "retention must be withdrawn"),
+        (
+            "retention: {released: 1, released_by: [a]}",
+            2,
+            "retention must be withdrawn",
+        ),
         ("retention_by_dataset:\n- {where: a=x}", 3, "needs the field retention"),
-        ("retention_by_dataset:\n- {where: c=1, retention: withdrawn}", 3, "c is no attribute of the first level"),
-        ("retention_by_dataset:\n- {where: a, retention: withdrawn}", 3, "where: InvalidSelector"),
-        ("retention_by_dataset:\n- {where: a=x, retention: no}", 3, "retention must be withdrawn"),
+        (
+            "retention_by_dataset:\n- {where: c=1, retention: withdrawn}",
+            3,
+            "c is no attribute of the first level",
+        ),
+        (
+            "retention_by_dataset:\n- {where: a, retention: withdrawn}",
+            3,
+            "where: InvalidSelector",
+        ),
+        (
+            "retention_by_dataset:\n- {where: a=x, retention: no}",
+            3,
+            "retention must be withdrawn",
+        ),
         ("retention: {for: 1h, released: 1}", 2, "retention must be withdrawn"),
     ] {
         let text = SMALL.replace("name: small", &format!("name: small\n{retention}"));

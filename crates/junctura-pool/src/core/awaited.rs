@@ -112,7 +112,10 @@ impl Awaited {
             Retention::UntilWithdrawn => Keep::UntilWithdrawn,
             Retention::Released(count) => Keep::Released(*count),
             Retention::For(time) => Keep::For(milliseconds(time.as_nanos().div_ceil(1_000_000) as u64)),
-            Retention::ReleasedBy(names) => self.numbers.get(names).map_or(Keep::UntilWithdrawn, |&set| Keep::ReleasedBy(set)),
+            Retention::ReleasedBy(names) => self
+                .numbers
+                .get(names)
+                .map_or(Keep::UntilWithdrawn, |&set| Keep::ReleasedBy(set)),
         }
     }
 
@@ -174,12 +177,13 @@ impl Awaited {
             }
         }
         let some = names.into_iter().filter(|(_, sum)| sum.objects > 0);
-        some.take(NAMES_SHOWN).map(|(name, sum)| AwaitedStat {
-            name: name.to_owned(),
-            objects: sum.objects,
-            bytes: sum.bytes,
-        })
-        .collect()
+        some.take(NAMES_SHOWN)
+            .map(|(name, sum)| AwaitedStat {
+                name: name.to_owned(),
+                objects: sum.objects,
+                bytes: sum.bytes,
+            })
+            .collect()
     }
 }
 
@@ -217,7 +221,9 @@ impl Core {
                 return Err(Error::new(Code::LimitExceeded, "retention", cause));
             }
             None => {
-                let set = self.awaited.find_or_make(&names, limits.consumers, |name| named.contains_key(name))?;
+                let set = self
+                    .awaited
+                    .find_or_make(&names, limits.consumers, |name| named.contains_key(name))?;
                 self.awaited.hold(set);
                 state.consumers.push(set);
                 state.consumers.len() - 1
@@ -292,7 +298,10 @@ impl Core {
             Until::Awaited { consumers, absent } if object.is_visible() => Some((consumers, absent)),
             _ => None,
         };
-        let all = self.objects.iter().filter_map(|(id, object)| Some((object.sequence, id, awaits(object)?)));
+        let all = self
+            .objects
+            .iter()
+            .filter_map(|(id, object)| Some((object.sequence, id, awaits(object)?)));
         let mut awaiting: Vec<(u64, usize, (u32, u16))> = all.collect();
         awaiting.sort_unstable();
         for (_, id, (consumers, absent)) in awaiting {

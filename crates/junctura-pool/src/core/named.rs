@@ -153,7 +153,11 @@ impl Core {
     /// The requirement of a name.
     pub(super) fn find_named(&self, name: &str) -> Result<u32> {
         self.named.get(name).copied().ok_or_else(|| {
-            let name: String = name.chars().filter(|c| !c.is_control()).take(REQUIREMENT_NAME_BYTES_MAX).collect();
+            let name: String = name
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(REQUIREMENT_NAME_BYTES_MAX)
+                .collect();
             Error::new(Code::NotFound, subject(&name), "there is none of this name")
         })
     }

@@ -46,7 +46,10 @@ pub(super) enum Until {
     /// A time, which stands in the queue of expiries.
     Time,
     /// Those of a set of requirements that are not there yet, as bits ([`super::awaited`]).
-    Awaited { consumers: u32, absent: u16 },
+    Awaited {
+        consumers: u32,
+        absent: u16,
+    },
     /// Nothing any more.
     Over,
 }

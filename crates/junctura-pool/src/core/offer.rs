@@ -115,7 +115,11 @@ impl Core {
             Ok(self.awaited.keep(retention))
         } else if flags & fixed::FOR_A_TIME != 0 {
             if given == 0 {
-                return Err(Error::new(Code::InvalidArgument, "retention", "for no time: nobody could get it"));
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
             }
             Ok(Keep::For(milliseconds(u64::from(given))))
         } else if flags & fixed::BY_CONSUMERS != 0 {

@@ -65,7 +65,11 @@ impl Model {
             (sums.0 > 0).then(|| (requirement_name(name), sums.0, sums.1))
         });
         let due: Vec<_> = due.collect();
-        let said: Vec<_> = stat.awaited.iter().map(|one| (one.name.clone(), one.objects, one.bytes)).collect();
+        let said: Vec<_> = stat
+            .awaited
+            .iter()
+            .map(|one| (one.name.clone(), one.objects, one.bytes))
+            .collect();
         if said == due {
             return Ok(());
         }

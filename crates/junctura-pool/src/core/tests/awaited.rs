@@ -85,7 +85,10 @@ fn who_does_not_want_an_object_is_not_waited_for() {
     world.require_named(c, 1, "archive", "name=y", 0);
     offer(&mut world, p, 3, "w", 0);
     let heard = world.heard(c);
-    assert_eq!(heard[2..], ["9: expired x v1 by p", "9: expired z v3 by p", "9: expired w v4 by p"]);
+    assert_eq!(
+        heard[2..],
+        ["9: expired x v1 by p", "9: expired z v3 by p", "9: expired w v4 by p"]
+    );
     assert_eq!(world.heard(p).last().unwrap(), "3: offered v4");
     assert_eq!(visible(&world), 1);
 }
@@ -177,7 +180,9 @@ fn members_of_a_bundle_wait_from_when_they_are_visible() {
 
 #[test]
 fn a_schema_can_name_them_for_some_of_its_datasets() {
-    let mut world = World::retaining("{released_by: [b]}\nretention_by_dataset:\n- {where: set=all, retention: {released_by: [a]}}");
+    let mut world = World::retaining(
+        "{released_by: [b]}\nretention_by_dataset:\n- {where: set=all, retention: {released_by: [a]}}",
+    );
     let p = world.join("p");
     world.offer_with(p, 1, "x", fixed::DEFAULT_RETENTION, 0);
     assert_eq!(awaited(&world), [("a".to_owned(), 1)]);
