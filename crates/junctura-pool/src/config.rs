@@ -31,6 +31,8 @@ pub struct Config {
     pub stuck_after: Duration,
     /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
     pub orphan_timeout: Duration,
+    /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
+    pub until_gone: Vec<String>,
     /// What one client, and all together, may ask for.
     pub limits: Limits,
 }
@@ -51,6 +53,7 @@ impl Default for Config {
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
             orphan_timeout: Duration::from_mins(1),
+            until_gone: Vec::new(),
             limits: Limits::default(),
         }
     }

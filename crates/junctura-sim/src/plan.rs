@@ -292,6 +292,7 @@ impl Plan {
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
+            until_gone: Vec::new(),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,

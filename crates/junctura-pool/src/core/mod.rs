@@ -17,6 +17,7 @@ mod awaited;
 mod broken;
 mod bundle;
 mod client;
+mod components;
 mod deliver;
 mod demand;
 mod drain;
@@ -57,6 +58,7 @@ use awaited::Awaited;
 use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};
+use components::Components;
 use drain::Drain;
 use expiry::Expiries;
 use interest::Interest;
@@ -116,6 +118,7 @@ pub struct Core {
     drain: Option<Drain>,
     bundles: Bundles,
     awaited: Awaited,
+    components: Components,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -177,6 +180,7 @@ impl Core {
             drain: None,
             bundles: Bundles::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
+            components: Components::new(&config.until_gone),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -210,6 +214,9 @@ impl Core {
             }
         }
         self.watch_for_stuck(now);
+        if self.drain.is_none() && self.components.are_gone() {
+            self.begin_to_drain(now, None, fx);
+        }
         if self.drain.is_some() {
             self.end_if_drained(now, fx);
         }
@@ -354,6 +361,12 @@ impl Core {
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
         self.clients.get(&client).is_some_and(|client| client.peer.is_some())
+    }
+
+    /// The programs that the pool was for have come and gone.
+    #[must_use]
+    pub fn is_left_by_its_components(&self) -> bool {
+        self.components.are_gone()
     }
 
     /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its

@@ -12,7 +12,7 @@
 //! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`super::lost`]).
 
 use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
-use junctura_model::requirements::check_name;
+use junctura_model::requirements::{Written, check_name};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Require, events};
@@ -70,6 +70,32 @@ impl Core {
         if is_new {
             self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
+        Ok(())
+    }
+
+    /// Makes a requirement with a name before there is any client.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
+    pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+        let milliseconds = |time: u64| time.div_ceil(1_000_000);
+        let require = Require {
+            selector: written.selector.as_str().into(),
+            newest_only: written.newest_only,
+            name: Some(written.name.as_str().into()),
+            time_to_live_ms: written.time_to_live_ns.map(milliseconds),
+            breaks_on_full: written.breaks_on_full,
+            quota_bytes: written.quota_bytes,
+            stuck_after_ms: written.stuck_after_ns.map(milliseconds),
+            group: written.is_group,
+        };
+        let asked = self.named_requirement(&written.name, &require);
+        let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
+        let (id, _) = made.map_err(|error| {
+            let subject = format!("requirements line {}: {}", written.line, error.subject());
+            Error::new(error.code(), subject, error.cause())
+        })?;
+        self.wind(id);
         Ok(())
     }
 

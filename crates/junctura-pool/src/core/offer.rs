@@ -84,10 +84,15 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        match bundle {
+        let taken = match bundle {
             None => self.publish(now, client, content, fx),
             Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+        };
+        // Before the next offer of the same event, which may be of the same key.
+        if self.awaited.has_news() {
+            self.let_unneeded_go(now, fx);
         }
+        taken
     }
 
     /// Whether an offer is one, whatever else there is in the pool.

@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
 use junctura_wire::Request;
@@ -39,6 +40,8 @@ pub struct ServerOptions {
     pub spin: Duration,
     /// How long [`Stopper::drain`] gives those who are owed something.
     pub drain_timeout: Duration,
+    /// Requirements with names that stand before the first client comes.
+    pub requirements: Vec<Written>,
 }
 
 impl ServerOptions {
@@ -55,6 +58,7 @@ impl Default for ServerOptions {
             end_when_idle: None,
             spin: Self::SPIN,
             drain_timeout: Self::DRAIN_TIMEOUT,
+            requirements: Vec::new(),
         }
     }
 }
@@ -69,6 +73,8 @@ pub struct Server {
     began: Instant,
     options: ServerOptions,
     deserted_since: Option<Instant>,
+    /// Why it ends was said.
+    is_left: bool,
     /// Clients whose rings hold more than was taken out in their turn.
     unfinished: Vec<u32>,
 }
@@ -109,11 +115,15 @@ impl Server {
     /// Binds an address; clients can connect from here on, and are served once [`Server::run`] is called.
     ///
     /// # Errors
-    /// What [`Listener::bind`] says, and `InvalidArgument` for a configuration that makes no pool.
+    /// What [`Listener::bind`] says, `InvalidArgument` for a configuration that makes no pool, and what is wrong with a requirement,
+    /// with its line.
     pub fn bind(address: &Address, mut options: ServerOptions) -> Result<Self> {
         let listener = Listener::bind(address)?;
         options.config.incarnation = incarnation::next(address);
-        let core = Core::new(options.config.clone())?;
+        let mut core = Core::new(options.config.clone())?;
+        for written in &options.requirements {
+            core.require_from_the_start(written)?;
+        }
         let poller = Poller::new()?;
         let wakeup = Arc::new(poller::eventfd()?);
         poller.add(listener.as_fd(), Wakeup::Listener)?;
@@ -127,6 +137,7 @@ impl Server {
             began: Instant::now(),
             options,
             deserted_since: None,
+            is_left: false,
             unfinished: Vec::new(),
         })
     }
@@ -177,6 +188,7 @@ impl Server {
             }
             let now = self.now();
             self.core.tick(now, &mut self.world);
+            self.tell_if_left();
             self.flush();
             if self.is_over() {
                 return Ok(());
@@ -214,6 +226,18 @@ impl Server {
         self.core.drain(now, Some(timeout), &mut self.world);
         if self.core.ending().is_none() {
             tracing::warn!(?timeout, "draining: somebody is still owed something");
+        }
+    }
+
+    /// Says, once, that the programs which the server was for have come and gone.
+    fn tell_if_left(&mut self) {
+        if !self.is_left && self.core.is_left_by_its_components() {
+            self.is_left = true;
+            let names = self.options.config.until_gone.join(", ");
+            match self.core.ending() {
+                Some(_) => tracing::warn!("ending: {names} came and went"),
+                None => tracing::warn!("draining: {names} came and went, and somebody is still owed something"),
+            }
         }
     }
 
