@@ -47,6 +47,9 @@ use crate::wait::{PendingDemand, wait};
 ///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
 /// orphan_timeout : float, optional
 ///     Seconds that a bundle which is not complete stays when no producer has it open, in a pool that is made here.
+/// until_gone : list of str, optional
+///     Names of clients: when all of them have come and gone, by whatever end, the pool that is made here drains, as by
+///     `stop`, and ends.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -76,7 +79,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -88,11 +91,13 @@ impl Pool {
         checked: bool,
         inline_max: Option<&Bound<'_, PyAny>>,
         orphan_timeout: Option<f64>,
+        until_gone: Vec<String>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
             .start(start)
             .checked(checked)
+            .until_gone(until_gone)
             .offer_timeout(read_timeout(py, offer_timeout)?)
             .on_interrupt(interrupt::check)
             .name(name.clone().map_or_else(|| program_name(py), Ok)?);

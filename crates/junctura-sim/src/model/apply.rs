@@ -418,9 +418,9 @@ impl Model {
     }
 
     /// Time passed: requests whose time is over fail, unless what was said shows that they were met first; requirements
-    /// lapse. Where some were broken, all that is for [`Model::make_room`], since it happened in turns.
+    /// lapse. Where some were broken, or lapse while somebody waits for memory, all that is for [`Model::make_room`], since it happened in turns.
     pub(super) fn time_out(&mut self, recorder: &Recorder) {
-        if recorder.has_broken() {
+        if self.in_turns {
             return;
         }
         for (client, number, said) in &recorder.said {

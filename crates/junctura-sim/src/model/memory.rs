@@ -99,7 +99,7 @@ impl Model {
     /// Offers that waited and became visible, or failed, in this event, and requirements that were broken for them: the
     /// answers say which, and in what order.
     pub(super) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
-        let in_turns = is_tick && recorder.has_broken();
+        let in_turns = is_tick && self.in_turns;
         // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after.
         let mut ended = Vec::new();
         for (client, number, said) in &recorder.said {

@@ -337,6 +337,8 @@ pub struct Model {
     arriving: Vec<(Number, u64)>,
     /// Requirements with a name whose time to live was over in this event.
     lapsed: Vec<Number>,
+    /// What time brings came in turns with what waited for memory.
+    in_turns: bool,
     /// Somebody waited for memory when the event began.
     somebody_waited: bool,
     /// Clients that left in this event.
@@ -394,6 +396,7 @@ impl Model {
             disowned: Vec::new(),
             arriving: Vec::new(),
             lapsed: Vec::new(),
+            in_turns: false,
             somebody_waited: false,
             leaving: BTreeSet::new(),
             left_midway: false,
@@ -419,6 +422,7 @@ impl Model {
         self.now = now;
         self.newest_before = self.sequence;
         self.somebody_waited = self.somebody_waits();
+        self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
         self.wants.clear();
         self.leaving.clear();

@@ -138,6 +138,13 @@ impl Model {
         }
     }
 
+    /// Whether the time to live of some is over.
+    pub(super) fn some_lapse(&self) -> bool {
+        let is_over =
+            |going: &Going| matches!(going, Going::Require(one) if one.lapses.is_some_and(|(at, _)| at <= self.now));
+        self.going.values().any(is_over)
+    }
+
     /// At the end of an event: the time to live counts where nobody uses a requirement any more.
     pub(super) fn wind_clocks(&mut self) {
         for named in self.names() {

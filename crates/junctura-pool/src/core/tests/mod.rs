@@ -4,6 +4,7 @@
 mod awaited;
 mod broken;
 mod bundle;
+mod components;
 mod drain;
 mod gone;
 mod group;
