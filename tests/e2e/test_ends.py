@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e_shell import Shell
+from e2e_shell import JUNCTURA, Shell
 
 import junctura
 
@@ -84,9 +84,8 @@ def test_lesson_04_what_is_owed_is_received_before_the_server_ends_with_its_comp
 
 
 def test_who_starts_a_server_says_with_whom_it_ends(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    import e2e_shell
-
-    monkeypatch.setenv("JUNCTURA_PROGRAM", str(e2e_shell.JUNCTURA))
+    monkeypatch.setenv("JUNCTURA_PROGRAM", str(JUNCTURA))
+    (bare.folder / "junctura").mkdir(mode=0o700)
     pool = junctura.Pool(url(bare), name="model", schema="free", start=True, until_gone=["model"])
     pool.offer(b"payload", name="it would stay for this")
     server = os.pidfd_open(pool.stat()["server"]["pid"])
@@ -130,14 +129,14 @@ def receive(follow: junctura.Follow, count: int) -> set[junctura.Version]:
 
 
 def test_what_is_reported_lost_with_a_server_is_what_was_lost(bare: Shell, tmp_path: Path) -> None:
-    """A server is killed, and comes back under its name: its clients can tell what they had from what they never will."""
+    """A server is killed, and comes back under its name: its clients can tell what they had from what is lost."""
     requirements = tmp_path / "requirements.yaml"
     requirements.write_text(REQUIREMENTS)
     server = bare.serve("--requirements", str(requirements))
     producer = Producer(bare)
     clients = [junctura.Pool(url(bare), schema="free") for _ in range(5)]
     early, late, nothing, archive, worker = clients
-    # A reader that saw all, one that saw a part, one that saw nothing; a reader and a member of what outlives its clients.
+    # Readers that saw all, a part, nothing; a reader and a member of what outlives its clients.
     follows = {early: early.follow("space=looked"), late: late.follow("space=looked")}
     silent = nothing.follow("space=nobody")
     kept, shared = archive.follow(requirement="archive"), worker.follow(group="workers")
@@ -147,7 +146,6 @@ def test_what_is_reported_lost_with_a_server_is_what_was_lost(bare: Shell, tmp_p
     received[archive], received[worker] = receive(kept, 3), receive(shared, 2)
     cursors = {client: follow.cursor for client, follow in follows.items()}
     producer.withdraw(max(version for version, space in producer.there.items() if space == "looked"))
-    there = {junctura.Version(producer.pool.incarnation, 0): ""}
     there = {entry.version: entry["space"] for entry in producer.pool.list()}
     assert producer.there == there
     assert silent.cursor is None
@@ -166,7 +164,7 @@ def test_what_is_reported_lost_with_a_server_is_what_was_lost(bare: Shell, tmp_p
     again = junctura.Pool(url(bare), schema="free")
     assert again.incarnation > old
     assert again.list() == []
-    # What is gone is what the producer knows to have been there: all that it has a version of that belongs to the old life.
+    # What is gone is what the producer knows to have been there: every version of its own that belongs to the old life.
     assert {version for version in producer.there if version.incarnation < again.incarnation} == set(there)
     for client, cursor in cursors.items():
         assert cursor is not None
@@ -193,7 +191,9 @@ def test_what_is_reported_lost_with_a_server_is_what_was_lost(bare: Shell, tmp_p
     with again.follow("space=looked") as follow:
         assert receive(follow, 1) == {version}
         cursor = follow.cursor
-    again.follow("space=looked", cursor=cursor).stop()
+    with again.follow("space=looked", cursor=cursor) as resumed:
+        again.offer(b"", space="looked", name="1")
+        assert next(resumed)["name"] == "1"
 
 
 def test_a_server_does_not_start_with_requirements_that_are_none(bare: Shell, tmp_path: Path) -> None:

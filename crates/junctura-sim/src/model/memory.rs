@@ -127,6 +127,10 @@ impl Model {
                     if self.first_waiting(*client) != Some(*number) {
                         return Err(format!("offer {number} of client {client} was answered out of turn"));
                     }
+                    if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
+                        self.lapse((self.now, u64::MAX));
+                        self.settle();
+                    }
                     self.fail_first_waiting(*client, *code, is_tick)?;
                     self.settle();
                 }
