@@ -60,6 +60,7 @@ impl Consumers {
     }
 
     /// The names.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|name| &**name)
     }
