@@ -178,13 +178,17 @@ impl Core {
     }
 
     fn described(&self, full: Full) -> Error {
-        let error = full.into_error(&self.ledger.holders(), |client| {
+        let described = full.into_error(&self.ledger.holders(), |client| {
             match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),
             }
         });
-        let cause = format!("{}{}", error.cause(), self.kept_for_those_absent());
-        Error::new(error.code(), error.subject().to_owned(), cause)
+        if described.code() != Code::PoolFull {
+            return described;
+        }
+        let tier = self.tier_text().map_or_else(String::new, |tier| format!("; {tier}"));
+        let cause = format!("{}{tier}{}", described.cause(), self.kept_for_those_absent());
+        Error::new(Code::PoolFull, described.subject(), cause)
     }
 }

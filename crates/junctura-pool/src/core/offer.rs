@@ -9,6 +9,7 @@ use super::client::milliseconds;
 use super::interest::Interest;
 use super::keys::Filed;
 use super::object::{Keep, Object, Place, State, Until};
+use super::spill::Leaving;
 use super::timer::Timer;
 use super::wanted::{Declined, not_wanted};
 use super::{Core, Nanoseconds};
@@ -228,6 +229,7 @@ impl Core {
             record: Vec::new(),
             inline: Vec::new(),
             place,
+            leaving: Leaving::No,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
             schema: head.schema.get(),
@@ -269,6 +271,7 @@ impl Core {
             state.offered += 1;
         }
         self.announce(now, id, fx);
+        self.may_be_spilled(id);
     }
 
     pub(super) fn occupy(
