@@ -512,7 +512,8 @@ fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Univ
             flags |= fixed::DEFAULT_RETENTION;
             7
         }
-        Stays::UntilWithdrawn => 0,
+        // Clients do not say names; they say their number.
+        Stays::UntilWithdrawn | Stays::ByNames(_) => 0,
         Stays::UntilReleased(count) => count,
         Stays::For(milliseconds) => {
             flags |= fixed::FOR_A_TIME;
@@ -522,7 +523,6 @@ fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Univ
             flags |= fixed::BY_CONSUMERS;
             number
         }
-        Stays::ByNames(_) => 0,
     };
     let record: &[u8] = if offer.malformed {
         &offer.record[1..]

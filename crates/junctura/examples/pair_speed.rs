@@ -111,7 +111,7 @@ fn produce(url: &str, objects: usize, bytes: usize, window: usize) -> Result<()>
             let mut slot = pipeline.allocate(bytes)?;
             slot[..8].copy_from_slice(&now().to_le_bytes());
             slot[bytes - 64] = i as u8;
-            pipeline.offer_allocation_with(options, slot, attributes)?;
+            pipeline.offer_allocation_with(options.clone(), slot, attributes)?;
         }
         if window == 1 {
             pipeline.flush()?;

@@ -208,7 +208,7 @@ impl Core {
     ) -> Result<()> {
         let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
         let limits = &self.config.limits;
-        let named = &self.named;
+        let standing = &self.named;
         let Some(state) = self.clients.get_mut(&client) else {
             return Ok(());
         };
@@ -223,7 +223,7 @@ impl Core {
             None => {
                 let set = self
                     .awaited
-                    .find_or_make(&names, limits.consumers, |name| named.contains_key(name))?;
+                    .find_or_make(&names, limits.consumers, |name| standing.contains_key(name))?;
                 self.awaited.hold(set);
                 state.consumers.push(set);
                 state.consumers.len() - 1

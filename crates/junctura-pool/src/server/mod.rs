@@ -252,9 +252,10 @@ impl Server {
         if !self.is_left && self.core.is_left_by_its_components() {
             self.is_left = true;
             let names = self.options.config.until_gone.join(", ");
-            match self.core.ending() {
-                Some(_) => tracing::warn!("ending: {names} came and went"),
-                None => tracing::warn!("draining: {names} came and went, and somebody is still owed something"),
+            if self.core.ending().is_some() {
+                tracing::warn!("ending: {names} came and went");
+            } else {
+                tracing::warn!("draining: {names} came and went, and somebody is still owed something");
             }
         }
     }
