@@ -77,6 +77,8 @@ class Version:
     def __new__(cls, incarnation: int, sequence: int) -> Self: ...
     @staticmethod
     def parse(text: str) -> Version: ...
+    @staticmethod
+    def of_cursor(cursor: str) -> Version: ...
     @property
     def incarnation(self) -> int: ...
     @property
@@ -472,6 +474,7 @@ class Pool:
         checked: bool = False,
         inline_max: int | str | None = None,
         orphan_timeout: float | None = None,
+        until_gone: Sequence[str] = ...,
         offer_timeout: float | None = 60.0,
     ) -> Self: ...
     @property

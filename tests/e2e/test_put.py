@@ -151,6 +151,20 @@ def test_objects_go_when_their_time_is_over(bare: Shell, tmp_path: Path) -> None
     assert bare.stat()["totals"]["expired"] == 2
 
 
+def test_objects_stay_for_groups_that_are_still_to_come(shell: Shell) -> None:
+    put = ("put", "--quiet", "-", "--schema", "free", "--retention", "released_by:archive,products", "--set")
+    shell.run(*put, "name=a", stdin=b"payload")
+    shell.run("require", "name=a", "--name", "archive", "--group")
+    assert "products, which no requirement is called yet: 1 objects" in shell.text("stat")
+    shell.run("require", "name=b", "--name", "products")
+    assert shell.stat()["awaited"] == []
+    shell.run(*put, "name=b", stdin=b"payload")
+    shell.run(*put, "name=c", stdin=b"nobody wants it")
+    assert [document["attributes"]["name"] for document in shell.documents("ls", "--json")] == ["a", "b"]
+    shell.run("get", "--all", "--group", "archive")
+    assert shell.text("ls", "--count") == "1\n"
+
+
 def test_bad_input_is_named(shell: Shell, file: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("plain")
     assert "class" in shell.error(2, "put", tmp_path / "plain.txt")

@@ -104,3 +104,34 @@ except Enough:
     print("enough", flush=True)
 """
     assert run(program, signal.SIGUSR1) == ("enough\n", 0)
+
+
+CREATOR = """
+import subprocess, sys
+import junctura
+pool = junctura.Pool(schema="free")
+child = subprocess.Popen([sys.executable, "-c", CHILD, pool.url], stdout=sys.stdout)
+pool.require("")
+pool.offer(b"", name="owed")
+pool.demand(name="ready")
+print("waiting", flush=True)
+pool.demand(name="never")
+"""
+
+CHILD = """
+import sys
+import junctura
+pool = junctura.Pool(sys.argv[1], schema="free")
+pool.offer(b"", name="ready")
+try:
+    pool.demand(name="never")
+except junctura.Disconnected:
+    print("told", flush=True)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_an_embedded_pool_ends_with_its_creator_and_its_children_are_told(sent: signal.Signals) -> None:
+    out, status = run(f"CHILD = {CHILD!r}\n{CREATOR}", sent)
+    assert out == "told\n"
+    assert status == (-signal.SIGTERM if sent == signal.SIGTERM else -signal.SIGINT)

@@ -279,6 +279,43 @@ def test_an_offer_goes_before_its_schema() -> None:
         assert [entry["name"] for entry in pool.list()] == ["a"]
 
 
+def test_an_object_stays_until_those_that_it_names_have_had_it(pool: junctura.Pool) -> None:
+    events = pool.subscribe(kinds=["expired"])
+    pool.offer(b"", name="a", retention="released_by:products,archive")
+    pool.offer_many([(bytes(10_000), {"name": "b"})], retention="released_by:archive")
+    assert pool.stat()["awaited"] == [
+        {"name": "archive", "objects": 2, "bytes": 10_000},
+        {"name": "products", "objects": 1, "bytes": 0},
+    ]
+    with pool.follow(group="archive", selector="") as archive:
+        for _ in range(2):
+            archive.next().release()
+    assert names(next(events)) == "b"
+    with pool.follow("name=a", group="products") as products:
+        products.next().release()
+    assert names(next(events)) == "a"
+    for wrong in ("released_by:", "released_by:no name", "released_by:" + ",".join(map(str, range(17)))):
+        with pytest.raises(junctura.InvalidArgument):
+            pool.offer(b"", name="c", retention=wrong)
+
+
+def test_a_schema_retains_each_dataset_in_its_own_way() -> None:
+    schema = """
+name: own
+retention: {released_by: [archive]}
+retention_by_dataset:
+  - {where: "class=rd", retention: {for: 10ms}}
+key: {dataset: [class], element: [name]}
+attributes: {class: {type: string}, name: {type: string}}
+"""
+    with junctura.Pool(schema=schema) as pool:
+        events = pool.subscribe(kinds=["expired"])
+        pool.offer(b"", class_="od", name="a")
+        pool.offer(b"", class_="rd", name="b")
+        assert names(next(events)) == "b"
+        assert [one["name"] for one in pool.stat()["awaited"]] == ["archive"]
+
+
 def names(event: junctura.Event) -> object:
     assert event.object is not None
     return event.object["name"]

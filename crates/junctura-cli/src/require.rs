@@ -155,7 +155,8 @@ impl RequireArguments {
     }
 }
 
-fn read(path: &PathBuf) -> Result<Vec<Written>> {
+/// Reads a file of requirements.
+pub(crate) fn read(path: &PathBuf) -> Result<Vec<Written>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
     requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))

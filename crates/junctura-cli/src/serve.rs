@@ -10,6 +10,7 @@ use junctura_pool::server::{Server, ServerOptions};
 use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
 
+use crate::require::read;
 use crate::size;
 
 /// Serve a pool until stopped (`junctura stop`, SIGTERM or Ctrl-C)
@@ -57,6 +58,12 @@ pub(crate) struct Arguments {
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
+    /// End when clients of all these names have come and gone, by whatever end; then drain, as `junctura stop` does
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    until_gone: Vec<String>,
+    /// Make the requirements of this file, as `junctura require --file` does, before any client can connect
+    #[arg(long, value_name = "FILE")]
+    requirements: Option<PathBuf>,
     /// Print the address on standard output once clients can connect; end quietly if another server is there already
     #[arg(long)]
     announce: bool,
@@ -124,6 +131,7 @@ impl Arguments {
             stuck_after: self.stuck_after,
             tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
             orphan_timeout: self.orphan_timeout.unwrap_or(defaults.orphan_timeout),
+            until_gone: self.until_gone.clone(),
             ..defaults
         };
         Ok(ServerOptions {
@@ -131,6 +139,7 @@ impl Arguments {
             end_when_idle: self.end_when_idle,
             spin: self.spin,
             drain_timeout: self.drain_timeout,
+            requirements: self.requirements.as_ref().map_or(Ok(Vec::new()), read)?,
         })
     }
 }

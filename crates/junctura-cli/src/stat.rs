@@ -130,6 +130,15 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         .filter_map(|schema| schema["name"].as_str())
         .collect();
     writeln!(out, "schemas       {}", schemas.join(", "))?;
+    for name in array(&stat["awaited"]) {
+        writeln!(
+            out,
+            "kept for      {}, which no requirement is called yet: {} objects, {}",
+            printable(&name["name"]),
+            number(&name["objects"]),
+            bytes(&name["bytes"])
+        )?;
+    }
     write_requirements(stat, out)?;
     write_broken(stat, out)?;
     write_clients(stat, out)

@@ -21,7 +21,7 @@ mod yaml;
 pub use error::{Advice, Code, Error, Result};
 pub use key::KeyHash;
 pub use record::{Record, RecordRef, list_items};
-pub use schema::{AttrId, Attribute, Durability, Fingerprint, Retention, SameKey, Schema};
+pub use schema::{AttrId, Attribute, Consumers, Durability, Fingerprint, Retention, SameKey, Schema};
 pub use selector::{Selector, SelectorSet};
 pub use value::{Given, Kind, Type};
 pub use version::{Cursor, Phase, Version};

@@ -24,3 +24,9 @@ pub const ALIASES_MAX: usize = 16;
 pub const CURSOR_BYTES_MAX: usize = 16 * 1024;
 /// The longest retention for a time: it travels as milliseconds in 32 bits.
 pub const RETENTION_MAX: Duration = Duration::from_millis(u32::MAX as u64);
+/// Bytes of the name of a requirement or a group.
+pub const REQUIREMENT_NAME_BYTES_MAX: usize = 128;
+/// Requirements and groups that the retention of one object may name.
+pub const CONSUMERS_MAX: usize = 16;
+/// Rules of a schema about the retention of its datasets.
+pub const RETENTION_RULES_MAX: usize = 256;

@@ -11,6 +11,7 @@
 //! Every refusal names the line. What a selector or a name may be, the pool decides when it is asked.
 
 use crate::error::{Code, Error, Result};
+use crate::limits::REQUIREMENT_NAME_BYTES_MAX;
 use crate::size::parse_bytes;
 use crate::value::nanoseconds;
 use crate::yaml::{self, Entry, Fields, Read, Trouble};
@@ -42,6 +43,26 @@ pub struct Written {
     pub stuck_after_ns: Option<u64>,
     /// The members of a group share it.
     pub is_group: bool,
+}
+
+/// Whether a requirement, or a group, may have this name. Names stand on command lines, in addresses and in logs.
+///
+/// # Errors
+/// `InvalidArgument`, saying what is allowed.
+pub fn check_name(name: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-/".contains(c);
+    let cause = if name.is_empty() || name.len() > REQUIREMENT_NAME_BYTES_MAX {
+        format!(
+            "it has {} bytes; 1 to {REQUIREMENT_NAME_BYTES_MAX} are allowed",
+            name.len()
+        )
+    } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
+        "ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first".to_owned()
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(REQUIREMENT_NAME_BYTES_MAX).collect();
+    Err(Error::new(Code::InvalidArgument, format!("name {shown:?}"), cause))
 }
 
 /// Reads a file, in its order.

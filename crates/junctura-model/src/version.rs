@@ -86,6 +86,20 @@ const FIRST_SORTED: u8 = 2;
 const LIVE: u8 = 3;
 
 impl Cursor {
+    /// Where the follow was in the order in which objects became visible: what is newer than this version it had not given. In
+    /// the first phase it had given only a part of what is older.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let sequence = match self.phase {
+            Phase::First { snapshot, .. } => snapshot,
+            Phase::Live { last } => last,
+        };
+        Version {
+            incarnation: self.incarnation,
+            sequence,
+        }
+    }
+
     /// `phase u8 │ incarnation u64 LE │ number u64 LE │ [sorted only: len u32 LE, value] │ [first only: key]`
     fn to_bytes(&self) -> Vec<u8> {
         let head =
@@ -259,6 +273,12 @@ mod tests {
             assert!(text.bytes().all(|b| b.is_ascii_alphanumeric()));
             assert_eq!(text.parse(), Ok(cursor));
         }
+    }
+
+    #[test]
+    fn a_cursor_knows_what_was_given_before_it() {
+        let versions = cursors().map(|cursor| cursor.version().to_string());
+        assert_eq!(versions, ["3.18446744073709551615", "3.7", "3.7", "3.7"]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Config {
     pub stuck_after: Duration,
     /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
     pub orphan_timeout: Duration,
+    /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
+    pub until_gone: Vec<String>,
     /// What one client, and all together, may ask for.
     pub limits: Limits,
 }
@@ -55,6 +57,7 @@ impl Default for Config {
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
             orphan_timeout: Duration::from_mins(1),
+            until_gone: Vec::new(),
             limits: Limits::default(),
         }
     }
@@ -121,6 +124,10 @@ pub struct Limits {
     pub bundle_depth: usize,
     /// Bytes of a bundle's attributes.
     pub bundle_attribute_bytes: usize,
+    /// Sets of names that one client's offers may be retained for.
+    pub consumers_per_client: usize,
+    /// The same, of all clients, and of what is left of those that are gone.
+    pub consumers: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,
     /// The largest payload, in bytes.
@@ -147,6 +154,8 @@ impl Default for Limits {
             bundle_path_bytes: 512,
             bundle_depth: 16,
             bundle_attribute_bytes: 4096,
+            consumers_per_client: 256,
+            consumers: 4096,
             errors_per_client: 1000,
             payload_bytes: 1 << 40,
         }

@@ -85,7 +85,7 @@ fn offer_all<'a>(
     let pipeline = pipeline.on_ack(move |ack| noted.lock().unwrap_or_else(PoisonError::into_inner).note(ack));
     let mut many = Many {
         pipeline,
-        options,
+        options: options.clone(),
         outcomes,
     };
     let in_memory = objects.is_instance_of::<PyList>() || objects.is_instance_of::<PyTuple>();
@@ -137,9 +137,9 @@ impl Many<'_> {
                 let given = given.into_iter();
                 match content {
                     Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
-                        pipeline.offer_with(*options, given, bytes)
+                        pipeline.offer_with(options.clone(), given, bytes)
                     }
-                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(*options, slot, given),
+                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(options.clone(), slot, given),
                 }
                 .map(|_| ())
             })

@@ -78,7 +78,7 @@ fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
     {
         return Retention::For(time).check().or_raise(py);
     }
-    let expected = "\"withdrawn\", a time such as \"10min\" or timedelta(minutes=10), or Released(n) is expected";
+    let expected = "\"withdrawn\", a time such as \"10min\" or timedelta(minutes=10), Released(n) or \"released_by:NAME\" is expected";
     Err(invalid(py, "retention", format!("{expected}, not {}", given.repr()?)))
 }
 

@@ -54,6 +54,9 @@ use crate::wait::{PendingDemand, wait};
 ///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
 /// orphan_timeout : float, optional
 ///     Seconds that a bundle which is not complete stays when no producer has it open, in a pool that is made here.
+/// until_gone : list of str, optional
+///     Names of clients: when all of them have come and gone, by whatever end, the pool that is made here drains, as by
+///     `stop`, and ends.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -83,7 +86,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -97,11 +100,13 @@ impl Pool {
         checked: bool,
         inline_max: Option<&Bound<'_, PyAny>>,
         orphan_timeout: Option<f64>,
+        until_gone: Vec<String>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
             .start(start)
             .checked(checked)
+            .until_gone(until_gone)
             .offer_timeout(read_timeout(py, offer_timeout)?)
             .on_interrupt(interrupt::check)
             .name(name.clone().map_or_else(|| program_name(py), Ok)?);
@@ -212,9 +217,10 @@ impl Pool {
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
     /// schema : str, optional
     ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn", a time as text or datetime.timedelta, or Released, optional
+    /// retention : "withdrawn", a time as text or datetime.timedelta, Released, or "released_by:NAME,...", optional
     ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
-    ///     it is visible, or until so many consumers have released it. By default as its schema says.
+    ///     it is visible, until so many consumers have released it, or until the requirements and groups of these names have
+    ///     had it, those included that are still to come. By default as its schema says.
     /// if_wanted : bool
     ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
     ///     NotWanted. Not for a bundle, of which either all is offered or nothing.

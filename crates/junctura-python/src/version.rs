@@ -46,6 +46,24 @@ impl Version {
         text.parse().map(Self).or_raise(py)
     }
 
+    /// Where a follow was that had this cursor: what is newer than this version it had not given yet. After a server has died,
+    /// and a follow with the cursor fails with Expired, that is how to tell what was received from what was not.
+    ///
+    /// Parameters
+    /// ----------
+    /// cursor : str
+    ///     As `Follow.cursor` gave it. From a follow that was not live yet, only a part of what is older was given.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The text is no cursor.
+    #[staticmethod]
+    fn of_cursor(py: Python<'_>, cursor: &str) -> PyResult<Self> {
+        let cursor: junctura::Cursor = cursor.parse().or_raise(py)?;
+        Ok(Self(cursor.version()))
+    }
+
     /// The life of the server that gave it.
     #[getter]
     fn incarnation(&self) -> u64 {

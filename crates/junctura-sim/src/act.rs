@@ -1,7 +1,7 @@
 //! What a client does of its own accord.
 
 use crate::INCARNATION;
-use crate::ask::{Aim, Ask, Back, Offer, Place, Resume, Share, Stays, Terms};
+use crate::ask::{Aim, Ask, Back, NAMES, Offer, Place, Resume, Share, Stays, Terms};
 use crate::client::{Client, Doing};
 use crate::plan::Deed;
 use crate::reader::{Chain, Wish};
@@ -93,6 +93,10 @@ impl World {
             Deed::Stop => self.stop(place, rng),
             Deed::Release => self.release_some(place, rng),
             Deed::Return => self.give_back_segment(place, rng),
+            Deed::Name => {
+                let bits = rng.below(1 << NAMES) as u8;
+                self.ask(place, Ask::Consumers(bits), Doing::Withdraw);
+            }
             Deed::Stat => {
                 self.ask(place, Ask::Stat, Doing::Stat);
             }
@@ -573,7 +577,8 @@ fn timeout(rng: &mut Rng) -> Option<u64> {
 }
 
 fn stays(rng: &mut Rng) -> Stays {
-    match rng.below(8) {
+    match rng.below(10) {
+        8 | 9 => Stays::By(rng.below(4) as u32),
         0 => Stays::AsSchemaSays,
         1 | 2 => Stays::UntilWithdrawn,
         count @ 3..=5 => Stays::UntilReleased(count as u32 - 2),

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Bundle, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
-    Withdraw,
+    self, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe,
+    Target, Wanted, Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -32,6 +32,10 @@ pub enum Stays {
     UntilReleased(u32),
     /// So many milliseconds; for none, it has to fail.
     For(u32),
+    /// Until those have had it whose names the client gave this number; for one that it gave to nobody, it has to fail.
+    By(u32),
+    /// Until those have had it whose names have these bits. Clients have to number them first.
+    ByNames(u8),
 }
 
 /// An offer.
@@ -162,6 +166,9 @@ pub fn requirement_name(name: usize) -> String {
     format!("requirement/{name}")
 }
 
+/// So many names there are that objects may be retained for; the last of them never stands for a requirement.
+pub const NAMES: usize = 4;
+
 /// The paths of bundles in a run.
 pub const BUNDLE_PATHS: [&str; 5] = ["a", "b", "a/c", "a/c/d", "b/e"];
 
@@ -245,6 +252,8 @@ pub enum Ask {
     Stop(u64),
     /// Counters.
     Stat,
+    /// A number for the names that have these bits.
+    Consumers(u8),
     /// Open a bundle; its path is the place of one in [`BUNDLE_PATHS`].
     Bundle {
         path: Option<usize>,
@@ -428,6 +437,12 @@ impl Ask {
             }),
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,
+            Self::Consumers(bits) => Request::Consumers(Consumers {
+                names: (0..NAMES)
+                    .filter(|at| bits & 1 << at != 0)
+                    .map(requirement_name)
+                    .collect(),
+            }),
             Self::Goodbye => Request::Goodbye,
             Self::Garbage { fatal } => {
                 Request::Stat.encode(number, &mut out);
@@ -497,11 +512,16 @@ fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Univ
             flags |= fixed::DEFAULT_RETENTION;
             7
         }
-        Stays::UntilWithdrawn => 0,
+        // Clients do not say names; they say their number.
+        Stays::UntilWithdrawn | Stays::ByNames(_) => 0,
         Stays::UntilReleased(count) => count,
         Stays::For(milliseconds) => {
             flags |= fixed::FOR_A_TIME;
             milliseconds
+        }
+        Stays::By(number) => {
+            flags |= fixed::BY_CONSUMERS;
+            number
         }
     };
     let record: &[u8] = if offer.malformed {

@@ -39,10 +39,11 @@ pub enum Deed {
     StageSlot,
     Seal,
     Abort,
+    Name,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 24] = [
+    const ALL: [(Self, usize); 25] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -67,6 +68,7 @@ impl Deed {
         (Self::StageSlot, 6),
         (Self::Seal, 2),
         (Self::Abort, 1),
+        (Self::Name, 3),
     ];
 }
 
@@ -317,6 +319,7 @@ impl Plan {
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
+            until_gone: Vec::new(),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,

@@ -12,7 +12,8 @@ use junctura_model::{Given, RecordRef, Result, Schema};
 use crate::ask::Stays;
 use crate::rng::Rng;
 
-/// The schema whose keys are offered once, another offer being refused, and whose objects stay for a time unless told.
+/// The schema whose keys are offered once, another offer being refused, and whose objects stay, unless told, for a time in
+/// one dataset, and for two names in the other.
 pub const ONCE: u16 = 0;
 /// The schema whose keys are superseded by another offer, and whose objects go with their first release unless told.
 pub const AGAIN: u16 = 1;
@@ -21,6 +22,7 @@ const ONCE_YAML: &str = "
 name: once
 same_key: reject
 retention: {for: 30ms}
+retention_by_dataset: [{where: d=b, retention: {released_by: [requirement/0, requirement/2]}}]
 key: {dataset: [d], collocation: [t], element: [n]}
 attributes:
   d: {type: string}
@@ -41,13 +43,13 @@ attributes:
   size: {type: integer}
 ";
 
-/// How long an object of this schema stays that was offered with its schema's default.
+/// How long an object of this schema and dataset stays that was offered with its schema's default.
 #[must_use]
-pub fn default_stay(schema: u16) -> Stays {
-    if schema == AGAIN {
-        Stays::UntilReleased(1)
-    } else {
-        Stays::For(30)
+pub fn default_stay(schema: u16, dataset: u8) -> Stays {
+    match (schema, dataset) {
+        (AGAIN, _) => Stays::UntilReleased(1),
+        (_, 0) => Stays::For(30),
+        _ => Stays::ByNames(0b101),
     }
 }
 

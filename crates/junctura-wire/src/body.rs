@@ -285,6 +285,16 @@ pub struct BundleStatus<'a> {
     pub parent: Option<u64>,
 }
 
+/// Names of requirements and groups: offers say with the number that comes as the answer that their objects stay until all of
+/// them have had them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Consumers {
+    /// The names.
+    #[n(0)]
+    pub names: Vec<String>,
+}
+
 /// Asks for everything that matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]

@@ -15,6 +15,8 @@ pub const FIRST_PHASE: u16 = 8;
 pub const FOR_A_TIME: u16 = 16;
 /// The object is a member of a bundle that is not complete: it has no sequence number yet.
 pub const STAGED: u16 = 32;
+/// `releases` holds a number that the answer to `Consumers` gave: the object stays until all of them have had it.
+pub const BY_CONSUMERS: u16 = 256;
 /// Flag of an offer: it is made only if somebody wants it.
 pub const IF_WANTED: u16 = 128;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
@@ -43,10 +45,10 @@ pub const UNDONE: u32 = 2;
 pub struct OfferHead {
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`IF_WANTED`].
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`].
     pub flags: U16,
     /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
-    /// milliseconds, from 1.
+    /// milliseconds, from 1; with [`BY_CONSUMERS`] a number of this client's.
     pub releases: U32,
     /// Bytes of the record that follows.
     pub record_length: U32,

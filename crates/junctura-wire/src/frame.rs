@@ -165,6 +165,8 @@ kinds! {
     Stage = 25,
     /// Asks which bundles there are.
     Bundles = 26,
+    /// Numbers the names that offers of this client may then be retained for.
+    Consumers = 27,
 
     /// The answer to `Hello`.
     Welcome = 64,

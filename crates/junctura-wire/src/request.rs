@@ -6,7 +6,8 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    Bundle, Bundles, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted, Withdraw,
+    Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
+    Withdraw,
 };
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
@@ -81,6 +82,8 @@ pub enum Request<'a> {
     },
     /// Asks which bundles there are.
     Bundles(Bundles<'a>),
+    /// Numbers the names that offers of this client may then be retained for.
+    Consumers(Consumers),
 }
 
 impl<'a> Request<'a> {
@@ -127,6 +130,7 @@ impl<'a> Request<'a> {
             Kind::Abort => Self::Abort(number(kind, body)?),
             Kind::Stage => Self::stage(body)?,
             Kind::Bundles => Self::Bundles(cbor(kind, body)?),
+            Kind::Consumers => Self::Consumers(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -173,6 +177,7 @@ impl<'a> Request<'a> {
             Self::Abort(_) => Kind::Abort,
             Self::Stage { .. } => Kind::Stage,
             Self::Bundles(_) => Kind::Bundles,
+            Self::Consumers(_) => Kind::Consumers,
         }
     }
 
@@ -218,6 +223,7 @@ impl<'a> Request<'a> {
                 out.extend_from_slice(inline);
             }
             Self::Bundles(body) => put(body, out),
+            Self::Consumers(body) => put(body, out),
         });
     }
 }

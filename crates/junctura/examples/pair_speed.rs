@@ -106,12 +106,12 @@ fn produce(url: &str, objects: usize, bytes: usize, window: usize) -> Result<()>
         ];
         if inline {
             payload[..8].copy_from_slice(&now().to_le_bytes());
-            pipeline.offer_with(options, attributes, &payload)?;
+            pipeline.offer_with(options.clone(), attributes, &payload)?;
         } else {
             let mut slot = pipeline.allocate(bytes)?;
             slot[..8].copy_from_slice(&now().to_le_bytes());
             slot[bytes - 64] = i as u8;
-            pipeline.offer_allocation_with(options, slot, attributes)?;
+            pipeline.offer_allocation_with(options.clone(), slot, attributes)?;
         }
         if window == 1 {
             pipeline.flush()?;

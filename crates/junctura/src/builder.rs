@@ -58,6 +58,7 @@ pub(crate) struct ServerSettings {
     pub(crate) inline_bytes_max: Option<u64>,
     pub(crate) checked: bool,
     pub(crate) spin: Option<Duration>,
+    pub(crate) until_gone: Vec<String>,
 }
 
 /// Opens a pool; every setting has a default.
@@ -164,6 +165,14 @@ impl PoolBuilder {
         self
     }
 
+    /// When clients of all these names have come and gone, the server drains, as by [`Pool::stop`], and ends. A client's end
+    /// counts, whatever it is; visitors do not. For a pool that is embedded or started here.
+    #[must_use]
+    pub fn until_gone<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.server.until_gone = names.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// How long the embedded server looks for work before it sleeps, where that pays; 20 microseconds unless told. Longer is
     /// lower latency for a core that is busy so much longer.
     #[must_use]
@@ -253,11 +262,11 @@ impl ServerSettings {
         if let Some(bytes) = self.inline_bytes_max {
             config.inline_bytes_max = bytes;
         }
+        config.until_gone.clone_from(&self.until_gone);
         ServerOptions {
             config,
-            end_when_idle: None,
             spin: self.spin.unwrap_or(ServerOptions::SPIN),
-            drain_timeout: ServerOptions::DRAIN_TIMEOUT,
+            ..ServerOptions::default()
         }
     }
 }

@@ -65,7 +65,7 @@ pub use described::Described;
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use given::IntoGiven;
 pub use junctura_model::version::{Cursor, Version};
-pub use junctura_model::{Advice, Code, Error, Given, Result, Retention, Schema};
+pub use junctura_model::{Advice, Code, Consumers, Error, Given, Result, Retention, Schema};
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;

@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 
 use junctura_model::version::Version;
-use junctura_model::{Result, Retention};
-use junctura_wire::Request;
-use junctura_wire::fixed::{CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, IF_WANTED, INLINE, OfferHead};
+use junctura_model::{Consumers, Result, Retention};
+use junctura_wire::fixed::{BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, IF_WANTED, INLINE, OfferHead};
 use junctura_wire::frame::BODY_BYTES_MAX;
+use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::given::IntoGiven;
-use crate::mail::{SlotId, Talk};
+use crate::mail::{Letter, SlotId, Talk};
 use crate::pool::Pool;
 use crate::state::{State, Stop};
 use crate::target::find_schema;
 use crate::wanted::not_wanted;
 
 /// How an object is offered, where it is not the default.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OfferOptions<'a> {
     /// The schema that describes it; `None`: the pool's default.
     pub schema: Option<&'a str>,
@@ -71,7 +71,8 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
-    /// [`Retention::check`] refuses; `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it.
+    /// [`Retention::check`] refuses; `LimitExceeded` where [`Retention::ReleasedBy`] names more sets of consumers than the pool
+    /// keeps (256 a client, 4,096 in all); `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
@@ -80,12 +81,13 @@ impl Pool {
     ) -> Result<Version> {
         let connection = self.connection()?;
         let mut record = Vec::new();
+        let if_wanted = options.if_wanted;
         let terms = connection.terms(options)?;
         connection.record(terms, attributes, &mut record)?;
         if connection.goes_inline(payload.len()) {
             return connection.offer_one(terms, &record, Content::Inline(payload));
         }
-        if options.if_wanted && connection.wanted(terms.schema(), &record, true)? == 0 {
+        if if_wanted && connection.wanted(terms.schema(), &record, true)? == 0 {
             return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
         }
         let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
@@ -166,6 +168,7 @@ impl Connection {
             None => (0, DEFAULT_RETENTION),
             Some(Retention::UntilWithdrawn) => (0, 0),
             Some(Retention::Released(releases)) => (releases, 0),
+            Some(Retention::ReleasedBy(names)) => (self.number_of(names)?, BY_CONSUMERS),
             Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
         let wanted = if options.if_wanted { IF_WANTED } else { 0 };
@@ -175,6 +178,20 @@ impl Connection {
             flags: flags | wanted,
             bundle: None,
         })
+    }
+
+    /// The number of these names on this connection. The first time it waits for the server's answer.
+    fn number_of(&self, names: Consumers) -> Result<u32> {
+        if let Some(&number) = self.lock()?.consumers.get(&names) {
+            return Ok(number);
+        }
+        let all = names.iter().map(str::to_owned).collect();
+        let Letter::Done(number) = self.call(&Request::Consumers(body::Consumers { names: all }))? else {
+            return Err(unexpected("no number of names"));
+        };
+        let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+        self.lock()?.consumers.insert(names, number);
+        Ok(number)
     }
 
     /// Writes the record of an offer's attributes into `record`.

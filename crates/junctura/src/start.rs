@@ -125,6 +125,9 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
     if let Some(bytes) = settings.inline_bytes_max {
         add("--inline-max", bytes.to_string());
     }
+    if !settings.until_gone.is_empty() {
+        add("--until-gone", settings.until_gone.join(","));
+    }
     for schema in &settings.schemas {
         match schema {
             Source::Builtin(name) => add("--schema", name.clone()),

@@ -1,11 +1,11 @@
 //! What the threads that share a connection share, under its one lock: what is to go, whose answers are awaited, which
 //! segments are mapped. Everything here is short: bytes are appended and letters are sorted, nothing waits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Consumers, Error, Result};
 use junctura_transport::{Outbox, Outgoing, Sent, Watch};
 use junctura_wire::Request;
 use junctura_wire::fixed::{self, Holding};
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) segments: Segments,
     /// A lease that goes on waiting for memory although slots came free first.
     pub(crate) standing_lease: Option<StandingLease>,
+    /// The numbers of names for which offers were retained.
+    pub(crate) consumers: BTreeMap<Consumers, u32>,
     releases: Vec<Holding>,
     spares: Vec<Vec<u8>>,
     /// Somebody waits in a loop of his own.
@@ -89,6 +91,7 @@ impl State {
             mail: Mail::default(),
             segments,
             standing_lease: None,
+            consumers: BTreeMap::new(),
             releases: Vec::new(),
             spares: Vec::new(),
             watch: None,

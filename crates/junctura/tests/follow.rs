@@ -355,7 +355,7 @@ fn a_list_after_a_release_shows_it() {
     for turn in 0..20 {
         for name in 0..5 {
             let name = format!("{turn} {name}");
-            pool.offer_with(options, [("space", "s"), ("name", name.as_str())], b"x")
+            pool.offer_with(options.clone(), [("space", "s"), ("name", name.as_str())], b"x")
                 .unwrap();
         }
         let options = FollowOptions {

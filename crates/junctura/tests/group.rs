@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use junctura::{
-    Code, Follow, FollowOptions, Group, Item, Object, Pool, RequireOptions, Target, Versions, WithdrawOptions,
+    Code, Consumers, EventKind, Follow, FollowOptions, Group, Item, Object, OfferOptions, Pool, RequireOptions,
+    Retention, Target, Versions, WithdrawOptions,
 };
 
 fn pool() -> Pool {
@@ -204,4 +205,39 @@ fn what_makes_no_member_is_refused() {
         pool.demand_through("g", "name=a", None).unwrap_err().code(),
         Code::Unsupported
     );
+}
+
+/// A producer that begins before its consumers names them.
+#[test]
+fn an_object_stays_until_the_groups_that_it_names_have_had_it() {
+    let pool = pool();
+    let mut events = pool.subscribe("", &[EventKind::Expired]).unwrap();
+    let retention = Retention::ReleasedBy(Consumers::new(["products", "archive"]).unwrap());
+    let options = OfferOptions {
+        retention: Some(retention.clone()),
+        ..OfferOptions::default()
+    };
+    pool.offer_with(options.clone(), [("name", "a")], b"payload").unwrap();
+    let slot = pool.allocate(100_000).unwrap();
+    slot.offer_with(options.clone(), [("name", "b")]).unwrap();
+    let mut pipeline = pool.pipeline(8).unwrap();
+    pipeline.offer_with(options, [("name", "c")], b"payload").unwrap();
+    pipeline.flush().unwrap();
+    let awaited = "\"awaited\":[{\"name\":\"archive\",\"objects\":3,\"bytes\":100014}";
+    assert!(pool.stat().unwrap().contains(awaited), "{}", pool.stat().unwrap());
+    for group in ["archive", "products"] {
+        let mut follow = pool.follow_with(&member(group), "").unwrap();
+        for expected in ["a", "b", "c"] {
+            assert_eq!(pool.list("").unwrap().len(), 3);
+            let object = next(&mut follow);
+            assert_eq!(name(&object), expected);
+            if group == "products" && expected == "a" {
+                drop(object);
+                break;
+            }
+        }
+    }
+    let event = events.next_event().unwrap().unwrap();
+    assert_eq!(event.object.unwrap().0.get("name"), Some("a"));
+    assert_eq!(pool.list("").unwrap().len(), 2);
 }

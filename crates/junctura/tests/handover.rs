@@ -116,7 +116,7 @@ fn bad_input_is_refused_by_name_and_leaves_no_trace() {
         schema: Some("mars"),
         ..OfferOptions::default()
     };
-    let error = pool.offer_with(mars, [("levelist", "abc")], b"").unwrap_err();
+    let error = pool.offer_with(mars.clone(), [("levelist", "abc")], b"").unwrap_err();
     assert_eq!((error.code(), error.subject()), (Code::TypeMismatch, "levelist"));
     assert_eq!(
         pool.offer_with(mars, [("colour", "green")], b"").unwrap_err().code(),

@@ -88,7 +88,7 @@ fn slots_come_round_through_a_small_budget() {
             memory[..4].copy_from_slice(&i.to_le_bytes());
             memory[99_996..].copy_from_slice(&i.to_le_bytes());
             pipeline
-                .offer_allocation_with(once, memory, [("name", name.as_str())])
+                .offer_allocation_with(once.clone(), memory, [("name", name.as_str())])
                 .unwrap();
         }
         pipeline.flush().unwrap();

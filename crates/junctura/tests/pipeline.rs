@@ -96,7 +96,7 @@ fn threads_share_a_connection() {
                     let name = format!("{thread}-{i}");
                     let payload = vec![i as u8; if i.is_multiple_of(3) { 10_000 } else { 100 }];
                     let attributes = [("name", name.as_str()), ("thread", of.as_str())];
-                    offering.offer_with(once, attributes, &payload).unwrap();
+                    offering.offer_with(once.clone(), attributes, &payload).unwrap();
                 }
             });
             let consume = thread::spawn(move || {

@@ -203,7 +203,7 @@ impl<'a> Feed<'a> {
         let given = attributes.iter().copied();
         let options = OfferOptions {
             schema: Some(schema.name()),
-            retention: self.retention,
+            retention: self.retention.clone(),
             if_wanted: self.if_wanted,
         };
         let offered = match payload {

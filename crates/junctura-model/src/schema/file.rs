@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::names::Names;
-use super::{AttrId, Attribute, Durability, Fingerprint, LEVELS, Retention, SameKey, Schema, is_name};
+use super::{AttrId, Attribute, Durability, Fingerprint, LEVELS, Retention, SameKey, Schema, is_name, retaining};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::value::{Given, Kind, Type};
@@ -27,13 +27,14 @@ impl Schema {
     }
 }
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "name",
     "generation",
     "doc",
     "open",
     "same_key",
     "retention",
+    "retention_by_dataset",
     "durability",
     "key",
     "attributes",
@@ -62,7 +63,10 @@ fn schema(root: &Node) -> Read<Schema> {
         durability: fields
             .read("durability", "memory, replicated or durable", durability)?
             .unwrap_or(Durability::Memory),
-        retention: retention(&fields)?,
+        retention: fields
+            .get("retention")
+            .map_or(Ok(Retention::UntilWithdrawn), retaining::retention)?,
+        retention_rules: Vec::new(),
         names: names(&attributes, root.line)?,
         required: bits(&attributes, |a| {
             a.level.is_some() && (!a.optional || a.default.is_some())
@@ -75,7 +79,11 @@ fn schema(root: &Node) -> Read<Schema> {
         attributes,
         level_ends,
     };
-    Ok(schema.completed())
+    let mut schema = schema.completed();
+    if let Some(node) = fields.get("retention_by_dataset") {
+        schema.retention_rules = retaining::rules(node, &schema)?;
+    }
+    Ok(schema)
 }
 
 fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
@@ -108,30 +116,6 @@ fn durability(text: &str) -> Option<Durability> {
         "replicated" => Some(Durability::Replicated),
         "durable" => Some(Durability::Durable),
         _ => None,
-    }
-}
-
-fn retention(fields: &Fields<'_>) -> Read<Retention> {
-    let Some(node) = fields.get("retention") else {
-        return Ok(Retention::UntilWithdrawn);
-    };
-    if node.text("retention").is_ok_and(|text| text == "withdrawn") {
-        return Ok(Retention::UntilWithdrawn);
-    }
-    let expected = || {
-        let forms = "withdrawn, or {released: N} with N from 1, or {for: TIME} with a time such as 10min";
-        Trouble::new(node.line, format!("retention must be {forms}"))
-    };
-    let given = Fields::new(node, "retention", &["released", "for"]).map_err(|_| expected())?;
-    let released = given.read("released", "a number from 1", |text| {
-        text.parse().ok().filter(|&n| n > 0).map(Retention::Released)
-    })?;
-    let time = given.read("for", "a time of at most 49d, such as 10min", |text| {
-        Retention::for_time(text).and_then(|retention| retention.check().ok())
-    })?;
-    match (released, time) {
-        (Some(one), None) | (None, Some(one)) => Ok(one),
-        _ => Err(expected()),
     }
 }
 

@@ -11,13 +11,14 @@ mod compatible;
 mod file;
 mod names;
 mod print;
+mod retaining;
 mod retention;
 
 use std::fmt;
 
 use crate::value::Kind;
 use names::Names;
-pub use retention::Retention;
+pub use retention::{Consumers, Retention};
 
 /// Which attribute of a schema: those of the key first, in key order, then the others in schema order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -134,6 +135,8 @@ pub struct Schema {
     open: bool,
     same_key: SameKey,
     retention: Retention,
+    /// What goes before it for some datasets: the first that matches.
+    retention_rules: Vec<retaining::Rule>,
     durability: Durability,
     attributes: Vec<Attribute>,
     level_ends: [usize; 3],
@@ -226,12 +229,6 @@ impl Schema {
     #[must_use]
     pub fn on_same_key(&self) -> SameKey {
         self.same_key
-    }
-
-    /// How long objects stay by default.
-    #[must_use]
-    pub fn default_retention(&self) -> Retention {
-        self.retention
     }
 
     /// What has happened when an offer returns, by default.

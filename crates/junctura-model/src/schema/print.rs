@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema, retention};
+use super::{Attribute, Durability, LEVELS, SameKey, Schema, retaining};
 
 impl Schema {
     /// The schema as a file; [`Schema::parse_yaml`] makes an equal schema of it.
@@ -30,10 +30,13 @@ impl Schema {
             Durability::Durable => "durable",
         };
         writeln!(out, "same_key: {same_key}\ndurability: {durability}")?;
-        match self.retention {
-            Retention::UntilWithdrawn => writeln!(out, "retention: withdrawn")?,
-            Retention::Released(count) => writeln!(out, "retention: {{released: {count}}}")?,
-            Retention::For(time) => writeln!(out, "retention: {{for: {}}}", retention::time(time))?,
+        writeln!(out, "retention: {}", retaining::in_a_file(&self.retention))?;
+        if !self.retention_rules.is_empty() {
+            writeln!(out, "retention_by_dataset:")?;
+        }
+        for rule in &self.retention_rules {
+            let (which, stays) = (rule.selector.to_string(), retaining::in_a_file(&rule.retention));
+            writeln!(out, "  - {{where: {}, retention: {stays}}}", quoted(&which))?;
         }
         writeln!(out, "key:")?;
         for (level, name) in LEVELS.into_iter().enumerate() {
@@ -99,6 +102,11 @@ fn scalar(text: &str) -> String {
     {
         return text.to_owned();
     }
+    quoted(text)
+}
+
+/// A text as YAML, in double quotes.
+fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         // Writing to a String cannot fail.

@@ -4,25 +4,72 @@
 //! |---|---|---|
 //! | `withdrawn` | `withdrawn` | until somebody withdraws it |
 //! | `released:2` | `{released: 2}` | until two consumers have released it |
+//! | `released_by:archive,products` | `{released_by: [archive, products]}` | until both have had it, also where they are still to come |
 //! | `10min` | `{for: 10min}` | so long, from when it became visible |
 
 use core::time::Duration;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
-use crate::limits::RETENTION_MAX;
+use crate::limits::{CONSUMERS_MAX, RETENTION_MAX};
+use crate::requirements::check_name;
 use crate::value::{Given, Type};
 
 /// How long an object stays, unless a requirement is owed it for longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retention {
     /// Until somebody withdraws it.
     UntilWithdrawn,
     /// Until that many consumers released it.
     Released(u32),
+    /// Until the requirements and groups of these names have had it: each is owed it from when it stands, be that before the
+    /// offer or after it.
+    ReleasedBy(Consumers),
     /// For so long from when it became visible, by the server's clock; a part of a millisecond counts as a whole one.
     For(Duration),
+}
+
+/// Names of requirements and of groups, for [`Retention::ReleasedBy`]: from one to [`CONSUMERS_MAX`], sorted, each once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Consumers(Arc<[Box<str>]>);
+
+impl Consumers {
+    /// These names, in any order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for none of them, for more than [`CONSUMERS_MAX`], and for what is no name of a requirement.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut all: Vec<Box<str>> = Vec::new();
+        for name in names {
+            check_name(name)?;
+            if all.iter().any(|other| **other == *name) {
+                continue;
+            }
+            if all.len() == CONSUMERS_MAX {
+                return Err(refused(format!("released by more than {CONSUMERS_MAX} requirements")));
+            }
+            all.push(name.into());
+        }
+        if all.is_empty() {
+            return Err(refused("released by nobody: no requirement is named".to_owned()));
+        }
+        all.sort_unstable();
+        Ok(Self(all.into()))
+    }
+
+    /// The names.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+}
+
+impl fmt::Display for Consumers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
 }
 
 impl Retention {
@@ -67,6 +114,7 @@ impl fmt::Display for Retention {
         match self {
             Self::UntilWithdrawn => f.write_str("withdrawn"),
             Self::Released(count) => write!(f, "released:{count}"),
+            Self::ReleasedBy(names) => write!(f, "released_by:{names}"),
             Self::For(length) => f.write_str(&time(*length)),
         }
     }
@@ -79,11 +127,14 @@ impl FromStr for Retention {
         if text == "withdrawn" {
             return Ok(Self::UntilWithdrawn);
         }
+        if let Some(names) = text.strip_prefix("released_by:") {
+            return Consumers::new(names.split(',')).map(Self::ReleasedBy);
+        }
         let read = match text.strip_prefix("released:") {
             Some(count) => count.parse().ok().map(Self::Released),
             None => Self::for_time(text),
         };
-        let expected = "withdrawn, released:N or a time such as 10min is expected";
+        let expected = "withdrawn, released:N, released_by:NAME,... or a time such as 10min is expected";
         read.ok_or_else(|| refused(format!("{expected}, not {text:?}")))?
             .check()
     }
@@ -100,7 +151,10 @@ mod tests {
     #[test]
     fn reads_what_people_write_and_prints_what_it_reads() {
         let minutes = |minutes| Retention::For(Duration::from_mins(minutes));
+        let by = |names: &[&str]| Retention::ReleasedBy(Consumers::new(names.iter().copied()).unwrap());
         for (text, retention, printed) in [
+            ("released_by:archive", by(&["archive"]), "released_by:archive"),
+            ("released_by:b,a/1,b", by(&["a/1", "b"]), "released_by:a/1,b"),
             ("withdrawn", Retention::UntilWithdrawn, "withdrawn"),
             ("released:3", Retention::Released(3), "released:3"),
             ("10min", minutes(10), "10m"),
@@ -111,8 +165,8 @@ mod tests {
             ("1ns", Retention::For(Duration::from_nanos(1)), "1ns"),
             ("4294967295ms", Retention::For(RETENTION_MAX), "4294967295ms"),
         ] {
-            assert_eq!(text.parse(), Ok(retention), "{text}");
             assert_eq!(retention.to_string(), printed);
+            assert_eq!(text.parse(), Ok(retention.clone()), "{text}");
             assert_eq!(printed.parse(), Ok(retention));
         }
     }
@@ -132,11 +186,27 @@ mod tests {
             "2 days",
         ] {
             let said = cause(wrong);
-            assert!(said.contains("released:N or a time such as 10min"), "{wrong}: {said}");
+            assert!(said.contains("or a time such as 10min"), "{wrong}: {said}");
         }
         assert!(cause("released:0").contains("nobody could get it"));
         assert!(cause("0s").contains("nobody could get it"));
         assert_eq!(cause("50d"), "50d is longer than the longest time, 4294967295ms");
         assert!(cause("99999999999999d").contains("a time such as"));
+        let many: Vec<String> = (0..=CONSUMERS_MAX).map(|at| at.to_string()).collect();
+        assert!(cause(&format!("released_by:{}", many.join(","))).contains("more than 16"));
+        assert!(
+            many[1..]
+                .iter()
+                .all(|name| format!("released_by:{name}").parse::<Retention>().is_ok())
+        );
+        assert!(
+            format!("released_by:{}", many[1..].join(","))
+                .parse::<Retention>()
+                .is_ok()
+        );
+        for none in ["released_by:", "released_by:a,,b", "released_by:a, b", "released_by:-a"] {
+            assert!(cause(none).contains("allowed"), "{none}");
+        }
+        assert!(Consumers::new([]).is_err());
     }
 }

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use super::*;
 use crate::error::Code;
-use crate::value::Type;
+use crate::record::RecordRef;
+use crate::value::{Given, Type};
 
 const SMALL: &str = "\
 name: small
@@ -16,6 +17,15 @@ attributes:
   c: {type: integer, range: [0, 99], aliases: [see]}
   a: {type: string, values: [x, y], default: x, doc: first}
   b: {type: decimal, unit: hPa}
+";
+
+const RULES: &str = "\
+retention: {released_by: [archive, a/b]}
+retention_by_dataset:
+  - {where: 'not(a=x),a=\"z z\"', retention: withdrawn}
+  - where: a=x
+    retention: {for: 10min}
+  - {where: a=x/y, retention: {released_by: [archive]}}
 ";
 
 fn small() -> Schema {
@@ -38,7 +48,7 @@ fn ids_are_in_key_order_then_in_file_order() {
     let note = schema.attribute(AttrId(3));
     assert_eq!((note.optional, note.level), (true, None));
     assert_eq!(schema.on_same_key(), SameKey::Reject);
-    assert_eq!(schema.default_retention(), Retention::UntilWithdrawn);
+    assert_eq!(schema.default_retention(), &Retention::UntilWithdrawn);
     assert_eq!(schema.default_durability(), Durability::Memory);
     assert_eq!((schema.generation(), schema.is_open()), (1, false));
 }
@@ -50,9 +60,10 @@ fn prints_as_a_file_that_reads_as_the_same_schema() {
     let timed = SMALL.to_owned() + "retention: {for: 1h30min}\n";
     assert_eq!(
         Schema::parse_yaml(&timed).unwrap().default_retention(),
-        Retention::For(Duration::from_mins(90))
+        &Retention::For(Duration::from_mins(90))
     );
-    for text in [SMALL, &rich, &timed] {
+    let ruled = SMALL.to_owned() + RULES;
+    for text in [SMALL, &rich, &timed, &ruled] {
         let schema = Schema::parse_yaml(text).unwrap();
         assert_eq!(
             Schema::parse_yaml(&schema.to_yaml()).unwrap(),
@@ -97,6 +108,7 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
             "name: small\nretention: {released: 1}\ndurability: durable\nsame_key: supersede\n",
         ),
         ("name: small\n", "name: small\nretention: {for: 10min}\n"),
+        ("name: small\n", &format!("name: small\n{RULES}")),
     ] {
         let other = changed(from, to);
         assert_eq!(other.fingerprint(), schema.fingerprint(), "{to}");
@@ -271,6 +283,30 @@ fn a_bad_retention_is_refused_with_its_line() {
         ("retention: {for: 0s}", 2, "for must be a time"),
         ("retention: {for: 50d}", 2, "for must be a time"),
         ("retention: {}", 2, "retention must be withdrawn"),
+        ("retention: {released_by: []}", 2, "no requirement is named"),
+        ("retention: {released_by: [a, -b]}", 2, "a letter or digit comes first"),
+        ("retention: {released_by: a}", 2, "released_by must be a list"),
+        (
+            "retention: {released: 1, released_by: [a]}",
+            2,
+            "retention must be withdrawn",
+        ),
+        ("retention_by_dataset:\n- {where: a=x}", 3, "needs the field retention"),
+        (
+            "retention_by_dataset:\n- {where: c=1, retention: withdrawn}",
+            3,
+            "c is no attribute of the first level",
+        ),
+        (
+            "retention_by_dataset:\n- {where: a, retention: withdrawn}",
+            3,
+            "where: InvalidSelector",
+        ),
+        (
+            "retention_by_dataset:\n- {where: a=x, retention: no}",
+            3,
+            "retention must be withdrawn",
+        ),
         ("retention: {for: 1h, released: 1}", 2, "retention must be withdrawn"),
     ] {
         let text = SMALL.replace("name: small", &format!("name: small\n{retention}"));
@@ -279,4 +315,19 @@ fn a_bad_retention_is_refused_with_its_line() {
         assert_eq!(error.subject(), format!("schema line {line}"), "{error}");
         assert!(error.cause().contains(cause), "{error}");
     }
+}
+
+#[test]
+fn the_first_rule_that_matches_a_dataset_says_how_long_its_objects_stay() {
+    let schema = Schema::parse_yaml(&(SMALL.to_owned() + RULES)).unwrap();
+    let stays = |a: &str| {
+        let mut record = Vec::new();
+        let given = [("a", Given::Text(a)), ("c", Given::Integer(1))];
+        schema.record(given, &mut record).unwrap();
+        schema.retention_of(RecordRef::trusted(&record)).to_string()
+    };
+    assert_eq!(stays("x"), "10m");
+    assert_eq!(stays("y"), "released_by:archive");
+    assert_eq!(schema.default_retention().to_string(), "released_by:a/b,archive");
+    assert_eq!(schema.default_retentions().count(), 4);
 }

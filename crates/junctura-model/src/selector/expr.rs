@@ -97,6 +97,16 @@ impl PartialEq for Pattern {
 }
 
 impl Expr {
+    /// The first attribute that it asks for whose id is not below `end`.
+    pub(crate) fn attribute_beyond(&self, end: usize) -> Option<&str> {
+        match self {
+            Expr::Everything => None,
+            Expr::All(parts) | Expr::Any(parts) => parts.iter().find_map(|part| part.attribute_beyond(end)),
+            Expr::Not(inner) => inner.attribute_beyond(end),
+            Expr::Test(test) => (test.attr.id.index() >= end).then_some(&test.attr.name),
+        }
+    }
+
     /// All of them; flat, and without a conjunction where there is only one.
     pub(crate) fn all(parts: Vec<Expr>) -> Expr {
         let mut flat = Vec::with_capacity(parts.len());

@@ -122,6 +122,11 @@ impl Selector {
         .to_string()
     }
 
+    /// The name of an attribute that it asks for whose id is not below `end`.
+    pub(crate) fn asks_beyond(&self, end: usize) -> Option<&str> {
+        self.expr.attribute_beyond(end)
+    }
+
     pub(crate) fn expr(&self) -> &Expr {
         &self.expr
     }

@@ -57,6 +57,8 @@ pub(super) enum Pending {
 #[derive(Default)]
 pub(super) struct Client {
     pub(super) peer: Option<Peer>,
+    /// Which of the programs it belongs to that the pool is for.
+    component: Option<usize>,
     pub(super) offer_timeout: Option<Nanoseconds>,
     pub(super) held: Slab<Held>,
     pub(super) pending: HashMap<u64, Pending>,
@@ -65,6 +67,8 @@ pub(super) struct Client {
     pub(super) waiting_offers: VecDeque<WaitingOffer>,
     /// Follows that may give it no more until it releases something, whatever it came through.
     pub(super) paused: BTreeSet<u32>,
+    /// The sets of names that its offers may be retained for, by the numbers that it was told.
+    pub(super) consumers: Vec<u32>,
     pub(super) errors: u32,
     pub(super) offered: u64,
     pub(super) delivered: u64,
@@ -111,6 +115,7 @@ impl Core {
             pid: hello.pid,
         };
         if let Some(state) = self.clients.get_mut(&client) {
+            state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
         }
@@ -179,6 +184,9 @@ impl Core {
         let Some(state) = self.clients.remove(&client) else {
             return;
         };
+        if let Some(component) = state.component {
+            self.components.leave(component);
+        }
         self.waiting_leases.retain(|lease| lease.client != client);
         self.stalled.retain(|&stalled| stalled != client);
         for offer in &state.waiting_offers {
@@ -189,6 +197,7 @@ impl Core {
         for held in held {
             self.let_go(now, &held, false, fx);
         }
+        self.awaited.release(&state.consumers);
         for segment in self.ledger.client_left(client) {
             self.drop_segment(segment, fx);
         }

@@ -69,7 +69,7 @@ impl Core {
         }
     }
 
-    fn begin_to_drain(&mut self, now: Nanoseconds, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
+    pub(super) fn begin_to_drain(&mut self, now: Nanoseconds, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
         let is_first = self.drain.is_none();
         let drain = self.drain.get_or_insert_default();
         let until = timeout.map(|time| now.saturating_add(time));

@@ -169,8 +169,11 @@ impl Core {
             return Ok(cursor);
         }
         let cause = format!(
-            "it belongs to incarnation {} of the server, this is {}: follow anew",
-            cursor.incarnation, self.config.incarnation
+            "it belongs to incarnation {} of the server, this is {}: what was visible there is gone, and what came after version \
+             {} was not given; follow anew",
+            cursor.incarnation,
+            self.config.incarnation,
+            cursor.version()
         );
         Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
     }

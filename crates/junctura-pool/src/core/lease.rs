@@ -184,12 +184,11 @@ impl Core {
                 None => format!("client {client}"),
             }
         });
-        match self.tier_text() {
-            Some(tier) if described.code() == Code::PoolFull => {
-                let cause = format!("{}; {tier}", described.cause());
-                Error::new(Code::PoolFull, described.subject(), cause)
-            }
-            _ => described,
+        if described.code() != Code::PoolFull {
+            return described;
         }
+        let tier = self.tier_text().map_or_else(String::new, |tier| format!("; {tier}"));
+        let cause = format!("{}{tier}{}", described.cause(), self.kept_for_those_absent());
+        Error::new(Code::PoolFull, described.subject(), cause)
     }
 }

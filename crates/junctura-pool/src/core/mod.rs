@@ -13,9 +13,11 @@
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
+mod awaited;
 mod broken;
 mod bundle;
 mod client;
+mod components;
 mod deliver;
 mod demand;
 mod drain;
@@ -53,9 +55,11 @@ use junctura_wire::{Reply, Request};
 use slab::Slab;
 
 use crate::{Config, Effects};
+use awaited::Awaited;
 use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};
+use components::Components;
 use drain::Drain;
 use expiry::Expiries;
 use interest::Interest;
@@ -116,6 +120,8 @@ pub struct Core {
     expiries: Expiries,
     drain: Option<Drain>,
     bundles: Bundles,
+    awaited: Awaited,
+    components: Components,
     count: stat::Counters,
     spare: object::Spare,
     freed: object::Freed,
@@ -177,6 +183,8 @@ impl Core {
             expiries: Expiries::default(),
             drain: None,
             bundles: Bundles::default(),
+            awaited: Awaited::of_schemas(&config.schemas)?,
+            components: Components::new(&config.until_gone),
             count: stat::Counters::default(),
             spare: object::Spare::default(),
             freed: object::Freed::default(),
@@ -199,6 +207,8 @@ impl Core {
         loop {
             if let Some(group) = self.stirred.pop() {
                 self.hand_out(group, fx);
+            } else if self.awaited.has_news() {
+                self.let_unneeded_go(now, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
             } else if std::mem::take(&mut self.memory_freed) {
@@ -208,6 +218,9 @@ impl Core {
             }
         }
         self.watch_for_stuck(now);
+        if self.drain.is_none() && self.components.are_gone() {
+            self.begin_to_drain(now, None, fx);
+        }
         if self.drain.is_some() {
             self.end_if_drained(now, fx);
         }
@@ -250,6 +263,7 @@ impl Core {
             (Request::Seal(which), _) => self.seal(now, client, number, which, fx),
             (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
+            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
@@ -361,6 +375,12 @@ impl Core {
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
         self.clients.get(&client).is_some_and(|client| client.peer.is_some())
+    }
+
+    /// The programs that the pool was for have come and gone.
+    #[must_use]
+    pub fn is_left_by_its_components(&self) -> bool {
+        self.components.are_gone()
     }
 
     /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its

@@ -11,6 +11,8 @@
 //! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
 //! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`super::lost`]).
 
+use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
+use junctura_model::requirements::{Written, check_name};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Require, events};
@@ -20,9 +22,6 @@ use super::require::{Requirement, Whose};
 use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::Effects;
-
-/// The longest name, in bytes.
-const NAME_BYTES_MAX: usize = 128;
 
 /// What only a requirement with a name has.
 pub(super) struct Named {
@@ -74,6 +73,32 @@ impl Core {
         Ok(())
     }
 
+    /// Makes a requirement with a name before there is any client.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
+    pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+        let milliseconds = |time: u64| time.div_ceil(1_000_000);
+        let require = Require {
+            selector: written.selector.as_str().into(),
+            newest_only: written.newest_only,
+            name: Some(written.name.as_str().into()),
+            time_to_live_ms: written.time_to_live_ns.map(milliseconds),
+            breaks_on_full: written.breaks_on_full,
+            quota_bytes: written.quota_bytes,
+            stuck_after_ms: written.stuck_after_ns.map(milliseconds),
+            group: written.is_group,
+        };
+        let asked = self.named_requirement(&written.name, &require);
+        let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
+        let (id, _) = made.map_err(|error| {
+            let subject = format!("requirements line {}: {}", written.line, error.subject());
+            Error::new(error.code(), subject, error.cause())
+        })?;
+        self.wind(id);
+        Ok(())
+    }
+
     /// A requirement with a name, as it is asked for.
     pub(super) fn named_requirement(&self, name: &str, require: &Require<'_>) -> Result<Requirement> {
         check_name(name)?;
@@ -110,6 +135,7 @@ impl Core {
         self.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.named.insert(name.to_owned(), id);
+        self.awaited.came(name);
         Ok((id, true))
     }
 
@@ -153,7 +179,11 @@ impl Core {
     /// The requirement of a name.
     pub(super) fn find_named(&self, name: &str) -> Result<u32> {
         self.named.get(name).copied().ok_or_else(|| {
-            let name: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
+            let name: String = name
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(REQUIREMENT_NAME_BYTES_MAX)
+                .collect();
             Error::new(Code::NotFound, subject(&name), "there is none of this name")
         })
     }
@@ -232,6 +262,7 @@ impl Core {
         };
         self.tell_about_requirement(id, event, by, why, fx);
         self.named.remove(&name);
+        self.awaited.went(&name);
         self.end_uses(id, &name, fx);
         let owed = self.retract(now, id, "its requirement was retracted", fx);
         self.timers.cancel(NOBODY, u64::from(id));
@@ -261,18 +292,4 @@ fn subject(name: &str) -> String {
 /// For people.
 pub(super) fn seconds(time: Nanoseconds) -> f64 {
     time as f64 / 1e9
-}
-
-/// Names stand on command lines, in addresses and in logs.
-fn check_name(name: &str) -> Result<()> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-/".contains(c);
-    let cause = if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        format!("it has {} bytes; 1 to {NAME_BYTES_MAX} are allowed", name.len())
-    } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
-        "ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first".to_owned()
-    } else {
-        return Ok(());
-    };
-    let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
-    Err(Error::new(Code::InvalidArgument, format!("name {shown:?}"), cause))
 }

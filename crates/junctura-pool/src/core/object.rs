@@ -1,6 +1,6 @@
 //! Objects: their states, and when they and their payloads go.
 
-use junctura_model::{RecordRef, Retention};
+use junctura_model::RecordRef;
 use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
@@ -46,16 +46,37 @@ pub(super) enum Until {
     Released(u32),
     /// A time, which stands in the queue of expiries.
     Time,
+    /// Those of a set of requirements that are not there yet, as bits ([`super::awaited`]).
+    Awaited {
+        consumers: u32,
+        absent: u16,
+    },
     /// Nothing any more.
     Over,
 }
 
-impl From<Retention> for Until {
-    fn from(retention: Retention) -> Self {
-        match retention {
-            Retention::UntilWithdrawn => Self::Withdrawn,
-            Retention::Released(count) => Self::Released(count),
-            Retention::For(_) => Self::Time,
+/// How long an object stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    UntilWithdrawn,
+    /// So many releases.
+    Released(u32),
+    /// So long from when it is visible.
+    For(Nanoseconds),
+    /// Until all requirements of this set have had it.
+    ReleasedBy(u32),
+}
+
+impl From<Keep> for Until {
+    fn from(keep: Keep) -> Self {
+        match keep {
+            Keep::UntilWithdrawn => Self::Withdrawn,
+            Keep::Released(count) => Self::Released(count),
+            Keep::For(_) => Self::Time,
+            Keep::ReleasedBy(consumers) => Self::Awaited {
+                consumers,
+                absent: u16::MAX,
+            },
         }
     }
 }
@@ -241,8 +262,10 @@ impl Core {
             );
         }
         let (until, bundle) = (object.until, object.bundle);
-        if until == Until::Time {
-            self.went_before_its_time();
+        match until {
+            Until::Time => self.went_before_its_time(),
+            Until::Awaited { .. } => self.await_no_more(id),
+            Until::Withdrawn | Until::Released(_) | Until::Over => {}
         }
         if bundle > 0 {
             self.one_fewer_of(bundle);

@@ -1,15 +1,14 @@
 //! Offers: an object comes in, is checked, becomes visible whole, and goes to everyone who wants it.
 
-use std::time::Duration;
-
-use junctura_model::{Code, Error, Result, Retention, SameKey, Schema};
+use junctura_model::{Code, Error, RecordRef, Result, SameKey};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
+use super::client::milliseconds;
 use super::interest::Interest;
 use super::keys::Filed;
-use super::object::{Object, Place, State, Until};
+use super::object::{Keep, Object, Place, State, Until};
 use super::spill::Leaving;
 use super::timer::Timer;
 use super::wanted::{Declined, not_wanted};
@@ -61,7 +60,7 @@ impl Core {
             .get(&client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            let examined = self.examine(content);
+            let examined = self.examine(client, content);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::NoMemory))
         } else {
             self.take_up(now, client, number, bundle, content, fx)
@@ -86,27 +85,56 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        match bundle {
+        let taken = match bundle {
             None => self.publish(now, client, content, fx),
             Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+        };
+        // Before the next offer of the same event, which may be of the same key.
+        if self.awaited.has_news() {
+            self.let_unneeded_go(now, fx);
         }
+        taken
     }
 
     /// Whether an offer is one, whatever else there is in the pool.
-    pub(super) fn examine(&self, Content { head, record, inline }: Content<'_>) -> Result<Examined> {
+    pub(super) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
+        let Content { head, record, inline } = content;
         let number = head.schema.get();
         let identity = self.identify(number, record)?;
         check_length(head.length.get(), self.config.limits.payload_bytes)?;
         if head.flags.get() & fixed::INLINE != 0 {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
         }
-        let retention = retention(&head, &self.config.schemas[usize::from(number)])?;
         Ok(Examined {
             key: identity.key,
             dataset: identity.dataset,
-            retention,
+            keep: self.keep(client, &head, RecordRef::trusted(record))?,
             on_same_key: identity.on_same_key,
         })
+    }
+
+    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    fn keep(&self, client: u32, head: &OfferHead, record: RecordRef<'_>) -> Result<Keep> {
+        let (flags, given) = (head.flags.get(), head.releases.get());
+        if flags & fixed::DEFAULT_RETENTION != 0 {
+            let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
+            Ok(self.awaited.keep(retention))
+        } else if flags & fixed::FOR_A_TIME != 0 {
+            if given == 0 {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
+            }
+            Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::BY_CONSUMERS != 0 {
+            self.consumers_of(client, given).map(Keep::ReleasedBy)
+        } else if given == 0 {
+            Ok(Keep::UntilWithdrawn)
+        } else {
+            Ok(Keep::Released(given))
+        }
     }
 
     /// Which object a record is of.
@@ -134,7 +162,7 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        let examined = self.examine(content)?;
+        let examined = self.examine(client, content)?;
         let Content { head, record, inline } = content;
         let earlier = self.find_key(examined.key);
         if examined.on_same_key == SameKey::Reject {
@@ -156,7 +184,7 @@ impl Core {
         let sequence = self.sequence;
         let id = self.insert_object(client, content, &examined, place, State::Visible);
         self.objects[id as usize].sequence = sequence;
-        self.appear(now, id, examined.retention, fx);
+        self.appear(now, id, examined.keep, fx);
         Ok(sequence)
     }
 
@@ -206,7 +234,7 @@ impl Core {
             producer: client,
             schema: head.schema.get(),
             state,
-            until: Until::from(examined.retention),
+            until: Until::from(examined.keep),
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
@@ -218,16 +246,21 @@ impl Core {
         let object = &mut self.objects[id as usize];
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
+        if let Keep::ReleasedBy(consumers) = examined.keep {
+            self.awaited.hold(consumers);
+        }
         id
     }
 
     /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
-    pub(super) fn appear(&mut self, now: Nanoseconds, id: u32, retention: Retention, fx: &mut impl Effects) {
+    pub(super) fn appear(&mut self, now: Nanoseconds, id: u32, keep: Keep, fx: &mut impl Effects) {
         let object = &self.objects[id as usize];
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.file_key(key, id);
-        if let Retention::For(time) = retention {
-            self.expire_at(now.saturating_add(time.as_nanos() as u64), id, sequence);
+        match keep {
+            Keep::For(time) => self.expire_at(now.saturating_add(time), id, sequence),
+            Keep::ReleasedBy(_) => self.await_those_absent(id),
+            Keep::UntilWithdrawn | Keep::Released(_) => {}
         }
         self.index_later(id, sequence);
         self.count.offered += 1;
@@ -391,7 +424,7 @@ pub(super) struct Identity {
 pub(super) struct Examined {
     pub(super) key: u128,
     pub(super) dataset: u64,
-    pub(super) retention: Retention,
+    pub(super) keep: Keep,
     pub(super) on_same_key: SameKey,
 }
 
@@ -413,20 +446,6 @@ pub(super) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
 
 fn dataset(schema: u16, level_bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(level_bytes, u64::from(schema))
-}
-
-/// How long the offer, or else its schema, says that the object stays.
-fn retention(head: &OfferHead, schema: &Schema) -> Result<Retention> {
-    let (flags, given) = (head.flags.get(), head.releases.get());
-    if flags & fixed::DEFAULT_RETENTION != 0 {
-        Ok(schema.default_retention())
-    } else if flags & fixed::FOR_A_TIME != 0 {
-        Retention::For(Duration::from_millis(u64::from(given))).check()
-    } else if given == 0 {
-        Ok(Retention::UntilWithdrawn)
-    } else {
-        Ok(Retention::Released(given))
-    }
 }
 
 fn check_length(length: u64, limit: u64) -> Result<()> {

@@ -4,6 +4,8 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::Core;
+use super::awaited::AwaitedStat;
+use super::components::ComponentStat;
 use super::group::Group;
 use super::named::seconds;
 use super::require::Requirement;
@@ -69,6 +71,10 @@ pub struct Stat {
     pub draining: Option<DrainStat>,
     /// Requirements with a name, in the order of their names; those that a message has room for.
     pub named_requirements: Vec<RequirementStat>,
+    /// Programs whose end is the pool's.
+    pub until_gone: Vec<ComponentStat>,
+    /// Names that objects are retained for and that stand for no requirement yet.
+    pub awaited: Vec<AwaitedStat>,
     /// Requirements that are broken now; those that a message has room for.
     pub broken_requirements: Vec<BrokenStat>,
     /// How many are connected.
@@ -414,6 +420,8 @@ impl Core {
                 owed: self.requirements.iter().map(|&id| self.owed_len(id) as u64).sum(),
             }),
             named_requirements: self.requirement_stats(),
+            awaited: self.awaited.stat(),
+            until_gone: self.components.stat(),
             broken_requirements: self.broken_stats(),
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
 use junctura_wire::Request;
@@ -41,6 +42,8 @@ pub struct ServerOptions {
     pub spin: Duration,
     /// How long [`Stopper::drain`] gives those who are owed something.
     pub drain_timeout: Duration,
+    /// Requirements with names that stand before the first client comes.
+    pub requirements: Vec<Written>,
 }
 
 impl ServerOptions {
@@ -57,6 +60,7 @@ impl Default for ServerOptions {
             end_when_idle: None,
             spin: Self::SPIN,
             drain_timeout: Self::DRAIN_TIMEOUT,
+            requirements: Vec::new(),
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct Server {
     began: Instant,
     options: ServerOptions,
     deserted_since: Option<Instant>,
+    /// Why it ends was said.
+    is_left: bool,
     /// Clients whose rings hold more than was taken out in their turn.
     unfinished: Vec<u32>,
 }
@@ -111,11 +117,15 @@ impl Server {
     /// Binds an address; clients can connect from here on, and are served once [`Server::run`] is called.
     ///
     /// # Errors
-    /// What [`Listener::bind`] says, and `InvalidArgument` for a configuration that makes no pool.
+    /// What [`Listener::bind`] says, `InvalidArgument` for a configuration that makes no pool, and what is wrong with a requirement,
+    /// with its line.
     pub fn bind(address: &Address, mut options: ServerOptions) -> Result<Self> {
         let listener = Listener::bind(address)?;
         options.config.incarnation = incarnation::next(address);
-        let core = Core::new(options.config.clone())?;
+        let mut core = Core::new(options.config.clone())?;
+        for written in &options.requirements {
+            core.require_from_the_start(written)?;
+        }
         let poller = Poller::new()?;
         let wakeup = Arc::new(poller::eventfd()?);
         poller.add(listener.as_fd(), Wakeup::Listener)?;
@@ -133,6 +143,7 @@ impl Server {
             began: Instant::now(),
             options,
             deserted_since: None,
+            is_left: false,
             unfinished: Vec::new(),
         })
     }
@@ -184,6 +195,7 @@ impl Server {
             }
             let now = self.now();
             self.core.tick(now, &mut self.world);
+            self.tell_if_left();
             self.flush();
             if self.is_over() {
                 return Ok(());
@@ -232,6 +244,19 @@ impl Server {
         self.core.drain(now, Some(timeout), &mut self.world);
         if self.core.ending().is_none() {
             tracing::warn!(?timeout, "draining: somebody is still owed something");
+        }
+    }
+
+    /// Says, once, that the programs which the server was for have come and gone.
+    fn tell_if_left(&mut self) {
+        if !self.is_left && self.core.is_left_by_its_components() {
+            self.is_left = true;
+            let names = self.options.config.until_gone.join(", ");
+            if self.core.ending().is_some() {
+                tracing::warn!("ending: {names} came and went");
+            } else {
+                tracing::warn!("draining: {names} came and went, and somebody is still owed something");
+            }
         }
     }
 

@@ -52,8 +52,9 @@ impl Model {
     fn apply_known(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {
         match ask {
             Ask::Hello { .. } | Ask::Garbage { .. } => self.fail(client, number, Some(Code::Protocol)),
-            Ask::Offer(offer) => self.offer(client, number, None, offer),
-            Ask::Stage { bundle, offer } => self.offer(client, number, Some(*bundle), offer),
+            Ask::Offer(offer) => self.offer(client, number, None, &self.named(client, offer)),
+            Ask::Stage { bundle, offer } => self.offer(client, number, Some(*bundle), &self.named(client, offer)),
+            Ask::Consumers(bits) => self.number_names(client, number, *bits),
             Ask::Bundle {
                 path,
                 members,
@@ -417,9 +418,9 @@ impl Model {
     }
 
     /// Time passed: requests whose time is over fail, unless what was said shows that they were met first; requirements
-    /// lapse. Where some were broken, all that is for [`Model::make_room`], since it happened in turns.
+    /// lapse. Where some were broken, or lapse while somebody waits for memory, all that is for [`Model::make_room`], since it happened in turns.
     pub(super) fn time_out(&mut self, recorder: &Recorder) {
-        if recorder.has_broken() {
+        if self.in_turns {
             return;
         }
         for (client, number, said) in &recorder.said {

@@ -111,10 +111,12 @@ impl Model {
         Ok(())
     }
 
-    /// A follow was ended: from then on it wants nothing, and reads nothing.
-    pub(super) fn note_over(&mut self, number: Number) {
-        if let Some(Going::Follow(follow)) = self.going.get_mut(&number) {
-            follow.is_over = true;
+    /// Follows were ended: from then on they want nothing, and read nothing.
+    pub(super) fn note_all_over(&mut self, ended: &mut Vec<Number>) {
+        for number in ended.drain(..) {
+            if let Some(Going::Follow(follow)) = self.going.get_mut(&number) {
+                follow.is_over = true;
+            }
         }
     }
 

@@ -240,7 +240,7 @@ impl Model {
         let figures = self.bundle_figures();
         match figures.iter().zip(said).find(|((_, due), said)| due != said) {
             Some(((name, due), said)) => Err(format!("stat: {name} is {said}, due is {due}")),
-            None => self.compare_named(stat),
+            None => self.compare_named(stat).and_then(|()| self.compare_awaited(stat)),
         }
     }
 

@@ -42,7 +42,7 @@ impl Model {
         if offer.place == Place::Inline && offer.length > self.rules.inline_bytes_max {
             return Some(Verdict::Fails(Some(Code::TooLarge)));
         }
-        (offer.stays == Stays::For(0)).then_some(Verdict::Fails(Some(Code::InvalidArgument)))
+        matches!(offer.stays, Stays::For(0) | Stays::By(_)).then_some(Verdict::Fails(Some(Code::InvalidArgument)))
     }
 
     pub(super) fn verdict(&self, client: u32, offer: &Offer) -> Verdict {
@@ -99,8 +99,13 @@ impl Model {
     /// Offers that waited and became visible, or failed, in this event, and requirements that were broken for them: the
     /// answers say which, and in what order.
     pub(super) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
-        let in_turns = is_tick && recorder.has_broken();
+        let in_turns = is_tick && self.in_turns;
+        // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after.
+        let mut ended = Vec::new();
         for (client, number, said) in &recorder.said {
+            if !matches!(&**said, Said::Ended(_) | Said::Offered(_)) {
+                self.note_all_over(&mut ended);
+            }
             match &**said {
                 Said::Offered(sequence) if self.is_waiting(*client, *number) => {
                     if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
@@ -108,8 +113,9 @@ impl Model {
                         self.settle();
                     }
                     self.publish_waiting((*client, *number), *sequence, is_tick)?;
+                    self.note_all_over(&mut ended);
                 }
-                Said::Ended(_) => self.note_over((*client, *number)),
+                Said::Ended(_) => ended.push((*client, *number)),
                 Said::Broken { of, name } => {
                     if in_turns && !self.may_be_broken(*of, name.as_deref()) {
                         self.lapse((self.now, u64::MAX));
@@ -121,6 +127,10 @@ impl Model {
                     if self.first_waiting(*client) != Some(*number) {
                         return Err(format!("offer {number} of client {client} was answered out of turn"));
                     }
+                    if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
+                        self.lapse((self.now, u64::MAX));
+                        self.settle();
+                    }
                     self.fail_first_waiting(*client, *code, is_tick)?;
                     self.settle();
                 }
@@ -131,6 +141,7 @@ impl Model {
                 _ => {}
             }
         }
+        self.note_all_over(&mut ended);
         if in_turns {
             self.lapse((self.now, u64::MAX));
             self.settle();

@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod awaited;
 mod broken;
 mod bundle;
 mod drain;
@@ -118,6 +119,8 @@ pub struct Object {
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
     releases_left: Option<u32>,
+    /// Bits of the names that it waits for and that stand for nothing yet.
+    absent: u8,
     /// When its time is over, if it has one and the server has not noticed yet.
     until: Option<u64>,
     released_by: BTreeSet<u32>,
@@ -158,6 +161,8 @@ struct Client {
     known: bool,
     offer_timeout: Option<u64>,
     waiting: VecDeque<WaitingOffer>,
+    /// The names to which it gave a number: their bits.
+    consumers: Vec<u8>,
     errors: u32,
 }
 
@@ -340,6 +345,8 @@ pub struct Model {
     arriving: Vec<(Number, u64)>,
     /// Requirements with a name whose time to live was over in this event.
     lapsed: Vec<Number>,
+    /// What time brings came in turns with what waited for memory.
+    in_turns: bool,
     /// Somebody waited for memory when the event began.
     somebody_waited: bool,
     /// Clients that left in this event.
@@ -398,6 +405,7 @@ impl Model {
             disowned: Vec::new(),
             arriving: Vec::new(),
             lapsed: Vec::new(),
+            in_turns: false,
             somebody_waited: false,
             leaving: BTreeSet::new(),
             left_midway: false,
@@ -423,6 +431,7 @@ impl Model {
         self.now = now;
         self.newest_before = self.sequence;
         self.somebody_waited = self.somebody_waits();
+        self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
         self.wants.clear();
         self.leaving.clear();

@@ -102,6 +102,7 @@ impl Model {
         self.count_as_owed(&requirement.owed.clone());
         self.going.insert(named, Going::Require(Box::new(requirement)));
         self.tell_of_requirement(events::REQUIRED, Some(client), named);
+        self.come(named.1 as usize);
     }
 
     pub(super) fn retract(&mut self, client: u32, number: u64, name: usize) {
@@ -135,6 +136,13 @@ impl Model {
             self.tell_of_requirement(events::LAPSED, None, named);
             self.end(named);
         }
+    }
+
+    /// Whether the time to live of some is over.
+    pub(super) fn some_lapse(&self) -> bool {
+        let is_over =
+            |going: &Going| matches!(going, Going::Require(one) if one.lapses.is_some_and(|(at, _)| at <= self.now));
+        self.going.values().any(is_over)
     }
 
     /// At the end of an event: the time to live counts where nobody uses a requirement any more.

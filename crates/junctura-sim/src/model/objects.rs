@@ -6,7 +6,6 @@ use junctura_wire::body::events;
 
 use super::{Fate, Going, Model, Number, Object, Tombstone, Want, is_slot};
 use crate::ask::{Offer, Place, Stays};
-use crate::universe::default_stay;
 
 impl Model {
     /// An object is offered and becomes visible.
@@ -24,10 +23,15 @@ impl Model {
         self.sequence += 1;
         let sequence = self.sequence;
         let stays = match offer.stays {
-            Stays::AsSchemaSays => default_stay(self.universe.keys[offer.key].schema),
+            Stays::AsSchemaSays => self.default_stay(offer.key),
             given => given,
         };
+        let mut absent = 0;
         let (releases_left, until) = match stays {
+            Stays::ByNames(names) => {
+                absent = names & !self.standing_names();
+                ((absent == 0).then_some(0), None)
+            }
             Stays::UntilReleased(count) => (Some(count), None),
             Stays::For(milliseconds) => (None, Some(self.now + u64::from(milliseconds) * 1_000_000)),
             _ => (None, None),
@@ -39,6 +43,7 @@ impl Model {
             fate: Fate::Visible,
             touched_in: 0,
             releases_left,
+            absent,
             until,
             released_by: BTreeSet::new(),
             holders: 0,

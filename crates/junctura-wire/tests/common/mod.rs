@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Demand, Drain, Failure, Follow, Gap,
-    GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, RequirementName, Retract, Subscribe,
-    Target, Wanted, Welcome, Withdraw,
+    Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Consumers, Demand, Drain, Failure, Follow,
+    Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, RequirementName, Retract,
+    Subscribe, Target, Wanted, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{
     self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, RingsHead, SegmentHead, Slot,
@@ -417,6 +417,12 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 selector: words.text(2),
                 path: Some(words.text(0)),
                 after: number,
+            }),
+        ),
+        (
+            "consumers",
+            Request::Consumers(Consumers {
+                names: words.schemas.clone(),
             }),
         ),
     ]

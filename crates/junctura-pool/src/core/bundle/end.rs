@@ -146,7 +146,7 @@ impl Core {
             Some(bundle) if bundle.path.is_some() => bundle.visible += 1,
             _ => object.bundle = 0,
         }
-        self.appear(now, member.object, member.retention, fx);
+        self.appear(now, member.object, member.keep, fx);
         sequence
     }
 

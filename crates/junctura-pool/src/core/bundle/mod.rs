@@ -26,11 +26,12 @@ pub(super) use stage::staged_flag;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::{HashMap, HashSet};
-use junctura_model::{Code, Error, Result, Retention};
+use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body;
 
 use super::client::{Pending, milliseconds};
+use super::object::Keep;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -97,7 +98,7 @@ struct Member {
     by: (u32, u64),
     /// The request with which it was staged.
     request: u64,
-    retention: Retention,
+    keep: Keep,
     /// Its key for sorting, where bytes can say it.
     order: Option<Box<[u8]>>,
 }

@@ -38,7 +38,7 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
-        let examined = self.examine(content)?;
+        let examined = self.examine(client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
@@ -61,7 +61,7 @@ impl Core {
             bundle: number,
             by: (client, through),
             request,
-            retention: examined.retention,
+            keep: examined.keep,
             order: self.order_of(id),
         };
         self.enter_bundle(examined.key, examined.on_same_key, member);
@@ -157,6 +157,7 @@ impl Core {
     /// A staged object will never be visible: its memory goes with the last who looks at it.
     pub(super) fn drop_staged(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
         self.objects[id as usize].state = State::Dropped;
+        self.await_no_more(id);
         self.settle(now, id, fx);
     }
 

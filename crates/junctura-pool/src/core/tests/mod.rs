@@ -1,8 +1,10 @@
 //! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
 //! is kept as text.
 
+mod awaited;
 mod broken;
 mod bundle;
+mod components;
 mod drain;
 mod gone;
 mod group;

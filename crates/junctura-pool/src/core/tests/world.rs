@@ -296,6 +296,19 @@ impl World {
         bundle: u64,
         name: &str,
         payload: &str,
+        retention: (u16, u32),
+    ) {
+        self.stage_or_offer(client, number, Some(bundle), name, payload, retention);
+    }
+
+    /// Offers something, into a bundle or not, with flags about its retention.
+    pub(super) fn stage_or_offer(
+        &mut self,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        name: &str,
+        payload: &str,
         (flags, releases): (u16, u32),
     ) {
         let record = self.record(name, payload.len() as i64);
@@ -306,11 +319,15 @@ impl World {
             length: (payload.len() as u64).into(),
             ..OfferHead::default()
         };
-        let request = Request::Stage {
-            bundle,
-            head,
-            record: &record,
-            inline: payload.as_bytes(),
+        let (record, inline) = (record.as_slice(), payload.as_bytes());
+        let request = match bundle {
+            None => Request::Offer { head, record, inline },
+            Some(bundle) => Request::Stage {
+                bundle,
+                head,
+                record,
+                inline,
+            },
         };
         self.ask(client, number, request);
     }

@@ -1,0 +1,128 @@
+//! How long objects stay that do not say it themselves: as the first rule says that matches their dataset, else as the schema
+//! says.
+//!
+//! ```yaml
+//! retention: withdrawn
+//! retention_by_dataset:
+//!   - {where: "class=od,stream=oper", retention: {released_by: [archive]}}
+//!   - {where: "class=rd", retention: {for: 10min}}
+//! ```
+//! A rule asks for attributes of the first level of the key only, so it is a dataset that has a retention, and not an object.
+
+use super::{Retention, Schema, retention};
+use crate::limits::RETENTION_RULES_MAX;
+use crate::record::RecordRef;
+use crate::schema::Consumers;
+use crate::selector::Selector;
+use crate::yaml::{Fields, Node, Read, Trouble};
+
+/// What holds for some datasets.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rule {
+    pub(super) selector: Selector,
+    pub(super) retention: Retention,
+}
+
+// A selector has no floats in it: what it asks is text and whole numbers.
+impl Eq for Rule {}
+
+impl Schema {
+    /// How long objects stay by default, where no rule holds for their dataset.
+    #[must_use]
+    pub fn default_retention(&self) -> &Retention {
+        &self.retention
+    }
+
+    /// How long an object stays that does not say it itself; the record is one of this schema.
+    #[must_use]
+    pub fn retention_of(&self, record: RecordRef<'_>) -> &Retention {
+        let mut rules = self.retention_rules.iter();
+        let rule = rules.find(|rule| rule.selector.matches(record));
+        rule.map_or(&self.retention, |rule| &rule.retention)
+    }
+
+    /// All that objects may get by default.
+    pub fn default_retentions(&self) -> impl Iterator<Item = &Retention> {
+        let rules = self.retention_rules.iter().map(|rule| &rule.retention);
+        rules.chain([&self.retention])
+    }
+}
+
+/// Reads `withdrawn`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
+pub(super) fn retention(node: &Node) -> Read<Retention> {
+    if node.text("retention").is_ok_and(|text| text == "withdrawn") {
+        return Ok(Retention::UntilWithdrawn);
+    }
+    let expected = || {
+        let forms = "withdrawn, or {released: N} with N from 1, or {released_by: [NAME, ...]}, or {for: TIME} with a time such as 10min";
+        Trouble::new(node.line, format!("retention must be {forms}"))
+    };
+    let given = Fields::new(node, "retention", &["released", "released_by", "for"]).map_err(|_| expected())?;
+    let released = given.read("released", "a number from 1", |text| {
+        text.parse().ok().filter(|&n| n > 0).map(Retention::Released)
+    })?;
+    let released_by = given.get("released_by").map(consumers).transpose()?;
+    let time = given.read("for", "a time of at most 49d, such as 10min", |text| {
+        Retention::for_time(text).and_then(|retention| retention.check().ok())
+    })?;
+    let mut said = [released, released_by, time].into_iter().flatten();
+    match (said.next(), said.next()) {
+        (Some(one), None) => Ok(one),
+        _ => Err(expected()),
+    }
+}
+
+fn consumers(node: &Node) -> Read<Retention> {
+    let items = node.list("released_by")?;
+    let names = items
+        .iter()
+        .map(|item| item.text("released_by"))
+        .collect::<Read<Vec<_>>>()?;
+    let trouble = |error: crate::Error| {
+        Trouble::new(
+            node.line,
+            format!("released_by: {}: {}", error.subject(), error.cause()),
+        )
+    };
+    Consumers::new(names).map(Retention::ReleasedBy).map_err(trouble)
+}
+
+/// Reads the rules of a schema that is complete but for them.
+pub(super) fn rules(node: &Node, schema: &Schema) -> Read<Vec<Rule>> {
+    let items = node.list("retention_by_dataset")?;
+    if items.len() > RETENTION_RULES_MAX {
+        return Err(Trouble::new(
+            node.line,
+            format!("more than {RETENTION_RULES_MAX} rules"),
+        ));
+    }
+    items.iter().map(|item| rule(item, schema)).collect()
+}
+
+fn rule(node: &Node, schema: &Schema) -> Read<Rule> {
+    let fields = Fields::new(node, "a rule of retention", &["where", "retention"])?;
+    let which = fields.need("where")?;
+    let trouble = |why: String| Trouble::new(which.line, format!("where: {why}"));
+    let selector = Selector::parse(which.text("where")?, schema).map_err(|error| trouble(error.to_string()))?;
+    let first_level = schema.level_ends()[0];
+    if let Some(name) = selector.asks_beyond(first_level) {
+        return Err(trouble(format!("{name} is no attribute of the first level of the key")));
+    }
+    Ok(Rule {
+        selector,
+        retention: retention(fields.need("retention")?)?,
+    })
+}
+
+/// A retention as a schema file says it.
+pub(super) fn in_a_file(given: &Retention) -> String {
+    match given {
+        Retention::UntilWithdrawn => "withdrawn".to_owned(),
+        Retention::Released(count) => format!("{{released: {count}}}"),
+        Retention::ReleasedBy(names) => {
+            let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            format!("{{released_by: [{}]}}", names.join(", "))
+        }
+        Retention::For(time) => format!("{{for: {}}}", retention::time(*time)),
+    }
+}
