@@ -64,7 +64,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
 	@for part in $(TYPED); do MYPYPATH=python mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python mypy $(LAX) $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
@@ -85,9 +85,11 @@ bench: build ## every benchmark, beside its rivals; figures in bench-out
 	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
 .PHONY: soak
-soak: setup ## the long runs: ignored tests named soak_*, five minutes of fuzzing a target
+soak: build ## the long runs: tests named soak_*, ten minutes of storms, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
+	@echo "soak: storms, with fresh seeds"
+	@$(PY) tests/storm/soak.py
 	@fuzz/run.sh 300
 
 .PHONY: fuzz

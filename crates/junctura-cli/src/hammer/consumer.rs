@@ -172,8 +172,13 @@ impl<'a> Consumer<'a> {
                 break;
             }
         }
+        let is_member = self.plan.group.is_some();
+        // What a look leaves unread when it stops counts as released: so that is received in another way before.
+        if self.plan.closes && !is_member {
+            self.close()?;
+        }
         follow.stop()?;
-        if self.plan.closes {
+        if self.plan.closes && is_member {
             self.close()?;
         }
         self.history.note(|| json!({"op": "end", "through": null}))?;
