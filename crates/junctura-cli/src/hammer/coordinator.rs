@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         |server| server.url.clone(),
     );
     let pool = Pool::builder().url(&url).name("hammer").open()?;
-    let report = Run::new(&arguments, &url, payload_bytes)?.go(&pool, payload_bytes)?;
+    let report = Run::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
     } else {
@@ -136,7 +136,7 @@ impl Arguments {
             bundle: self.bundle,
             rate: self.rate,
             work_ns: self.work.as_nanos() as u64,
-            takes_ahead: self.kills.total() == 0,
+            takes_ahead: false,
             warmup_ns: self.warmup.as_nanos() as u64,
             duration_ns: self.duration.as_nanos() as u64,
             subscriptions: self.subscriptions,
@@ -241,8 +241,15 @@ pub(super) struct Worker {
 }
 
 impl<'a> Run<'a> {
-    fn new(arguments: &'a Arguments, url: &str, payload_bytes: usize) -> Result<Self> {
-        let plan = |role, index| arguments.plan(role, index, url, payload_bytes);
+    fn new(arguments: &'a Arguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
+        let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
+        let plan = |role, index| {
+            let plan = arguments.plan(role, index, url, payload_bytes);
+            Plan {
+                takes_ahead: arguments.kills.total() == 0 && plan.budget_bytes() <= budget_bytes,
+                ..plan
+            }
+        };
         let mut plans = Vec::new();
         if arguments.subscriptions > 0 {
             plans.push(plan(Role::Subscriber, 0));
@@ -487,6 +494,7 @@ impl Drop for Worker {
 struct ServerFigures {
     cpu_ns: u64,
     visible: u64,
+    budget_bytes: u64,
     offered: u64,
     peak_rss_mib: f64,
 }
@@ -504,6 +512,7 @@ impl ServerFigures {
         Ok(Self {
             cpu_ns: number("/server/cpu_ns"),
             visible: number("/objects/visible"),
+            budget_bytes: number("/memory/budget_bytes"),
             offered: number("/totals/offered"),
             peak_rss_mib: peak_kib.unwrap_or(0.0) / 1024.0,
         })
