@@ -4,7 +4,7 @@
 process that was killed has no `end` line, and its last line may be torn. From these:
 
 - nothing is delivered that nobody offered, and what is delivered has the bytes that were offered;
-- what was acknowledged is received by those in no group (they share it), and completed once in each group;
+- what was acknowledged is received by those in no group, and completed once in each group;
 - within a group, what is given to a second member is marked as redelivered;
 - in one session, nobody is given a version twice, unless it is marked.
 
@@ -54,6 +54,7 @@ class Verdict:
     acknowledged: int = 0
     deliveries: int = 0
     under_way: int = 0
+    lost: int = 0
     groups: int = 0
     broken: list[str] = field(default_factory=list)
 
@@ -61,8 +62,9 @@ class Verdict:
 class Judge:
     """Reads the records of one run, producers first."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_whole: bool, is_shared: bool) -> None:
         self.verdict = Verdict()
+        self.is_whole, self.is_shared = is_whole, is_shared
         self.objects: dict[str, Object] = {}
         self.perhaps: set[Object] = set()
         self.readers: list[Reader] = []
@@ -109,10 +111,17 @@ class Judge:
             elif row["op"] == "released":
                 reader.released[row["version"]] += 1
             elif row["op"] == "gap":
-                self.say(f"{name} was told of a gap ({row['reason']}): {row['items']}")
+                self.gap(reader, row)
             elif row["op"] == "end":
                 reader.ended = True
         self.readers.append(reader)
+
+    def gap(self, reader: Reader, row: Row) -> None:
+        # One that follows anew may hear that what it has had is going.
+        had = {version for _, version, _ in reader.got}
+        missed = [item for item in row["items"] if item[1] not in had]
+        if missed or not row["items"]:
+            self.say(f"{reader.name} was told of a gap ({row['reason']}): {missed}")
 
     def delivered(self, name: str, row: Row) -> None:
         self.verdict.deliveries += 1
@@ -129,10 +138,10 @@ class Judge:
         groups: dict[str | None, list[Reader]] = defaultdict(list)
         for reader in self.readers:
             groups[reader.group].append(reader)
-        alone = groups.pop(None, None)
-        if alone is not None:
-            received = {version for reader in alone for _, version, _ in reader.got}
-            self.missing("those in no group", received)
+        alone = groups.pop(None, [])
+        for readers in [alone] if self.is_shared and alone else [[reader] for reader in alone]:
+            received = {version for reader in readers for _, version, _ in reader.got}
+            self.missing(", ".join(reader.name for reader in readers), received)
         for group, members in groups.items():
             self.group(str(group), members)
         self.verdict.groups = len(groups)
@@ -155,10 +164,15 @@ class Judge:
 
     def missing(self, who: str, received: set[str]) -> None:
         lost = self.objects.keys() - received
-        for version in sorted(lost)[:5]:
+        self.verdict.lost += len(lost)
+        for version in sorted(lost)[:5] if self.is_whole else ():
             self.say(f"{who} never had {version} {self.objects[version][0]} ({len(lost)} in all)")
 
 
-def judge(directory: Path) -> Verdict:
-    """Judges the records in a folder."""
-    return Judge(directory).judge()
+def judge(directory: Path, *, is_whole: bool = True, is_shared: bool = True) -> Verdict:
+    """Judges the records in a folder.
+
+    Of a run that is not whole, what was not received is counted and no fault. Consumers in no group share the objects,
+    or each of them is to receive all.
+    """
+    return Judge(directory, is_whole=is_whole, is_shared=is_shared).judge()

@@ -8,16 +8,19 @@ use super::plan::{Role, group_name};
 use super::talk::Order;
 
 impl Run<'_> {
-    /// Everything is offered: members leave but the one of each group that closes it; then these, and the consumers in no
-    /// group, take what is left.
+    /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
+    /// last the consumers in no group, which thus find nothing that is going while they look.
     pub(super) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
         self.await_deaths()?;
         let leaves = |worker: &Worker| worker.plan.role == Role::Consumer && !worker.plan.closes;
         let enough = Order::Expect {
             by_producer: Vec::new(),
         };
-        self.tell(|_, worker| leaves(worker), &enough)?;
-        self.await_reports(leaves, progress)?;
+        let closes_group = |worker: &Worker| worker.plan.closes && worker.plan.group.is_some();
+        for part in [leaves, closes_group] {
+            self.tell(|_, worker| part(worker), &enough)?;
+            self.await_reports(part, progress)?;
+        }
         self.tell(|_, worker| worker.plan.closes, &enough)
     }
 
