@@ -239,7 +239,7 @@ class Object:
     @property
     def producer(self) -> int: ...
     @property
-    def transport(self) -> Literal["shared", "inline"]: ...
+    def transport(self) -> Literal["shared", "inline", "file"]: ...
     @property
     def nbytes(self) -> int: ...
     @property
@@ -467,6 +467,8 @@ class Pool:
         schema: _SchemaSource | Sequence[_SchemaSource] | None = None,
         start: bool = False,
         budget: int | str | None = None,
+        spill: str | os.PathLike[str] | None = None,
+        spill_size: int | str | None = None,
         checked: bool = False,
         inline_max: int | str | None = None,
         orphan_timeout: float | None = None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result, Schema};
-use junctura_pool::Config;
+use junctura_pool::{Config, Spill};
 use junctura_pool::server::{Server, ServerOptions};
 use junctura_transport::Address;
 
@@ -32,6 +32,13 @@ pub(crate) struct Arguments {
     /// Memory for payloads (default: a quarter of this machine's)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     budget: Option<u64>,
+    /// Where payloads go that memory has no room for: a directory on a local disk. Nothing is seen of them there, and nothing
+    /// is left when the server ends, however it ends
+    #[arg(long, value_name = "DIRECTORY")]
+    spill: Option<PathBuf>,
+    /// How much may go there (default: four times --budget)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "spill")]
+    spill_size: Option<u64>,
     /// Payloads of at most this size travel inside the message
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     inline_max: Option<u64>,
@@ -106,9 +113,12 @@ fn open_many_files() {
 impl Arguments {
     fn options(&self) -> Result<ServerOptions> {
         let defaults = Config::default();
+        let budget_bytes = self.budget.unwrap_or_else(default_budget_bytes);
+        let spill = self.spill.clone();
         let config = Config {
             schemas: schemas(&self.schema)?,
-            budget_bytes: self.budget.unwrap_or_else(default_budget_bytes),
+            budget_bytes,
+            spill: spill.map(|directory| Spill::new(directory, self.spill_size, budget_bytes)),
             inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
             checked: self.checked,
             stuck_after: self.stuck_after,

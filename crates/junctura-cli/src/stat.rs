@@ -93,6 +93,7 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         bytes(&memory["occupied_bytes"]),
         number(&memory["slots_occupied"])
     )?;
+    write_spill(&stat["spill"], out)?;
     writeln!(
         out,
         "offered       {}, {}",
@@ -132,6 +133,26 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
     write_requirements(stat, out)?;
     write_broken(stat, out)?;
     write_clients(stat, out)
+}
+
+fn write_spill(spill: &Value, out: &mut Out) -> Result<()> {
+    let Some(directory) = spill["directory"].as_str() else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "spilled       {} of {} in {directory}: {} objects, {} being written; {} written since the start, {} refused",
+        bytes(&spill["used_bytes"]),
+        bytes(&spill["limit_bytes"]),
+        number(&spill["objects"]),
+        number(&spill["underway"]),
+        bytes(&spill["written_bytes"]),
+        number(&spill["refused"])
+    )?;
+    if let Some(refusal) = spill["refusal"].as_str() {
+        writeln!(out, "              {refusal}")?;
+    }
+    Ok(())
 }
 
 fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {

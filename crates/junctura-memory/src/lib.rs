@@ -23,14 +23,18 @@
 
 pub mod allocator;
 pub mod classes;
+pub mod extents;
 pub mod ledger;
 pub mod mapping;
 mod number;
 pub mod segment;
+pub mod tier;
 pub mod view;
 
 pub use allocator::{Reuse, Slots};
+pub use extents::Extents;
 pub use ledger::{Full, Grant, Ledger, Limits, Refused, Vacated};
 pub use mapping::{Mapping, SlotMut, WritableMapping};
 pub use segment::Segment;
+pub use tier::SpillFile;
 pub use view::Payload;

@@ -1,5 +1,6 @@
 //! What can be set on a pool, with the defaults that a user meets.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Config {
     pub incarnation: u64,
     /// Payload memory that the pool may take, in bytes, whoever uses it.
     pub budget_bytes: u64,
+    /// Where payloads go that memory has no room for; without, those who offer wait.
+    pub spill: Option<Spill>,
     /// Payloads of at most this many bytes travel inside the message.
     pub inline_bytes_max: u64,
     /// Whether payloads carry checksums (mode `checked`).
@@ -44,6 +47,7 @@ impl Default for Config {
                 .collect(),
             incarnation: 1,
             budget_bytes: 4 << 30,
+            spill: None,
             inline_bytes_max: 4096,
             checked: false,
             tombstones_per_dataset: 10_000,
@@ -52,6 +56,30 @@ impl Default for Config {
             stuck_after: Duration::from_mins(1),
             orphan_timeout: Duration::from_mins(1),
             limits: Limits::default(),
+        }
+    }
+}
+
+/// The file tier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spill {
+    /// In which directory. Nothing is seen of it there, and nothing is left when the pool ends, however it ends.
+    pub directory: PathBuf,
+    /// How much it takes there at most.
+    pub limit_bytes: u64,
+}
+
+impl Spill {
+    /// Takes so many times the memory, unless told.
+    const BUDGETS: u64 = 4;
+
+    /// A file tier in a directory; without a limit, of four times the pool's memory.
+    #[must_use]
+    pub fn new(directory: PathBuf, limit_bytes: Option<u64>, budget_bytes: u64) -> Self {
+        let usual = budget_bytes.saturating_mul(Self::BUDGETS);
+        Self {
+            directory,
+            limit_bytes: limit_bytes.unwrap_or(usual),
         }
     }
 }

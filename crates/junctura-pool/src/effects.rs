@@ -18,13 +18,41 @@ pub enum BrokenRequirement<'a> {
     },
 }
 
+/// A payload to be copied to the file tier.
+#[derive(Clone, Copy, Debug)]
+pub struct SpillJob<'a> {
+    /// What [`crate::core::Core::spilled`] is to be told.
+    pub job: u32,
+    /// Where it lies.
+    pub from: SpillFrom<'a>,
+    /// Bytes of the payload.
+    pub length: u64,
+    /// Where in the file it goes.
+    pub at: u64,
+}
+
+/// Where a payload lies that is to be copied to the file tier.
+#[derive(Clone, Copy, Debug)]
+pub enum SpillFrom<'a> {
+    /// In shared memory. The bytes change, or the segment goes, before the copy is done, only where nobody needs it any more.
+    Segment {
+        /// Which segment.
+        segment: u32,
+        /// Where in it, in bytes.
+        offset: u64,
+    },
+    /// With the core.
+    Bytes(&'a [u8]),
+}
+
 /// The world as the core sees it. The server carries these out on sockets and memory; a simulation records them.
 pub trait Effects {
     /// Sends a reply to a client. Never waits: what a client does not read yet is queued, and [`Effects::backlog_bytes`]
     /// tells how much.
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>);
 
-    /// Sends a segment's description and its descriptor: the writable one when `head.writable` says so.
+    /// Sends a segment's description and its descriptor: the writable one when `head.writable` says so; or that of the file
+    /// tier.
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead);
 
     /// Bytes queued for a client that it has not read.
@@ -35,6 +63,14 @@ pub trait Effects {
     /// # Errors
     /// What the system says when it has no memory or descriptors for it.
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()>;
+
+    /// Copies a payload to the file tier, some time later and in the order in which it is told to; the core is told when that
+    /// is done, or that it failed. Only where the configuration has such a tier.
+    fn spill(&mut self, job: SpillJob<'_>);
+
+    /// Nothing that is needed lies in this part of the file tier: its room goes back to the disk, before anything is copied
+    /// there again.
+    fn unspill(&mut self, at: u64, length: u64);
 
     /// Gives a segment's memory back to the system; no client looks at it any more.
     fn drop_segment(&mut self, segment: u32);

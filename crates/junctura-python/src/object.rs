@@ -166,13 +166,15 @@ impl Object {
         self.look(py, |object| Ok(object.producer()))
     }
 
-    /// How the payload came: `shared` (memory that both map) or `inline` (inside the message).
+    /// How the payload came: `shared` (memory that both map), `inline` (inside the message), or `file` (it was spilled, and read
+    /// from the server's file tier).
     #[getter]
     fn transport(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.look(py, |object| {
             Ok(match object.transport() {
                 junctura::Transport::Shared => "shared",
                 junctura::Transport::Inline => "inline",
+                junctura::Transport::File => "file",
             })
         })
     }

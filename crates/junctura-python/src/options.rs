@@ -1,5 +1,6 @@
 //! Arguments that are no attributes: times, sizes, retention, schemas.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use junctura::{OfferOptions, PoolBuilder, Retention};
@@ -162,6 +163,7 @@ pub(crate) fn settle(
     mut builder: PoolBuilder,
     schema: Option<&Bound<'_, PyAny>>,
     budget: Option<&Bound<'_, PyAny>>,
+    (spill, spill_size): (Option<PathBuf>, Option<&Bound<'_, PyAny>>),
     inline_max: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PoolBuilder> {
     if let Some(schema) = schema {
@@ -169,6 +171,11 @@ pub(crate) fn settle(
     }
     if let Some(budget) = budget {
         builder = builder.budget_bytes(size(budget)?);
+    }
+    match (spill, spill_size) {
+        (Some(directory), limit) => builder = builder.spill(directory, limit.map(size).transpose()?),
+        (None, Some(limit)) => return Err(invalid(limit.py(), "spill_size", "spill, the directory, is missing")),
+        (None, None) => {}
     }
     if let Some(bytes) = inline_max {
         builder = builder.inline_bytes_max(size(bytes)?);

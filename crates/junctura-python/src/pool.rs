@@ -1,6 +1,7 @@
 //! The pool as Python users hold it.
 
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 use junctura::WithdrawOptions;
 use pyo3::prelude::*;
@@ -41,6 +42,12 @@ use crate::wait::{PendingDemand, wait};
 ///     Whether to start a server where none runs at the URL. It ends itself when it is idle.
 /// budget : int or str, optional
 ///     Memory for payloads, in bytes or as `"4GiB"`, of a pool that is made here.
+/// spill : path, optional
+///     A directory on a local disk for payloads that memory has no room for, in a pool that is made here; it is made if it is
+///     not there. Nothing is seen of them there, and nothing is left when the pool ends, however it ends. Without one, offers
+///     wait when memory is full.
+/// spill_size : int or str, optional
+///     How much may go there; four times the memory unless told.
 /// checked : bool
 ///     Whether payloads carry checksums, verified when they are received, in a pool that is made here.
 /// inline_max : int, optional
@@ -76,7 +83,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -85,6 +92,8 @@ impl Pool {
         schema: Option<Bound<'_, PyAny>>,
         start: bool,
         budget: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+        spill_size: Option<&Bound<'_, PyAny>>,
         checked: bool,
         inline_max: Option<&Bound<'_, PyAny>>,
         orphan_timeout: Option<f64>,
@@ -102,7 +111,7 @@ impl Pool {
         if let Some(timeout) = read_timeout(py, orphan_timeout)? {
             builder = builder.orphan_timeout(timeout);
         }
-        let builder = settle(builder, schema.as_ref(), budget, inline_max)?;
+        let builder = settle(builder, schema.as_ref(), budget, (spill, spill_size), inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
         Ok(Self {
             inner,

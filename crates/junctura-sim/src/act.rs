@@ -136,6 +136,10 @@ impl World {
         };
         let too_long = u64::from(rng.percent(5));
         let mut length = rng.between(0, self.plan.rules.inline_bytes_max + too_long);
+        if self.plan.rules.spill_bytes.is_some() && length > 0 {
+            // What is written to the file tier tells by its bytes what it is.
+            length = length.max(8);
+        }
         let mut at = Place::Inline;
         if in_slot {
             let Some(found) = free_slot(client, rng) else {

@@ -59,6 +59,10 @@ impl World {
                     is_quiet = false;
                 }
             }
+            while !self.recorder.jobs.is_empty() {
+                is_quiet = false;
+                self.write_spilled(true, rng)?;
+            }
             if is_quiet {
                 return Ok(());
             }
@@ -208,6 +212,8 @@ impl World {
             ("staged objects", stat.bundles.staged),
             ("clients", stat.clients_connected),
             ("segments of the world", self.recorder.segments.len() as u64),
+            ("payloads in the file", self.recorder.file.len() as u64),
+            ("payloads to be written", self.recorder.jobs.len() as u64),
         ];
         match left.iter().find(|(_, count)| *count > 0) {
             Some((what, count)) => Err(format!("{count} {what} are left")),
@@ -217,7 +223,7 @@ impl World {
     }
 
     fn tombstones_go(&mut self, rng: &mut Rng) -> Checked {
-        self.now += self.plan.rules.tombstone_age_ns;
+        self.now += self.plan.rules.tombstone_age_ns.max(crate::model::DISK_PAUSE);
         self.event(&Cause::Tick, rng, junctura_pool::core::Core::tick)?;
         let (stat, deadline) = (self.core.stat(), self.core.deadline());
         if stat.objects.tombstones > 0 || deadline.is_some() {

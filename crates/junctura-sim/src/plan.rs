@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use junctura_pool::{Config, Limits};
+use junctura_pool::{Config, Limits, Spill};
 
 use crate::model::Rules;
 use crate::rng::Rng;
@@ -85,6 +85,8 @@ pub enum Turn {
     Crash,
     /// The server has nothing else to do.
     Idle,
+    /// The file tier writes something, or fails to.
+    Disk,
 }
 
 /// See the module's page.
@@ -114,6 +116,8 @@ pub struct Plan {
     pub crowd: usize,
     /// Of a hundred offers, those that are made only if somebody wants them.
     pub if_wanted: usize,
+    /// Of a hundred payloads, those that the disk refuses.
+    pub disk_refuses: usize,
     deeds: Vec<(Deed, usize)>,
     turns: Vec<(Turn, usize)>,
 }
@@ -139,6 +143,7 @@ impl Plan {
         };
         let rules = Rules {
             budget_bytes: [4 << 10, 64 << 10, 300 << 10, 1 << 20, 64 << 20][rng.below(5)],
+            spill_bytes: None,
             inline_bytes_max: [64, 256, 1024][rng.below(3)],
             segments_per_client: tight(rng, 20, 1, 3, 4096) as usize,
             held_per_client: tight(rng, 15, 1, 6, 1 << 20) as usize,
@@ -171,7 +176,13 @@ impl Plan {
             },
         };
         let crash = [0, 1, 2, 6][rng.below(4)];
-        let turns = vec![
+        // Drawn apart, so that what seeds without a file tier do stays what it was.
+        let mut apart = Rng::of_step(seed, u64::MAX);
+        let apart = &mut apart;
+        let spill_bytes = apart.percent(30).then(|| [8 << 10, 100 << 10, 16 << 20][apart.below(3)]);
+        let disk_refuses = [0, 0, 20][apart.below(3)];
+        let rules = Rules { spill_bytes, ..rules };
+        let mut turns = vec![
             (Turn::Act, 20 + rng.below(40)),
             (Turn::Serve, 20 + rng.below(20)),
             (Turn::Receive, 10 + rng.below(30)),
@@ -179,6 +190,9 @@ impl Plan {
             (Turn::Crash, crash),
             (Turn::Idle, 1),
         ];
+        if spill_bytes.is_some() {
+            turns.push((Turn::Disk, 1 + apart.below(20)));
+        }
         let (clients, times, numbers) = (
             rng.between(2, 8) as usize,
             rng.between(1, 3) as i64,
@@ -199,6 +213,7 @@ impl Plan {
             released_at_once: [0, 30, 90][rng.below(3)],
             if_wanted: [0, 0, 40][rng.below(3)],
             through_names: [25, 25, 80][rng.below(3)],
+            disk_refuses,
             rules,
             deeds,
             turns,
@@ -225,6 +240,7 @@ impl Plan {
             released_at_once: 90,
             if_wanted: 0,
             through_names: 25,
+            disk_refuses: 0,
             rules,
             deeds,
             turns,
@@ -247,7 +263,9 @@ impl Plan {
             released_at_once: 0,
             if_wanted: 0,
             through_names: 0,
+            disk_refuses: 0,
             rules: Rules {
+                spill_bytes: None,
                 budget_bytes: 64 << 20,
                 inline_bytes_max: 256,
                 segments_per_client: 4096,
@@ -283,6 +301,10 @@ impl Plan {
             schemas: universe.schemas.clone(),
             incarnation: crate::INCARNATION,
             budget_bytes: rules.budget_bytes,
+            spill: rules.spill_bytes.map(|limit_bytes| Spill {
+                directory: "/nowhere".into(),
+                limit_bytes,
+            }),
             inline_bytes_max: rules.inline_bytes_max,
             checked: false,
             tombstones_per_dataset: rules.tombstones_per_dataset,

@@ -269,12 +269,8 @@ impl World {
         };
         for held in &client.held {
             if let Some((segment, slot, payload)) = held.slot {
-                let there = self
-                    .recorder
-                    .segments
-                    .get(&segment)
-                    .and_then(|memory| memory.get(&slot));
-                if there != Some(&payload) {
+                let there = self.recorder.payload_at(segment, slot);
+                if there != Some(payload) {
                     return Err(format!(
                         "object {} has changed: {there:?} and not {payload}",
                         held.sequence

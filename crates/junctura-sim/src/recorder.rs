@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use junctura_model::{Code, Error, Result};
-use junctura_pool::{BrokenRequirement, Effects};
+use junctura_pool::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 use junctura_wire::Reply;
-use junctura_wire::fixed::SegmentHead;
+use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
 use crate::said::Said;
 
@@ -24,6 +24,21 @@ pub struct Line {
 /// A segment's memory: which payload was written into which slot.
 pub type Memory = BTreeMap<u32, u64>;
 
+/// A payload that the file tier has yet to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// By this number the core knows it.
+    pub job: u32,
+    /// The payload that it was ordered to write.
+    pub payload: u64,
+    /// Bytes of it.
+    pub length: u64,
+    /// Where in the file it goes.
+    pub at: u32,
+    /// The slot that it is read from; `None`: it came with the order.
+    from: Option<(u32, u32)>,
+}
+
 /// Carries out, and remembers, what the core orders.
 #[derive(Default)]
 pub struct Recorder {
@@ -35,6 +50,13 @@ pub struct Recorder {
     pub segments: BTreeMap<u32, Memory>,
     /// Bytes of each of them.
     pub segment_bytes: BTreeMap<u32, u64>,
+    /// What the file tier has to do.
+    pub jobs: VecDeque<Job>,
+    /// What the core ordered it to do since the last [`Recorder::begin`].
+    pub ordered: Vec<Job>,
+    /// What lies in the file, by where it does: payloads and their lengths.
+    pub file: BTreeMap<u32, (u64, u64)>,
+    slot_bytes: BTreeMap<u32, u64>,
     /// Clients whose connection the core ended since the last [`Recorder::begin`].
     pub ended: BTreeSet<u32>,
     /// The next segments cannot be made.
@@ -51,6 +73,7 @@ impl Recorder {
     pub fn begin(&mut self) {
         self.said.clear();
         self.ended.clear();
+        self.ordered.clear();
         self.refused = 0;
     }
 
@@ -58,6 +81,36 @@ impl Recorder {
     #[must_use]
     pub fn has_broken(&self) -> bool {
         self.said.iter().any(|(.., said)| matches!(**said, Said::Broken { .. }))
+    }
+
+    /// The payload that lies in a slot, or at a place of the file tier.
+    #[must_use]
+    pub fn payload_at(&self, segment: u32, slot: u32) -> Option<u64> {
+        if segment == FILE_TIER {
+            return self.file.get(&slot).map(|&(payload, _)| payload);
+        }
+        self.segments.get(&segment)?.get(&slot).copied()
+    }
+
+    /// The file tier does the next of its jobs, if there is one; only if it `works` something lies in the file then.
+    pub fn work(&mut self, works: bool) -> Option<Job> {
+        let job = self.jobs.pop_front()?;
+        if works {
+            // Whoever gave the payload up may have changed or dropped what it lay in.
+            let payload = match job.from {
+                Some((segment, slot)) => self.payload_at(segment, slot).unwrap_or(0),
+                None => job.payload,
+            };
+            let (at, end) = (u64::from(job.at), u64::from(job.at) + job.length);
+            let lies_there = |&(&other, &(_, length)): &(&u32, &(u64, u64))| {
+                u64::from(other) < end && at < u64::from(other) + length
+            };
+            if let Some(other) = self.file.iter().find(lies_there).map(|(&other, _)| other) {
+                self.blame(format!("{job:?} overwrites what lies at {other}"));
+            }
+            self.file.insert(job.at, (payload, job.length));
+        }
+        Some(job)
     }
 
     fn blame(&mut self, text: String) {
@@ -87,7 +140,11 @@ impl Effects for Recorder {
     }
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
-        if self.segment_bytes.get(&head.segment.get()) != Some(&head.bytes.get()) {
+        if head.writable.get() == 1 {
+            self.slot_bytes.insert(head.segment.get(), head.slot_bytes.get());
+        }
+        let is_file = head.segment.get() == FILE_TIER;
+        if !is_file && self.segment_bytes.get(&head.segment.get()) != Some(&head.bytes.get()) {
             self.blame(format!(
                 "client {client} is sent segment {head:?}, of which there is none"
             ));
@@ -116,6 +173,35 @@ impl Effects for Recorder {
         if self.segment_bytes.remove(&segment).is_none() {
             self.blame(format!("segment {segment} is dropped, but there is none"));
         }
+    }
+
+    fn spill(&mut self, job: SpillJob<'_>) {
+        let (from, payload) = match job.from {
+            SpillFrom::Bytes(bytes) => {
+                let number = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                if bytes.len() as u64 != job.length {
+                    self.blame(format!("{job:?}: its length is wrong"));
+                }
+                (None, number)
+            }
+            SpillFrom::Segment { segment, offset } => {
+                let slot = self.slot_bytes.get(&segment).map_or(0, |bytes| (offset / bytes) as u32);
+                (Some((segment, slot)), self.payload_at(segment, slot).unwrap_or(0))
+            }
+        };
+        let job = Job {
+            job: job.job,
+            payload,
+            length: job.length,
+            at: job.at as u32,
+            from,
+        };
+        self.jobs.push_back(job);
+        self.ordered.push(job);
+    }
+
+    fn unspill(&mut self, at: u64, _length: u64) {
+        self.file.remove(&(at as u32));
     }
 
     fn broken(&mut self, requirement: BrokenRequirement<'_>, _why: &str) {

@@ -11,7 +11,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use junctura_model::{Error, Result};
+use junctura_model::{Code, Error, Result};
 use junctura_pool::core::Core;
 use junctura_wire::{Request, frame::Frame};
 
@@ -161,6 +161,10 @@ impl World {
                 self.core.idle();
                 Ok(())
             }
+            Turn::Disk => {
+                let works = !rng.percent(self.plan.disk_refuses);
+                self.write_spilled(works, rng)
+            }
         }
     }
 
@@ -278,6 +282,21 @@ impl World {
             let there = self.model.visible_matches(&terms.query, Order::Key);
             wish.began = Some((self.model.sequence, there.into_iter().collect()));
         }
+    }
+
+    /// The file tier writes the next payload, or fails to; nothing where it has nothing to do.
+    pub(crate) fn write_spilled(&mut self, works: bool, rng: &mut Rng) -> Checked {
+        let Some(job) = self.recorder.work(works) else {
+            return Ok(());
+        };
+        note!(self, "the file tier, {}: {job:?}", if works { "writing" } else { "failing" });
+        let checksum = spilled_checksum(job.payload);
+        let outcome = works
+            .then_some(checksum)
+            .ok_or_else(|| Error::new(Code::Io, "disk", "it is full"));
+        self.event(&Cause::Spilled(job, works), rng, |core, now, recorder| {
+            core.spilled(now, job.job, outcome, recorder);
+        })
     }
 
     /// Something happens to the core; the model judges what comes of it.
@@ -404,6 +423,12 @@ impl World {
             wish.over = true;
         }
     }
+}
+
+/// What the file tier says of a payload.
+#[must_use]
+pub fn spilled_checksum(payload: u64) -> u32 {
+    payload as u32 ^ 0xc4ec_0000
 }
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {

@@ -20,6 +20,14 @@ pub const IF_WANTED: u16 = 128;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
 pub const REDELIVERED: u16 = 64;
 
+/// Of a delivery: the payload lies in the file tier, at the byte whose number has `segment` as its high and `slot` as its low
+/// half; `checksum` holds its CRC-32C.
+pub const SPILLED: u16 = 256;
+
+/// Among segments, the number of the file tier: of what [`SegmentHead`] says nothing else has a meaning then, and the
+/// descriptor is one to read from.
+pub const FILE_TIER: u32 = 0;
+
 /// Of a [`Holding`]: nobody has seen the object. A requirement that it came through is owed it again, as if it had never gone
 /// out.
 pub const UNREAD: u32 = 1;
@@ -63,7 +71,7 @@ pub struct DeliveredHead {
     pub sequence: U64,
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`], [`STAGED`], [`REDELIVERED`].
+    /// [`INLINE`], [`CHECKSUM`], [`FIRST_PHASE`], [`STAGED`], [`REDELIVERED`], [`SPILLED`].
     pub flags: U16,
     /// Bytes of the record that follows.
     pub record_length: U32,
@@ -71,7 +79,7 @@ pub struct DeliveredHead {
     pub checksum: U32,
     /// The client that offered it.
     pub producer: U32,
-    /// Where the payload lies, unless [`INLINE`].
+    /// Where the payload lies, unless [`INLINE`]; see [`SPILLED`].
     pub segment: U32,
     /// The slot within the segment.
     pub slot: U32,

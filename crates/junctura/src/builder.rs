@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_pool::Config;
 use junctura_pool::server::{Server, ServerOptions};
+use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
 
 use crate::connection::Hook;
@@ -52,6 +52,8 @@ impl Source {
 pub(crate) struct ServerSettings {
     pub(crate) schemas: Vec<Source>,
     pub(crate) budget_bytes: Option<u64>,
+    /// A directory, and how many bytes may go there.
+    pub(crate) spill: Option<(PathBuf, Option<u64>)>,
     pub(crate) orphan_timeout: Option<Duration>,
     pub(crate) inline_bytes_max: Option<u64>,
     pub(crate) checked: bool,
@@ -128,6 +130,15 @@ impl PoolBuilder {
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.server.budget_bytes = Some(bytes);
+        self
+    }
+
+    /// Where payloads go that memory has no room for: a directory on a local disk, which is made if it is not there, and how many
+    /// bytes may go there (`None`: four times the memory). Nothing is seen of them there, and nothing is left when the pool
+    /// ends, however it ends. Without one, offers wait when memory is full. For a pool that is embedded or started here.
+    #[must_use]
+    pub fn spill(mut self, directory: impl Into<PathBuf>, limit_bytes: Option<u64>) -> Self {
+        self.server.spill = Some((directory.into(), limit_bytes));
         self
     }
 
@@ -232,6 +243,9 @@ impl ServerSettings {
         }
         if let Some(bytes) = self.budget_bytes {
             config.budget_bytes = bytes;
+        }
+        if let Some((directory, limit_bytes)) = self.spill.clone() {
+            config.spill = Some(Spill::new(directory, limit_bytes, config.budget_bytes));
         }
         if let Some(timeout) = self.orphan_timeout {
             config.orphan_timeout = timeout;

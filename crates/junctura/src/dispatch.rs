@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Inbox;
-use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, SegmentHead};
+use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, SPILLED, SegmentHead};
 use junctura_wire::{Frame, Reply};
 
 use crate::connection::Connection;
@@ -115,6 +115,10 @@ impl Connection {
             Place::Inline
         } else if head.length.get() == 0 {
             Place::Empty
+        } else if head.flags.get() & SPILLED != 0 {
+            let at = u64::from(head.segment.get()) << 32 | u64::from(head.slot.get());
+            let file = state.segments.file()?;
+            Place::Spilled { file, at }
         } else {
             let (mapping, offset) = state
                 .segments

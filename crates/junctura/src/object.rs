@@ -1,16 +1,18 @@
 //! An object that a consumer was given: its attributes, and its payload where it lies.
 //!
-//! The payload is not copied: the object keeps alive what it lies in, also when the pool is closed or the server gone.
+//! The payload is not copied: the object keeps alive what it lies in, also when the pool is closed or the server gone. Only
+//! one that the server has spilled is read from its file, when the object comes into the user's hands.
 //! Dropping the object tells the server that it is released; share it in an `Arc` while several need it. In a panic it is
 //! given back: what came through a group or a requirement is not done then.
 
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use junctura_memory::Mapping;
+use junctura_memory::{Mapping, tier};
 use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
@@ -25,6 +27,8 @@ pub enum Transport {
     Inline,
     /// Through shared memory, without a copy.
     Shared,
+    /// From the server's file tier, where it was spilled.
+    File,
 }
 
 /// A delivery as it was received.
@@ -46,7 +50,17 @@ pub(crate) struct Arrived {
 pub(crate) enum Place {
     Inline,
     Empty,
-    Mapped { mapping: Arc<Mapping>, offset: u64 },
+    Mapped {
+        mapping: Arc<Mapping>,
+        offset: u64,
+    },
+    /// In the file tier, yet to be read.
+    Spilled {
+        file: Arc<OwnedFd>,
+        at: u64,
+    },
+    /// It was read from the file tier.
+    Read(Vec<u8>),
 }
 
 impl Arrived {
@@ -69,7 +83,8 @@ impl Arrived {
     fn payload(&self) -> &[u8] {
         match &self.place {
             Place::Inline => &self.body[..self.length as usize],
-            Place::Empty => &[],
+            Place::Empty | Place::Spilled { .. } => &[],
+            Place::Read(payload) => payload,
             // The range was checked when the object came, and a map never changes its size.
             Place::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
         }
@@ -103,17 +118,32 @@ pub struct Object {
 
 impl Object {
     /// # Errors
-    /// `Corrupt` when the payload is not what was offered; the object is released then.
+    /// `Corrupt` when the payload is not what was offered, `Io` or `TooLarge` when it cannot be read from where it was spilled;
+    /// the object is given back then.
     pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
-        let object = Self {
+        let mut object = Self {
             arrived,
             origin: Arc::clone(origin),
             key: OnceLock::new(),
         };
+        if let Err(error) = object.read_spilled() {
+            object.leave_undone();
+            return Err(error);
+        }
         if object.arrived.flags & CHECKSUM != 0 {
             object.verify()?;
         }
         Ok(object)
+    }
+
+    /// Reads the payload, if it was spilled. Waits for the disk.
+    fn read_spilled(&mut self) -> Result<()> {
+        if let Place::Spilled { file, at } = &self.arrived.place {
+            let payload = tier::read(file.as_fd(), *at, self.arrived.length)
+                .map_err(|error| Error::new(error.code(), self.key(), error.cause()))?;
+            self.arrived.place = Place::Read(payload);
+        }
+        Ok(())
     }
 
     fn verify(&self) -> Result<()> {
@@ -122,8 +152,14 @@ impl Object {
             return Ok(());
         }
         let cause = format!(
-            "its payload has checksum {found:08x}, not {:08x}: it was changed after client {} had offered it",
-            self.arrived.checksum, self.arrived.producer
+            "its payload has checksum {found:08x}, not {:08x}: it was changed after client {} had offered it{}",
+            self.arrived.checksum,
+            self.arrived.producer,
+            if self.transport() == Transport::File {
+                ", or its disk has not kept it"
+            } else {
+                ""
+            }
         );
         Err(Error::new(Code::Corrupt, self.key(), cause))
     }
@@ -206,6 +242,7 @@ impl Object {
     pub fn transport(&self) -> Transport {
         match self.arrived.place {
             Place::Mapped { .. } => Transport::Shared,
+            Place::Spilled { .. } | Place::Read(_) => Transport::File,
             Place::Inline | Place::Empty => Transport::Inline,
         }
     }

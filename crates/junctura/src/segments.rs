@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_memory::{Mapping, Reuse, SlotMut, Slots, WritableMapping};
 use junctura_model::{Code, Error, Result};
-use junctura_wire::fixed::SegmentHead;
+use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
 use crate::mail::SlotId;
 
@@ -24,6 +24,8 @@ struct Readable {
 #[derive(Debug)]
 pub(crate) struct Segments {
     readable: HashMap<u32, Readable>,
+    /// The file tier of the server.
+    file: Option<Arc<OwnedFd>>,
     leased: HashMap<u32, Arc<WritableMapping>>,
     slots: Slots,
 }
@@ -32,13 +34,18 @@ impl Segments {
     pub(crate) fn new(reuse: Reuse) -> Self {
         Self {
             readable: HashMap::new(),
+            file: None,
             leased: HashMap::new(),
             slots: Slots::with_reuse(reuse),
         }
     }
 
-    /// Maps a segment that the server announced.
+    /// Maps a segment that the server announced; or notes where spilled payloads lie.
     pub(crate) fn add(&mut self, head: &SegmentHead, fd: OwnedFd) -> Result<()> {
+        if head.segment.get() == FILE_TIER {
+            self.file = Some(Arc::new(fd));
+            return Ok(());
+        }
         let (segment, bytes, slot_bytes) = (head.segment.get(), head.bytes.get(), head.slot_bytes.get());
         if head.writable.get() == 0 {
             let mapping = Arc::new(Mapping::readonly(fd, bytes)?);
@@ -60,6 +67,15 @@ impl Segments {
         let offset = u64::from(slot).saturating_mul(readable.slot_bytes);
         readable.mapping.slice(offset, length)?;
         Ok((Arc::clone(&readable.mapping), offset))
+    }
+
+    /// Where spilled payloads lie.
+    pub(crate) fn file(&self) -> Result<Arc<OwnedFd>> {
+        let unknown = || {
+            let cause = "an object lies in it, but it was never announced";
+            Error::new(Code::Protocol, "file tier", cause)
+        };
+        self.file.clone().ok_or_else(unknown)
     }
 
     /// A free slot for a payload; `None`: a segment must be leased, or slots must come free.

@@ -113,6 +113,12 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
     if let Some(bytes) = settings.budget_bytes {
         add("--budget", bytes.to_string());
     }
+    if let Some((directory, limit_bytes)) = &settings.spill {
+        add("--spill", absolute(directory)?);
+        if let Some(bytes) = limit_bytes {
+            add("--spill-size", bytes.to_string());
+        }
+    }
     if let Some(timeout) = settings.orphan_timeout {
         add("--orphan-timeout", format!("{}ms", timeout.as_millis()));
     }
@@ -138,7 +144,7 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
 fn absolute(path: &Path) -> Result<String> {
     let path = std::path::absolute(path);
     path.map(|path| path.to_string_lossy().into_owned())
-        .map_err(|error| Error::new(Code::Io, "schema file", error.to_string()))
+        .map_err(|error| Error::new(Code::Io, "path", error.to_string()))
 }
 
 /// The program: as the variable says, else beside this one, else on the path.

@@ -9,7 +9,7 @@
 //!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
 //! ```
 //! What a requirement *keeps* is what it is owed and retention keeps no longer: breaking it frees that, and nobody is broken
-//! who keeps nothing. Of several that may be broken, the one that keeps most is first. One that is broken is told what it
+//! who keeps nothing, nor while the file tier takes what memory has no room for. Of several that may be broken, the one that keeps most is first. One that is broken is told what it
 //! will not get, and counts as one that released: what its readers hold is theirs until they release it, and what comes
 //! meanwhile is not owed to it, but told in a gap when it is whole again.
 
@@ -123,8 +123,13 @@ impl Core {
         !self.breakers.on_full.is_empty()
     }
 
-    fn somebody_waits_for_memory(&self) -> bool {
+    pub(super) fn somebody_waits_for_memory(&self) -> bool {
         !self.stalled.is_empty() || !self.waiting_leases.is_empty()
+    }
+
+    /// Somebody waits for memory, and it does not come from the file tier either.
+    fn somebody_waits_in_vain(&self) -> bool {
+        self.somebody_waits_for_memory() && !self.is_spilling()
     }
 
     /// Breaks one requirement that is made to break, if it is time to.
@@ -137,7 +142,7 @@ impl Core {
                 return true;
             }
         }
-        if self.breakers.on_full.is_empty() || !self.somebody_waits_for_memory() {
+        if self.breakers.on_full.is_empty() || !self.somebody_waits_in_vain() {
             return false;
         }
         let keeps = |&id: &u32| {
@@ -153,7 +158,7 @@ impl Core {
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
-        if self.breakers.looks || !self.somebody_waits_for_memory() {
+        if self.breakers.looks || !self.somebody_waits_in_vain() {
             return;
         }
         let whole = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
@@ -178,7 +183,7 @@ impl Core {
     /// Breaks those that are stuck, until nobody waits any more.
     pub(super) fn break_stuck(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.breakers.looks = false;
-        while self.somebody_waits_for_memory()
+        while self.somebody_waits_in_vain()
             && let Some(id) = self.most_stuck(now)
         {
             let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);

@@ -42,7 +42,7 @@ impl Core {
         object.holders += 1;
         self.count.delivered += 1;
         self.count.delivered_bytes += object.length;
-        let (segment, slot, inline) = match object.place {
+        let (segment, slot, place_flag) = match object.place {
             Place::Slot { segment, slot } => {
                 if state.segments.insert(segment)
                     && let Some(grant) = self.ledger.grant(segment)
@@ -51,13 +51,19 @@ impl Core {
                 }
                 (segment, slot, 0)
             }
+            Place::File { at } => {
+                if state.segments.insert(fixed::FILE_TIER) {
+                    fx.reply_segment(client, 0, SegmentHead::default());
+                }
+                ((at >> 32) as u32, at as u32, fixed::SPILLED)
+            }
             Place::Inline | Place::Freed => (0, 0, fixed::INLINE),
         };
         let checksum_flag = if object.checksum.is_some() { fixed::CHECKSUM } else { 0 };
         let head = DeliveredHead {
             sequence: object.sequence.into(),
             schema: object.schema.into(),
-            flags: (flags | inline | checksum_flag | staged_flag(object.sequence)).into(),
+            flags: (flags | place_flag | checksum_flag | staged_flag(object.sequence)).into(),
             record_length: (object.record.len() as u32).into(),
             checksum: object.checksum.unwrap_or(0).into(),
             producer: object.producer.into(),

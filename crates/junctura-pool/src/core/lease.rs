@@ -178,11 +178,18 @@ impl Core {
     }
 
     fn described(&self, full: Full) -> Error {
-        full.into_error(&self.ledger.holders(), |client| {
+        let described = full.into_error(&self.ledger.holders(), |client| {
             match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),
             }
-        })
+        });
+        match self.tier_text() {
+            Some(tier) if described.code() == Code::PoolFull => {
+                let cause = format!("{}; {tier}", described.cause());
+                Error::new(Code::PoolFull, described.subject(), cause)
+            }
+            _ => described,
+        }
     }
 }

@@ -34,6 +34,7 @@ mod order;
 mod pages;
 mod queue;
 mod require;
+mod spill;
 mod stat;
 mod subscribe;
 mod timer;
@@ -107,6 +108,8 @@ pub struct Core {
     /// Subscriptions that want to hear of objects that go.
     removal_subscriptions: u32,
     ledger: Ledger,
+    /// Where payloads go that memory has no room for, if there is such a place.
+    tier: Option<spill::Tier>,
     waiting_leases: VecDeque<WaitingLease>,
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
@@ -167,6 +170,7 @@ impl Core {
                 segments_per_client: config.limits.segments_per_client as u32,
                 ..ledger::Limits::new(config.budget_bytes)
             }),
+            tier: config.spill.as_ref().map(|spill| spill::Tier::new(spill.limit_bytes)),
             waiting_leases: VecDeque::new(),
             withdrawals: Slab::new(),
             timers: Timers::default(),
@@ -189,8 +193,8 @@ impl Core {
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, and requirements that keep
-    /// others waiting.
+    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, payloads that go to the file
+    /// tier, and requirements that keep others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
             if let Some(group) = self.stirred.pop() {
@@ -199,7 +203,7 @@ impl Core {
                 self.finish_withdrawals(now, fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
-            } else if !self.break_on_full(now, fx) {
+            } else if !self.spill(fx) && !self.break_on_full(now, fx) {
                 break;
             }
         }
@@ -312,6 +316,7 @@ impl Core {
                 timer::Timer::Requirement(id) => self.lapse(now, id, fx),
                 timer::Timer::Stuck => self.break_stuck(now, fx),
                 timer::Timer::Bundle(number) => self.orphan(now, number, fx),
+                timer::Timer::Pause => self.end_pause(),
             }
             self.follow_up(now, fx);
         }

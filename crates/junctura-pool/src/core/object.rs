@@ -5,6 +5,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
 
+use super::spill::Leaving;
 use super::{Core, Nanoseconds, UNINDEXED_OBJECTS_MAX};
 use crate::Effects;
 
@@ -67,6 +68,10 @@ pub(super) enum Place {
         segment: u32,
         slot: u32,
     },
+    /// In the file tier.
+    File {
+        at: u64,
+    },
     /// Nobody can ask for it any more.
     Freed,
 }
@@ -83,6 +88,7 @@ pub(super) struct Object {
     pub(super) record: Vec<u8>,
     pub(super) inline: Vec<u8>,
     pub(super) place: Place,
+    pub(super) leaving: Leaving,
     pub(super) checksum: Option<u32>,
     pub(super) producer: u32,
     pub(super) schema: u16,
@@ -107,6 +113,10 @@ impl Object {
 
     pub(super) fn is_visible(&self) -> bool {
         self.state == State::Visible
+    }
+
+    pub(super) fn is_staged(&self) -> bool {
+        self.state == State::Staged
     }
 
     pub(super) fn name(&self) -> ObjectName<'_> {
@@ -191,17 +201,11 @@ impl Core {
             self.charge(id);
         }
         let object = &self.objects[id as usize];
-        if object.is_visible() {
-            if object.is_retained() {
-                return;
-            }
+        if object.is_visible() && !object.is_retained() {
             self.remove(now, id, Why::Expired, fx);
-            return;
-        }
-        if object.state == State::Staged {
-            return;
-        }
-        if object.holders == 0 && object.owed == 0 {
+        } else if object.is_visible() || object.is_staged() || object.owed > 0 {
+            self.may_be_spilled(id);
+        } else if object.holders == 0 {
             self.free_payload(id, fx);
             self.forget_if_unneeded(id);
         }
@@ -248,8 +252,21 @@ impl Core {
     fn free_payload(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id as usize];
         let place = std::mem::replace(&mut object.place, Place::Freed);
+        if object.leaving != Leaving::No {
+            self.give_up_writing(id);
+        }
+        self.vacate(id, place, fx);
+    }
+
+    /// An object's payload does not lie there any more.
+    pub(super) fn vacate(&mut self, id: u32, place: Place, fx: &mut impl Effects) {
+        let object = &mut self.objects[id as usize];
         match place {
             Place::Freed => {}
+            Place::File { at } => {
+                let length = object.length;
+                self.leave_tier(at, length, fx);
+            }
             Place::Inline => {
                 let inline = std::mem::take(&mut object.inline);
                 self.ledger.inline_free(inline.len() as u64);

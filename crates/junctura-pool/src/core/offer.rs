@@ -10,6 +10,7 @@ use junctura_wire::fixed::{self, OfferHead};
 use super::interest::Interest;
 use super::keys::Filed;
 use super::object::{Object, Place, State, Until};
+use super::spill::Leaving;
 use super::timer::Timer;
 use super::wanted::{Declined, not_wanted};
 use super::{Core, Nanoseconds};
@@ -200,6 +201,7 @@ impl Core {
             record: Vec::new(),
             inline: Vec::new(),
             place,
+            leaving: Leaving::No,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
             schema: head.schema.get(),
@@ -236,6 +238,7 @@ impl Core {
             state.offered += 1;
         }
         self.announce(now, id, fx);
+        self.may_be_spilled(id);
     }
 
     pub(super) fn occupy(

@@ -61,6 +61,8 @@ pub struct Stat {
     pub totals: Totals,
     /// Payload memory.
     pub memory: MemoryStat,
+    /// The file tier, where there is one.
+    pub spill: Option<SpillStat>,
     /// Who waits for what.
     pub interests: InterestsStat,
     /// While the pool drains: what it waits for.
@@ -169,6 +171,29 @@ pub struct MemoryStat {
     pub segments: u64,
     /// Leases that wait for memory now.
     pub leases_waiting: u64,
+}
+
+/// See [`Stat::spill`].
+#[derive(Clone, Debug, Serialize)]
+pub struct SpillStat {
+    /// Where it is.
+    pub directory: String,
+    /// Bytes that it may take.
+    pub limit_bytes: u64,
+    /// Bytes that it has taken, those being written included.
+    pub used_bytes: u64,
+    /// Objects whose payloads lie there now.
+    pub objects: u64,
+    /// Payloads that are being written.
+    pub underway: u64,
+    /// Payloads written since the server began.
+    pub written: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Payloads that the disk has refused.
+    pub refused: u64,
+    /// Why it did so last.
+    pub refusal: Option<String>,
 }
 
 /// See [`Stat::interests`].
@@ -377,6 +402,7 @@ impl Core {
                 segments_made: count.segments_made,
             },
             memory: self.memory_stat(),
+            spill: self.spill_stat(),
             interests: InterestsStat {
                 standing: self.interests.len() as u64,
                 unindexed: self.unindexed_interests() as u64,

@@ -26,13 +26,15 @@ pub(super) enum Timer {
     /// A requirement may be stuck.
     Stuck,
     Bundle(u64),
+    /// The file tier may be tried again.
+    Pause,
 }
 
 /// No client has this number: timers that are nobody's are filed under it.
 pub(super) const NOBODY: u32 = 0;
 
 /// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
-/// for a bundle, or for the look at stuck requirements.
+/// for a bundle, for the look at stuck requirements, or for the pause of the file tier.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

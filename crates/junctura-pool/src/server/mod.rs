@@ -11,6 +11,7 @@ mod connection;
 mod embedded;
 mod incarnation;
 mod poller;
+mod spiller;
 mod world;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,6 +27,7 @@ use crate::core::{Core, Nanoseconds};
 use connection::Connection;
 pub use embedded::Embedded;
 use poller::{Poller, Wakeup};
+use spiller::Spiller;
 use world::World;
 
 /// How a server runs.
@@ -118,9 +120,13 @@ impl Server {
         let wakeup = Arc::new(poller::eventfd()?);
         poller.add(listener.as_fd(), Wakeup::Listener)?;
         poller.add(wakeup.as_fd(), Wakeup::Stop)?;
+        let spiller = options.config.spill.as_ref().map(Spiller::start).transpose()?;
+        if let Some(spiller) = &spiller {
+            poller.add(spiller.bell(), Wakeup::Spilled)?;
+        }
         Ok(Self {
             core,
-            world: World::default(),
+            world: World::with(spiller),
             listener,
             poller,
             wakeup,
@@ -170,6 +176,7 @@ impl Server {
                     Wakeup::Client { client, ready } => self.serve(client, ready),
                     Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
                     Wakeup::Death { client } => self.lost(client, "its process ended"),
+                    Wakeup::Spilled => self.note_spilled(),
                 }
             }
             for client in std::mem::take(&mut self.unfinished) {
@@ -207,6 +214,17 @@ impl Server {
             .zip(self.options.end_when_idle)
             .and_then(|(since, after)| since.checked_add(after));
         [timer, idle, desertion].into_iter().flatten().min()
+    }
+
+    fn note_spilled(&mut self) {
+        let done: Vec<_> = self.world.spiller.iter().flat_map(Spiller::take_done).collect();
+        let now = self.now();
+        for (job, outcome) in done {
+            if let Err(error) = &outcome {
+                tracing::warn!(%error, "a payload could not be spilled");
+            }
+            self.core.spilled(now, job, outcome, &mut self.world);
+        }
     }
 
     fn drain(&mut self) {

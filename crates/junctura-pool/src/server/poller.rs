@@ -37,6 +37,8 @@ pub(super) enum Wakeup {
     Bell {
         client: u32,
     },
+    /// The file tier has written something.
+    Spilled,
 }
 
 impl Ready {
@@ -55,6 +57,7 @@ const CLIENT: u64 = 3;
 const DEATH: u64 = 4;
 const ALARM: u64 = 5;
 const BELL: u64 = 6;
+const SPILLED: u64 = 7;
 
 impl Wakeup {
     fn token(self) -> u64 {
@@ -65,6 +68,7 @@ impl Wakeup {
             Self::Client { client, .. } => CLIENT << 32 | u64::from(client),
             Self::Death { client } => DEATH << 32 | u64::from(client),
             Self::Bell { client } => BELL << 32 | u64::from(client),
+            Self::Spilled => SPILLED << 32,
         }
     }
 
@@ -88,6 +92,7 @@ impl Wakeup {
             }
             DEATH => Some(Self::Death { client }),
             BELL => Some(Self::Bell { client }),
+            SPILLED => Some(Self::Spilled),
             _ => None,
         }
     }

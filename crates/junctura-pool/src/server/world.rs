@@ -1,24 +1,36 @@
 //! The core's effects on real sockets and real memory.
 
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use junctura_memory::segment::Segment;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::fixed::SegmentHead;
+use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
 use super::connection::Connection;
-use crate::{BrokenRequirement, Effects};
+use super::spiller::{Spiller, Task};
+use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 
 #[derive(Default)]
 pub(super) struct World {
     pub(super) connections: HashMap<u32, Connection>,
-    segments: HashMap<u32, Segment>,
+    segments: HashMap<u32, Arc<Segment>>,
+    pub(super) spiller: Option<Spiller>,
     /// Connections with something to send: first those that were given objects.
     receivers: Vec<u32>,
     others: Vec<u32>,
 }
 
 impl World {
+    pub(super) fn with(spiller: Option<Spiller>) -> Self {
+        Self {
+            spiller,
+            ..Self::default()
+        }
+    }
+
     /// Notes that a connection is to be flushed.
     pub(super) fn touch(&mut self, client: u32) {
         if let Some(connection) = self.connections.get_mut(&client)
@@ -38,6 +50,17 @@ impl World {
             }
         }
         touched
+    }
+
+    fn descriptor(&self, head: SegmentHead) -> Option<BorrowedFd<'_>> {
+        if head.segment.get() == FILE_TIER {
+            return self.spiller.as_ref().map(Spiller::readonly);
+        }
+        let segment = self.segments.get(&head.segment.get())?;
+        Some(match head.writable.get() {
+            1 => segment.writable(),
+            _ => segment.readonly(),
+        })
     }
 
     fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut Connection) -> Result<()>) {
@@ -72,13 +95,8 @@ impl Effects for World {
     }
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
-        let Some(segment) = self.segments.get(&head.segment.get()) else {
+        let Some(descriptor) = self.descriptor(head) else {
             return;
-        };
-        let descriptor = if head.writable.get() == 1 {
-            segment.writable()
-        } else {
-            segment.readonly()
         };
         let descriptor = descriptor.try_clone_to_owned();
         self.queue(client, true, |connection| {
@@ -96,7 +114,7 @@ impl Effects for World {
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
-        self.segments.insert(segment, Segment::create(bytes)?);
+        self.segments.insert(segment, Arc::new(Segment::create(bytes)?));
         Ok(())
     }
 
@@ -106,6 +124,35 @@ impl Effects for World {
         };
         if let Err(error) = segment.punch_all() {
             tracing::error!(%error, "memory could not be given back");
+        }
+    }
+
+    fn spill(&mut self, SpillJob { job, from, length, at }: SpillJob<'_>) {
+        let Some(spiller) = &self.spiller else { return };
+        match from {
+            SpillFrom::Bytes(payload) => spiller.order(Task::Write {
+                job,
+                payload: payload.to_vec(),
+                at,
+            }),
+            SpillFrom::Segment { segment, offset } => {
+                if let Some(segment) = self.segments.get(&segment) {
+                    let segment = Arc::clone(segment);
+                    spiller.order(Task::Copy {
+                        job,
+                        segment,
+                        offset,
+                        length,
+                        at,
+                    });
+                }
+            }
+        }
+    }
+
+    fn unspill(&mut self, at: u64, length: u64) {
+        if let Some(spiller) = &self.spiller {
+            spiller.order(Task::Punch { at, length });
         }
     }
 

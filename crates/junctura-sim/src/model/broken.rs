@@ -21,6 +21,11 @@ impl Model {
             || self.going.values().any(|going| matches!(going, Going::Lease { .. }))
     }
 
+    /// Whether somebody has waited in this event while nothing was on its way to the file tier.
+    fn may_wait_in_vain(&self) -> bool {
+        (self.somebody_waited || self.somebody_waits()) && !self.disk.was_at_work
+    }
+
     fn is_stuck(&self, one: &Requirement) -> bool {
         let after = one
             .terms
@@ -52,7 +57,7 @@ impl Model {
     pub(super) fn may_be_broken(&self, of: Number, name: Option<&str>) -> bool {
         let number = name.map_or(Ok(of), |name| self.number_of(name));
         match number.ok().and_then(|number| self.going.get(&number)) {
-            Some(Going::Require(one)) => self.is_breakable(one, self.somebody_waited || self.somebody_waits()),
+            Some(Going::Require(one)) => self.is_breakable(one, self.may_wait_in_vain()),
             _ => false,
         }
     }
@@ -73,7 +78,7 @@ impl Model {
         let Some(Going::Require(one)) = self.going.get(&number) else {
             return Err(format!("requirement {number:?} is broken; there is none"));
         };
-        if !self.is_breakable(one, self.somebody_waited || self.somebody_waits()) {
+        if !self.is_breakable(one, self.may_wait_in_vain()) {
             return Err(format!(
                 "requirement {number:?} is broken without need: it keeps {}",
                 self.kept_by(one)
@@ -209,7 +214,7 @@ impl Model {
             let Some(Going::Require(one)) = self.going.get(&number) else {
                 continue;
             };
-            let is_breakable = self.is_breakable(one, self.somebody_waits());
+            let is_breakable = self.is_breakable(one, self.somebody_waits() && !self.disk.is_at_work());
             if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) {
                 return Err(format!("requirement {number:?} should be broken on full"));
             }

@@ -49,6 +49,13 @@ pub(super) struct Bundle {
     members: u64,
 }
 
+impl Bundle {
+    /// What is staged in it.
+    pub(super) fn staged_offers(&self) -> impl Iterator<Item = &Offer> {
+        self.staged.values().map(|staged| &staged.offer)
+    }
+}
+
 impl Model {
     fn tree(&self, top: u64) -> Vec<u64> {
         let mut found = vec![top];
@@ -203,7 +210,12 @@ impl Model {
 
     /// Bytes that only the end of a bundle can free.
     pub(super) fn pinned_bytes(&self) -> u64 {
-        let staged = || self.bundles.values().flat_map(|one| one.staged.values());
+        let all = || self.bundles.values().flat_map(|one| one.staged.values());
+        let staged = || all().filter(|staged| !self.is_in_file(&staged.offer));
+        let in_file: u64 = all()
+            .filter(|staged| self.is_in_file(&staged.offer))
+            .map(|staged| staged.offer.length)
+            .sum();
         let inline: u64 = staged()
             .filter(|staged| staged.offer.place == Place::Inline)
             .map(|staged| staged.offer.length)
@@ -214,7 +226,7 @@ impl Model {
                 Place::Inline => None,
             })
             .collect();
-        inline + segments.iter().map(|number| self.segments[number].bytes).sum::<u64>()
+        in_file + inline + segments.iter().map(|number| self.segments[number].bytes).sum::<u64>()
     }
 
     /// What an offer into a bundle comes to, if it is taken up now.
@@ -240,7 +252,7 @@ impl Model {
             Some(_) | None => {}
         }
         match self.verdict_of_place(client, offer) {
-            Verdict::Waits if self.pinned_bytes() + offer.length > self.rules.budget_bytes => {
+            Verdict::Waits if self.pinned_bytes() + offer.length > self.all_bytes() => {
                 Verdict::Fails(Some(Code::PoolFull))
             }
             other => other,
@@ -509,13 +521,6 @@ impl Model {
             bundle: Some((path, members, one.declared)),
         };
         self.want_of_watchers(event, &want);
-    }
-
-    fn give_back_place(&mut self, offer: &Offer) {
-        match offer.place {
-            Place::Slot(segment, slot) => self.vacate(segment, slot),
-            Place::Inline => self.inline_bytes -= offer.length,
-        }
     }
 
     /// Name, and what is due.

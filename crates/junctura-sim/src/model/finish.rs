@@ -20,6 +20,7 @@ impl Model {
         }
         self.wind_clocks();
         self.check_memory(recorder)?;
+        self.check_disk()?;
         self.check_waiting()?;
         self.check_patience()?;
         let follows: Vec<Number> = self
@@ -145,6 +146,7 @@ impl Model {
             .chain(lapses)
             .chain(self.drain_deadline())
             .chain(self.bundle_deadlines())
+            .chain(self.disk.paused_until())
             .min()
     }
 
@@ -195,6 +197,11 @@ impl Model {
             ("totals.delivered", stat.totals.delivered, self.totals.delivered),
             ("memory.used_bytes", stat.memory.used_bytes, self.used_bytes()),
             ("memory.inline_bytes", stat.memory.inline_bytes, self.inline_bytes),
+            (
+                "spill.used_bytes",
+                stat.spill.as_ref().map_or(0, |spill| spill.used_bytes),
+                self.disk.bytes(),
+            ),
             ("memory.segments", stat.memory.segments, self.segments.len() as u64),
             ("memory.slots_occupied", stat.memory.slots_occupied, slots),
             (
@@ -255,6 +262,7 @@ impl Model {
             ("requests", self.going.len()),
             ("segments", self.segments.len()),
             ("inline bytes", self.inline_bytes as usize),
+            ("bytes in the file tier", self.disk.bytes() as usize),
         ];
         match left.iter().find(|(_, count)| *count > 0) {
             Some((what, count)) => Err(format!("{count} {what} are left in the model")),

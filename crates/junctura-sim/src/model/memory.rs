@@ -267,7 +267,7 @@ impl Model {
 
     /// Whether it is no use to wait for a segment: only the end of a bundle could make room for it.
     pub(super) fn is_in_vain(&self, payload_bytes: u64, pinned_bytes: u64) -> bool {
-        pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes)) > self.rules.budget_bytes
+        pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes)) > self.all_bytes()
     }
 
     pub(super) fn fits(&self, payload_bytes: u64) -> bool {

@@ -24,7 +24,10 @@ mod memory;
 mod named;
 mod objects;
 mod observe;
+mod spill;
 mod wanted;
+
+pub use spill::DISK_PAUSE;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -32,7 +35,7 @@ use std::rc::Rc;
 use junctura_model::Code;
 
 use crate::ask::{Ask, Offer, Place, Terms};
-use crate::recorder::Recorder;
+use crate::recorder::{Job, Recorder};
 use crate::universe::{Key, Order, Query, Universe};
 
 /// A client and the number of one of its requests.
@@ -43,6 +46,8 @@ pub type Number = (u32, u64);
 pub struct Rules {
     /// Bytes of all payload memory.
     pub budget_bytes: u64,
+    /// Bytes of the file tier, if there is one.
+    pub spill_bytes: Option<u64>,
     /// The largest payload inside a message.
     pub inline_bytes_max: u64,
     /// Segments of one client.
@@ -293,6 +298,8 @@ pub enum Cause<'a> {
     Left(u32),
     /// Time passed.
     Tick,
+    /// The file tier has written a payload, or has failed to.
+    Spilled(Job, bool),
 }
 
 /// See the module's page.
@@ -318,6 +325,7 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
+    disk: spill::Disk,
     draining: Option<drain::Draining>,
     bundles: BTreeMap<u64, bundle::Bundle>,
     bundles_made: u64,
@@ -380,6 +388,7 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
+            disk: spill::Disk::default(),
             draining: None,
             bundles: BTreeMap::new(),
             bundles_made: 0,
@@ -427,7 +436,9 @@ impl Model {
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
+            Cause::Spilled(job, works) => self.spilled(job, *works)?,
             Cause::Tick => {
+                self.end_pause();
                 self.end_times();
                 if self.drain_deadline().is_some_and(|until| until <= now) {
                     self.settle();
@@ -457,6 +468,7 @@ impl Model {
             self.forget_old_tombstones();
         }
         self.forget_bundles(matches!(cause, Cause::Tick));
+        self.note_ordered(recorder)?;
         self.finish(recorder)
     }
 

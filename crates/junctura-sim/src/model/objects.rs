@@ -368,12 +368,8 @@ impl Model {
         for &sequence in &free {
             self.unfreed.remove(&sequence);
             self.object_mut(sequence).freed = true;
-            let (place, length) = (self.object(sequence).offer.place, self.object(sequence).offer.length);
-            if let Place::Slot(segment, slot) = place {
-                self.vacate(segment, slot);
-            } else {
-                self.inline_bytes -= length;
-            }
+            let offer = self.object(sequence).offer.clone();
+            self.give_back_place(&offer);
         }
         !free.is_empty()
     }

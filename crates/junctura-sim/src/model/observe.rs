@@ -8,6 +8,7 @@ use super::{Checked, Fate, Going, Held, Model, Number, Want};
 use crate::ask::{Place, payload_bytes, requirement_name};
 use crate::recorder::Recorder;
 use crate::said::{Delivered, Named, Said};
+use crate::world::spilled_checksum;
 
 fn expect(holds: bool, otherwise: &str) -> Checked {
     if holds { Ok(()) } else { Err(otherwise.to_owned()) }
@@ -46,6 +47,9 @@ impl Model {
                 }
             }
             Said::Segment(head) if head.writable.get() != 0 => self.granted(client, request, head),
+            Said::Segment(head) if head.segment.get() == fixed::FILE_TIER => {
+                expect(request == 0 && self.rules.spill_bytes.is_some(), "there is no file tier")
+            }
             Said::Segment(head) => expect(
                 request == 0 && recorder.segment_bytes.contains_key(&head.segment.get()),
                 "there is no such segment",
@@ -155,10 +159,17 @@ impl Model {
         )?;
         expect(!object.freed, "its payload was given back")?;
         let flagged = head.flags.get() & fixed::CHECKSUM != 0;
-        expect(
-            flagged.then_some(head.checksum.get()) == offer.checksum,
-            "another checksum",
-        )?;
+        let checksum = flagged.then_some(head.checksum.get());
+        let in_file = self.disk.place_of(offer.payload);
+        let spilled = head.flags.get() & fixed::SPILLED != 0;
+        expect(spilled == in_file.is_some(), "in the file tier or not, as it is not")?;
+        if let Some(at) = in_file {
+            let due = offer.checksum.unwrap_or(spilled_checksum(offer.payload));
+            expect(checksum == Some(due), "another checksum")?;
+            let place = (head.segment.get(), head.slot.get(), &delivered.inline);
+            return expect(place == (0, at, &None), "another place of the file tier");
+        }
+        expect(checksum == offer.checksum, "another checksum")?;
         match (offer.place, &delivered.inline) {
             (Place::Inline, Some(bytes)) => {
                 expect(*bytes == payload_bytes(offer.payload, offer.length), "another payload")

@@ -9,6 +9,7 @@ use super::super::interest::Interest;
 use super::super::object::{Place, State};
 use super::super::offer::{Content, Examined, Refusal};
 use super::super::order::sortable_key;
+use super::super::spill::Tier;
 use super::super::{Core, Nanoseconds};
 use super::{Bundle, Member};
 use crate::Effects;
@@ -18,6 +19,8 @@ use crate::Effects;
 pub(super) struct Pinned {
     /// How many staged objects lie in each segment.
     segments: HashMap<u32, u32>,
+    /// Bytes in the file tier.
+    spilled_bytes: u64,
     /// Bytes of those segments, and of staged payloads that came inside messages.
     bytes: u64,
     pub(super) objects: u64,
@@ -66,6 +69,7 @@ impl Core {
         let sequence = self.objects.get(id as usize).map_or(0, |object| object.sequence);
         if sequence == 0 {
             self.show_to_lookers(id, fx);
+            self.may_be_spilled(id);
             // Others may wait for what only this bundle could free now.
             self.memory_freed |= !self.stalled.is_empty() || !self.waiting_leases.is_empty();
         }
@@ -156,7 +160,7 @@ impl Core {
         self.settle(now, id, fx);
     }
 
-    fn pin(&mut self, place: Place, length: u64, staged: bool) {
+    pub(in super::super) fn pin(&mut self, place: Place, length: u64, staged: bool) {
         let pinned = &mut self.bundles.pinned;
         let add = |sum: &mut u64, bytes: u64| if staged { *sum += bytes } else { *sum -= bytes };
         add(&mut pinned.objects, 1);
@@ -177,6 +181,7 @@ impl Core {
                     }
                 }
             }
+            Place::File { .. } => add(&mut pinned.spilled_bytes, length),
             Place::Freed => {}
         }
     }
@@ -191,12 +196,14 @@ impl Core {
     /// Why it is no use to wait for so many bytes: only the end of a bundle could free them.
     fn filled_by_bundles(&self, bytes: u64) -> Option<Error> {
         let pinned = &self.bundles.pinned;
-        if pinned.bytes.saturating_add(bytes) <= self.config.budget_bytes {
+        let taken = pinned.bytes + pinned.spilled_bytes;
+        let all = self.config.budget_bytes + self.tier.as_ref().map_or(0, Tier::limit_bytes);
+        if taken.saturating_add(bytes) <= all {
             return None;
         }
         let cause = format!(
-            "of {} bytes, {} are taken by {} members of bundles that are not complete, and only those could free them",
-            self.config.budget_bytes, pinned.bytes, pinned.objects
+            "of {all} bytes, {taken} are taken by {} members of bundles that are not complete, and only those could free them",
+            pinned.objects
         );
         Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause))
     }

@@ -10,6 +10,7 @@ mod memory;
 mod named;
 mod readers;
 mod retention;
+mod spill;
 mod wanted;
 mod world;
 

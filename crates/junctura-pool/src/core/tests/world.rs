@@ -11,7 +11,7 @@ use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
 use crate::core::{Core, Nanoseconds};
-use crate::{Config, Effects};
+use crate::{Config, Effects, SpillJob};
 
 const SCHEMA: &str = "
 name: letters
@@ -33,6 +33,8 @@ pub(super) struct Effected {
     /// The deliveries of each client: holding and sequence number by name.
     pub(super) holdings: BTreeMap<(u32, u64), u32>,
     pub(super) segments: BTreeMap<u32, u64>,
+    /// What is being written to the file tier: where, and how long it is.
+    pub(super) jobs: BTreeMap<u32, (u64, u64)>,
     pub(super) backlog_bytes: usize,
 }
 
@@ -53,8 +55,10 @@ impl Effects for Effected {
                 let flag = |flag, text| if head.flags.get() & flag == 0 { "" } else { text };
                 let phase = flag(fixed::FIRST_PHASE, " first");
                 let again = flag(fixed::REDELIVERED, " again");
+                let spilled = flag(fixed::SPILLED, " spilled");
+                assert_eq!(spilled.is_empty(), head.flags.get() & fixed::CHECKSUM == 0);
                 format!(
-                    "got {} v{} {}{phase}{again}",
+                    "got {} v{} {}{phase}{again}{spilled}",
                     name(record),
                     head.sequence,
                     String::from_utf8_lossy(inline)
@@ -135,6 +139,10 @@ impl Effects for Effected {
     }
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
+        if head.segment.get() == fixed::FILE_TIER {
+            let text = format!("{request}: file");
+            return self.lines.entry(client).or_default().push(text);
+        }
         let kind = if head.writable.get() == 1 { "leased" } else { "mapped" };
         self.lines
             .entry(client)
@@ -150,6 +158,14 @@ impl Effects for Effected {
         self.segments.insert(segment, bytes);
         Ok(())
     }
+
+    fn spill(&mut self, job: SpillJob<'_>) {
+        let apart = |&(at, length): &(u64, u64)| at + length <= job.at || job.at + job.length <= at;
+        assert!(self.jobs.values().all(apart), "two are written to one place");
+        self.jobs.insert(job.job, (job.at, job.length));
+    }
+
+    fn unspill(&mut self, _: u64, _: u64) {}
 
     fn drop_segment(&mut self, segment: u32) {
         assert!(
@@ -498,6 +514,12 @@ impl World {
 
     pub(super) fn leave(&mut self, client: u32) {
         self.core.leave(self.now, client, "its connection ended", &mut self.fx);
+    }
+
+    /// The file tier has written whatever it was to write, or could not.
+    pub(super) fn written(&mut self, outcome: Result<u32>) {
+        let (job, _) = self.fx.jobs.pop_first().expect("something is being written");
+        self.core.spilled(self.now, job, outcome, &mut self.fx);
     }
 
     pub(super) fn pass(&mut self, milliseconds: u64) {
