@@ -51,7 +51,7 @@ def weather(storm: Storm, directory: Path) -> str:
     """One storm and its end; what was seen."""
     shell = Shell()
     try:
-        served = Served(shell, CASES[storm.case][0])
+        served = Served(shell, storm.case)
         with served.watched() as watch:
             before = watch.state()
             verdict = check(served.storm(storm, directory), directory)

@@ -20,10 +20,11 @@ import junctura
 INDEPENDENT = ROOT.parent / "shared/check/history.py"
 # Memory that producers have to wait for, so that whoever is killed is in the middle of something.
 CASES = {
-    # name: budget, options of the load
-    "inline": ("2MiB", ["--size", "1KiB"]),
-    "slots": ("96MiB", ["--size", "200KiB"]),
-    "bundles": ("16MiB", ["--size", "1KiB", "--bundle", "25", "--rate", "400"]),
+    # name: options of the server, options of the load
+    "inline": (["--budget", "2MiB"], ["--size", "1KiB"]),
+    "slots": (["--budget", "96MiB"], ["--size", "200KiB"]),
+    "bundles": (["--budget", "16MiB"], ["--size", "1KiB", "--bundle", "25", "--rate", "400"]),
+    "spilled": (["--budget", "64MiB", "--spill", "SPILL", "--spill-size", "64MiB"], ["--size", "200KiB"]),
 }
 PEOPLE = ["--producers", "3", "--followers", "2", "--consumers", "6", "--groups", "2"]
 SPACE = ["--members", "6", "--steps", "3", "--levels", "5", "--params", "5"]
@@ -56,24 +57,29 @@ class State:
     interests: dict[str, int]
     bundles: int
     descriptors: int
+    spill: dict[str, int]
+    # Since the server began.
+    spilled: int
     private_kib: int
 
     def exact(self) -> tuple[Any, ...]:
-        return (self.clients, self.objects, self.memory, self.interests, self.bundles, self.descriptors)
+        return (self.clients, self.objects, self.memory, self.interests, self.bundles, self.descriptors, self.spill)
 
 
 class Served:
     """A pool whose server is looked at from outside, too."""
 
-    def __init__(self, shell: Shell, budget: str) -> None:
+    def __init__(self, shell: Shell, case: str) -> None:
         self.shell = shell
-        self.server: Process = shell.serve("--schema", "mars", "--budget", budget, "--tombstone-age", "1s")
+        self.spill = shell.folder / "spill"
+        options = [str(self.spill) if option == "SPILL" else option for option in CASES[case][0]]
+        self.server: Process = shell.serve("--schema", "mars", "--tombstone-age", "1s", *options)
         self.url = f"unix:{shell.folder}/junctura/test.sock"
 
     @contextmanager
     def watched(self) -> Iterator[Watch]:
         with junctura.Pool(self.url, name="watch") as pool, pool.subscribe(kinds=["left"]) as left:
-            yield Watch(self.server.pid, pool, left)
+            yield Watch(self.server.pid, self.spill, pool, left)
 
     def storm(self, storm: Storm, directory: Path) -> dict[str, Any]:
         """Runs a load to its end; its figures."""
@@ -90,6 +96,7 @@ class Watch:
     """A client that hears who leaves."""
 
     server: int
+    spill: Path
     pool: junctura.Pool
     left: junctura.Subscription
 
@@ -101,13 +108,20 @@ class Watch:
         anonymous = next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))
         # Tombstones go with time; the budget is no figure of what is used.
         objects = {name: count for name, count in stat["objects"].items() if name != "tombstones"}
+        spill = {name: (stat["spill"] or {}).get(name, 0) for name in ("used_bytes", "objects", "underway", "refused")}
+        descriptors = list(Path(f"/proc/{self.server}/fd").iterdir())
+        in_spill = [one for one in descriptors if one.readlink().is_relative_to(self.spill)]
+        spill["disk_bytes"] = sum(one.stat().st_blocks * 512 for one in in_spill[:1])
+        spill["names"] = len(list(self.spill.iterdir())) if self.spill.exists() else 0
         return State(
             clients=stat["clients_connected"],
             objects=objects,
             memory={name: count for name, count in stat["memory"].items() if name != "budget_bytes"},
             interests=stat["interests"],
             bundles=stat["bundles"]["open"] + stat["bundles"]["staged"],
-            descriptors=len(list(Path(f"/proc/{self.server}/fd").iterdir())),
+            descriptors=len(descriptors),
+            spill=spill,
+            spilled=(stat["spill"] or {}).get("written", 0),
             private_kib=int(anonymous),
         )
 
