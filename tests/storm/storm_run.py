@@ -73,7 +73,7 @@ class Served:
         self.shell = shell
         self.spill = shell.folder / "spill"
         options = [str(self.spill) if option == "SPILL" else option for option in CASES[case][0]]
-        self.server: Process = shell.serve("--schema", "mars", "--tombstone-age", "1s", *options)
+        self.server: Process = shell.serve("--schema", "mars", "--tombstone-age", "1ms", *options)
         self.url = f"unix:{shell.folder}/junctura/test.sock"
 
     @contextmanager

