@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result, Schema};
-use junctura_pool::{Config, Spill};
 use junctura_pool::server::{Server, ServerOptions};
+use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
 
 use crate::size;

@@ -203,7 +203,7 @@ mod tests {
         let directory = directory("back");
         let file = SpillFile::create(&directory).unwrap();
         assert_eq!(names_in(&directory), 0);
-        let payload: Vec<u8> = (0..1_000_003u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let payload: Vec<u8> = (0..1_000_003u32).map(|i| ((i * 7) >> 3) as u8).collect();
         let segment = Segment::create(1 << 21).unwrap();
         let fd = segment.writable().try_clone_to_owned().unwrap();
         let mapping = std::sync::Arc::new(WritableMapping::new(fd, 1 << 21, 1 << 20).unwrap());

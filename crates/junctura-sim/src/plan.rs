@@ -179,9 +179,14 @@ impl Plan {
         // Drawn apart, so that what seeds without a file tier do stays what it was.
         let mut apart = Rng::of_step(seed, u64::MAX);
         let apart = &mut apart;
-        let spill_bytes = apart.percent(30).then(|| [8 << 10, 100 << 10, 16 << 20][apart.below(3)]);
+        let spill_bytes = apart
+            .percent(30)
+            .then(|| [8 << 10, 100 << 10, 16 << 20][apart.below(3)]);
         let disk_refuses = [0, 0, 20][apart.below(3)];
-        let rules = Rules { spill_bytes, ..rules };
+        let mut rules = Rules { spill_bytes, ..rules };
+        if spill_bytes.is_some() && apart.percent(70) {
+            rules.budget_bytes = [2 << 10, 8 << 10, 64 << 10, 200 << 10][apart.below(4)];
+        }
         let mut turns = vec![
             (Turn::Act, 20 + rng.below(40)),
             (Turn::Serve, 20 + rng.below(20)),

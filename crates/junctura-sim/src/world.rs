@@ -289,7 +289,11 @@ impl World {
         let Some(job) = self.recorder.work(works) else {
             return Ok(());
         };
-        note!(self, "the file tier, {}: {job:?}", if works { "writing" } else { "failing" });
+        note!(
+            self,
+            "the file tier, {}: {job:?}",
+            if works { "writing" } else { "failing" }
+        );
         let checksum = spilled_checksum(job.payload);
         let outcome = works
             .then_some(checksum)

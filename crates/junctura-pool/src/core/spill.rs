@@ -369,7 +369,9 @@ impl Core {
         let refusal = tier.refusal.as_ref().filter(|_| tier.is_paused);
         let refusal = refusal.map_or_else(String::new, |error| format!(", and refused more: {}", error.cause()));
         let directory = spill.directory.display();
-        Some(format!("the file tier in {directory} holds {taken} of {limit} bytes{refusal}"))
+        Some(format!(
+            "the file tier in {directory} holds {taken} of {limit} bytes{refusal}"
+        ))
     }
 
     pub(super) fn spill_stat(&self) -> Option<SpillStat> {

@@ -78,7 +78,10 @@ impl Spiller {
 
     pub(super) fn order(&self, task: Task) {
         let sent = self.tasks.as_ref().map(|tasks| tasks.send(task));
-        debug_assert!(sent.is_some_and(|sent| sent.is_ok()), "the thread takes tasks until its end");
+        debug_assert!(
+            sent.is_some_and(|sent| sent.is_ok()),
+            "the thread takes tasks until its end"
+        );
     }
 
     /// Jobs that are done, with the checksums of their payloads.

@@ -47,9 +47,10 @@ impl Model {
                 }
             }
             Said::Segment(head) if head.writable.get() != 0 => self.granted(client, request, head),
-            Said::Segment(head) if head.segment.get() == fixed::FILE_TIER => {
-                expect(request == 0 && self.rules.spill_bytes.is_some(), "there is no file tier")
-            }
+            Said::Segment(head) if head.segment.get() == fixed::FILE_TIER => expect(
+                request == 0 && self.rules.spill_bytes.is_some(),
+                "there is no file tier",
+            ),
             Said::Segment(head) => expect(
                 request == 0 && recorder.segment_bytes.contains_key(&head.segment.get()),
                 "there is no such segment",

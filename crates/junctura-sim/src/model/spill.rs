@@ -37,10 +37,7 @@ impl Disk {
     pub(super) fn bytes(&self) -> u64 {
         let there = self.there.values().map(|&(_, length)| length);
         let underway = self.underway.values().copied();
-        there
-            .chain(underway)
-            .map(|length| length.next_multiple_of(UNIT))
-            .sum()
+        there.chain(underway).map(|length| length.next_multiple_of(UNIT)).sum()
     }
 
     /// Until when it is left alone.

@@ -92,7 +92,11 @@ fn what_goes_while_it_is_written_is_gone_and_so_is_its_room() {
         world.heard(p),
         ["1: offered v1", "2: offered v2", "4: done 1", "3: offered v3"]
     );
-    assert_eq!(world.core.stat().spill.unwrap().used_bytes, 3072, "the disk is still at it");
+    assert_eq!(
+        world.core.stat().spill.unwrap().used_bytes,
+        3072,
+        "the disk is still at it"
+    );
     world.written(Ok(7));
     assert_eq!(world.core.stat().spill.unwrap().used_bytes, 0);
     for name in ["b", "c"] {
