@@ -14,7 +14,7 @@ export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill python_speed
+BENCHES := handover subscriptions pairs list bundles spill stuck python_speed
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*.py)))))
@@ -64,7 +64,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
 	@for part in $(TYPED); do MYPYPATH=python mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python mypy $(LAX) $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
@@ -85,9 +85,11 @@ bench: build ## every benchmark, beside its rivals; figures in bench-out
 	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
 .PHONY: soak
-soak: setup ## the long runs: ignored tests named soak_*, five minutes of fuzzing a target
+soak: build ## the long runs: tests named soak_*, ten minutes of storms, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
+	@echo "soak: storms, with fresh seeds"
+	@$(PY) tests/storm/soak.py
 	@fuzz/run.sh 300
 
 .PHONY: fuzz

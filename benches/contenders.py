@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -124,6 +125,26 @@ def memcpy(load: Load) -> Contender:
         return figures
 
     return Contender("limit: memcpy, one thread", "limit", "nothing", "every byte read and written", command, run)
+
+
+def limit_of_pairs(mode: str, load: Load, count: int) -> Contender:
+    """So many pairs at once, each by itself: what is left of the machine's limit when all want it."""
+    slots = max(load.window + 1, load.slots // count)
+    # Long enough for all of them to have begun.
+    warmup_s = load.warmup_s + count / 50
+    command = [str(BUILT / "limits"), mode, *load.words(slots), str(warmup_s), str(load.seconds)]
+
+    def one(_: int) -> Figures:
+        return checked(json.loads(call(command, load.limit_s)), mode)
+
+    def run() -> Figures:
+        compiled("limits/limits.c")
+        with ThreadPoolExecutor(count) as pairs:
+            parts = list(pairs.map(one, range(count)))
+        return {"objects_per_s": sum(part["objects_per_s"] for part in parts), "pairs": parts}
+
+    single = limit(mode, load)
+    return replace(single, name=f"{single.name}, {count} pairs", command=command, run=run)
 
 
 def redis(load: Load) -> Contender:

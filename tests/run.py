@@ -62,6 +62,7 @@ SUITES = [
     ),
     Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
+    Suite("storm", [*PYTEST, "tests/storm"], there=["tests/storm"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
     Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
     Suite(

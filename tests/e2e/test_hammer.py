@@ -68,7 +68,7 @@ def test_groups_complete_everything_once_though_members_are_killed(
     counts = ["--producers", "2", "--consumers", str(consumers), "--groups", str(groups), "--kills", str(kills)]
     load = ["--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500"]
     figures = hammer(bare, *counts, *load, "--history", str(tmp_path))
-    assert figures["run"]["kills"] == kills  # type: ignore[index]
+    assert figures["run"]["kills"] == {"producers": 0, "consumers": 0, "members": kills}  # type: ignore[index]
     assert len(list(tmp_path.glob("c*.jsonl"))) == consumers + kills
     verdict = judge(tmp_path)
     assert (verdict["groups_judged"], verdict["groups_not_judged"], verdict["broken"]) == (groups, 0, {})
@@ -77,6 +77,9 @@ def test_groups_complete_everything_once_though_members_are_killed(
 def test_wrong_arguments_are_refused(bare: Shell) -> None:
     for wrong in (
         ["--kills", "1"],
+        ["--kills", "consumers=1", "--groups", "1"],
+        ["--kills", "servers=1"],
+        ["--followers", "1"],
         ["--groups", "2", "--kills", "1", "--consumers", "2"],
         ["--producers", "0"],
         ["--rate", "-1"],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use junctura::{Code, Follow, FollowOptions, Gap, Item, Object, Pool, Result};
+use junctura::{Code, Follow, FollowOptions, Gap, Item, Object, Pool, Result, Version};
 use serde_json::json;
 
 use super::Mode;
@@ -11,7 +11,7 @@ use super::history::{History, digest};
 use super::plan::Plan;
 use super::report::Figures;
 use super::stamp::{self, Stamp, now_ns};
-use super::talk::{Orders, Word, say};
+use super::talk::{Orders, Word, say, sleep};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 /// With nothing new for this long, whatever is missing is lost.
@@ -22,8 +22,11 @@ pub(super) struct Consumer<'a> {
     pool: &'a Pool,
     follow: Option<Follow>,
     history: History,
+    selector: String,
     /// Per producer, the numbers of its objects so far.
     seen: Vec<Seen>,
+    /// Where processes come and go: what came in this follow.
+    came: HashSet<Version>,
     figures: Figures,
     is_grib: bool,
 }
@@ -55,10 +58,10 @@ impl<'a> Consumer<'a> {
         let group = plan.group_name();
         let history = History::begin(plan.history.as_deref(), "consumer", &plan.name(), group.as_deref())?;
         let members: Vec<u32> = (0..plan.space.members)
-            .filter(|m| m % plan.consumers == plan.index)
+            .filter(|&member| plan.share_of(member) == plan.share as usize)
             .collect();
         let numbers = members.iter().map(u32::to_string).collect::<Vec<_>>().join("/");
-        let selector = if plan.consumers == 1 || group.is_some() {
+        let selector = if plan.sharers == 1 || group.is_some() {
             "class=od".to_owned()
         } else {
             format!("class=od,number={numbers}")
@@ -74,13 +77,15 @@ impl<'a> Consumer<'a> {
             ..FollowOptions::default()
         };
         let follow = pool.follow_with(&options, &selector)?;
-        let seen = vec![Seen::default(); plan.producers as usize];
+        let seen = vec![Seen::default(); plan.producers_in_all as usize];
         let mut consumer = Self {
             plan,
             pool,
             follow: None,
             history,
+            selector,
             seen,
+            came: HashSet::new(),
             figures: Figures::default(),
             is_grib: plan.grib.is_some(),
         };
@@ -90,22 +95,23 @@ impl<'a> Consumer<'a> {
     }
 
     fn note_beginning(&mut self, follow: &Follow) -> Result<()> {
+        self.came.clear();
         let sequence = format!("{}.{}", self.pool.incarnation()?, follow.snapshot_sequence());
         let versions = if self.plan.group.is_some() { "all" } else { "newest" };
         self.history
             .note(|| json!({"op": "following", "wants": "all", "versions": versions, "seq": sequence, "cursor": null}))
     }
 
-    /// Takes what is left of the group, now that all others have left.
+    /// Takes what is left: of the group, now that all others have left, or of what only this consumer is to get.
     fn close(&mut self) -> Result<()> {
-        let Some(group) = self.plan.group_name() else {
-            return Ok(());
-        };
         let options = FollowOptions {
             until_live: true,
             ..FollowOptions::default()
         };
-        let mut follow = self.pool.join_with(&options, &group)?;
+        let mut follow = match self.plan.group_name() {
+            Some(group) => self.pool.join_with(&options, &group)?,
+            None => self.pool.follow_with(&options, &self.selector)?,
+        };
         self.note_beginning(&follow)?;
         while let Some(item) = follow.next_item()? {
             match item {
@@ -114,7 +120,8 @@ impl<'a> Consumer<'a> {
                 Item::Gap(gap) => self.note_gap(&gap)?,
             }
         }
-        Ok(())
+        // Answered after all that was released before.
+        self.pool.stat().map(|_| ())
     }
 
     /// Receives until every object that was offered has come, or nothing comes any more.
@@ -156,7 +163,7 @@ impl<'a> Consumer<'a> {
                 Err(error) => return Err(error),
             }
             let expected = orders.expected();
-            if self.plan.group.is_some() && expected.is_some() {
+            if (self.plan.group.is_some() || self.plan.closes) && expected.is_some() {
                 break;
             }
             let has_all = expected.as_ref().is_some_and(|counts| total >= counts.iter().sum());
@@ -165,8 +172,13 @@ impl<'a> Consumer<'a> {
                 break;
             }
         }
+        let is_member = self.plan.group.is_some();
+        // What a look leaves unread when it stops counts as released: so that is received in another way before.
+        if self.plan.closes && !is_member {
+            self.close()?;
+        }
         follow.stop()?;
-        if self.plan.closes {
+        if self.plan.closes && is_member {
             self.close()?;
         }
         self.history.note(|| json!({"op": "end", "through": null}))?;
@@ -189,9 +201,13 @@ impl<'a> Consumer<'a> {
         match stamp {
             Some(stamp) if is_right => {
                 if let Some(seen) = self.seen.get_mut(stamp.producer as usize) {
-                    let is_new = seen.is_new(stamp.number, self.plan.bundle);
-                    let is_shared = self.plan.group.is_some();
-                    self.figures.duplicates += u64::from(!is_new && !is_shared);
+                    let in_order = seen.is_new(stamp.number, self.plan.bundle);
+                    let is_new = if self.comes_in_order() {
+                        in_order
+                    } else {
+                        self.came.insert(object.version()) || redelivered
+                    };
+                    self.figures.duplicates += u64::from(!is_new);
                 }
                 if is_measured {
                     self.figures.measured += 1;
@@ -200,7 +216,7 @@ impl<'a> Consumer<'a> {
             }
             _ => self.figures.damaged += 1,
         }
-        if !self.history.is_kept() {
+        if self.plan.work_ns == 0 && !self.history.is_kept() {
             return Ok(());
         }
         let (id, version) = (object.key().to_owned(), object.version().to_string());
@@ -208,11 +224,20 @@ impl<'a> Consumer<'a> {
         self.history.note(
             || json!({"op": "got", "t": now, "id": id, "version": version, "sum": sum, "redelivered": redelivered}),
         )?;
+        if self.plan.work_ns > 0 {
+            sleep(Duration::from_nanos(self.plan.work_ns));
+        }
         self.history
             .note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
         object.release()?;
         self.history
             .note(|| json!({"op": "released", "id": id, "version": version}))
+    }
+
+    /// Whether each producer's objects come as they were offered: not to the members of a group, who share them, and not by
+    /// key, as to a follow that finds some there.
+    fn comes_in_order(&self) -> bool {
+        self.plan.group.is_none() && !self.plan.closes
     }
 
     fn note_gap(&mut self, gap: &Gap) -> Result<()> {
@@ -230,7 +255,7 @@ impl<'a> Consumer<'a> {
     fn finish(&mut self, orders: &Orders) -> Figures {
         let mut figures = std::mem::take(&mut self.figures);
         figures.done = self.seen.iter().map(|seen| seen.count).collect();
-        if let Some(expected) = orders.expected().filter(|_| self.plan.group.is_none()) {
+        if let Some(expected) = orders.expected().filter(|_| self.comes_in_order()) {
             figures.lost = expected
                 .iter()
                 .zip(&figures.done)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
+use super::kills::Deaths;
 use super::load::Space;
 use super::plan::{Plan, Role};
 use super::report::{Figures, Report};
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         |server| server.url.clone(),
     );
     let pool = Pool::builder().url(&url).name("hammer").open()?;
-    let report = Run::new(&arguments, &url, payload_bytes)?.go(&pool, payload_bytes)?;
+    let report = Run::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
     } else {
@@ -55,7 +56,11 @@ impl Arguments {
     /// The arguments, if they make a load: every producer and consumer has a member.
     fn checked(&self) -> Result<Self> {
         let mut arguments = self.clone();
-        arguments.members = arguments.members.max(arguments.producers).max(arguments.consumers);
+        arguments.members = arguments
+            .members
+            .max(arguments.producers)
+            .max(arguments.consumers)
+            .max(arguments.followers);
         let counts = [
             ("members", arguments.members),
             ("steps", arguments.steps),
@@ -68,13 +73,21 @@ impl Arguments {
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(Error::new(Code::InvalidArgument, format!("--{name}"), "at least one"));
         }
-        if arguments.groups > 0 && arguments.consumers < arguments.groups + u32::from(arguments.kills > 0) {
+        if arguments.groups > 0 && arguments.consumers < arguments.groups + u32::from(arguments.kills.members > 0) {
             let cause = "each group needs a member that stays, and one more is needed where members are killed";
             return Err(Error::new(Code::InvalidArgument, "--consumers", cause));
         }
-        if arguments.kills > 0 && arguments.groups == 0 {
-            let cause = "only members of groups are killed: what others had would be lost";
+        if arguments.kills.members > 0 && arguments.groups == 0 {
+            let cause = "there are no members to kill without --groups";
             return Err(Error::new(Code::InvalidArgument, "--kills", cause));
+        }
+        if arguments.kills.consumers > 0 && arguments.sharers() == 0 {
+            let cause = "with --groups, those in no group are the --followers, and there are none";
+            return Err(Error::new(Code::InvalidArgument, "--kills", cause));
+        }
+        if arguments.followers > 0 && arguments.groups == 0 {
+            let cause = "without --groups all consumers are in no group";
+            return Err(Error::new(Code::InvalidArgument, "--followers", cause));
         }
         if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return Err(Error::new(
@@ -100,27 +113,49 @@ impl Arguments {
             levels: self.levels,
             params: self.params,
         };
+        let members = if self.groups > 0 { self.consumers } else { 0 };
+        let is_member = role == Role::Consumer && index < members;
+        let is_follower = role == Role::Consumer && !is_member;
         Plan {
             role,
             index,
             url: url.to_owned(),
             space,
             producers: self.producers,
-            consumers: self.consumers,
+            producers_in_all: self.producers + self.kills.producers,
+            sharers: self.sharers(),
+            share: if is_follower { index - members } else { index },
+            life: 0,
             groups: self.groups,
-            group: (role == Role::Consumer && self.groups > 0).then(|| index % self.groups),
-            closes: role == Role::Consumer && index < self.groups,
+            group: is_member.then(|| index % self.groups),
+            closes: is_member && index < self.groups || is_follower && self.ends_by_draining(),
             payload_bytes,
             grib: self.grib.clone(),
             mode: self.mode,
             window: self.window,
             bundle: self.bundle,
             rate: self.rate,
+            work_ns: self.work.as_nanos() as u64,
+            takes_ahead: false,
             warmup_ns: self.warmup.as_nanos() as u64,
             duration_ns: self.duration.as_nanos() as u64,
             subscriptions: self.subscriptions,
             history: self.history.clone(),
         }
+    }
+
+    /// Consumers that are in no group.
+    fn sharers(&self) -> u32 {
+        if self.groups > 0 {
+            self.followers
+        } else {
+            self.consumers
+        }
+    }
+
+    /// Whether consumers take what is left at the end, since nobody can tell how many objects that is.
+    fn ends_by_draining(&self) -> bool {
+        self.groups > 0 || self.kills.total() > 0
     }
 
     fn payload_bytes(&self) -> Result<usize> {
@@ -192,12 +227,13 @@ pub(super) struct Run<'a> {
     pub(super) sender: Sender<(usize, Option<Word>)>,
     /// When the load begins, once that is settled.
     pub(super) at_ns: Option<u64>,
+    /// Where processes are killed.
+    pub(super) deaths: Option<Deaths>,
 }
 
 pub(super) struct Worker {
-    pub(super) role: Role,
-    pub(super) group: Option<u32>,
-    pub(super) closes: bool,
+    pub(super) plan: Plan,
+    pub(super) is_ready: bool,
     pub(super) process: Child,
     orders: ChildStdin,
     pub(super) done: u64,
@@ -205,17 +241,28 @@ pub(super) struct Worker {
 }
 
 impl<'a> Run<'a> {
-    fn new(arguments: &'a Arguments, url: &str, payload_bytes: usize) -> Result<Self> {
-        let plan = |role, index| arguments.plan(role, index, url, payload_bytes);
+    fn new(arguments: &'a Arguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
+        let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
+        let plan = |role, index| {
+            let plan = arguments.plan(role, index, url, payload_bytes);
+            Plan {
+                takes_ahead: arguments.kills.total() == 0 && plan.budget_bytes() <= budget_bytes,
+                ..plan
+            }
+        };
         let mut plans = Vec::new();
         if arguments.subscriptions > 0 {
             plans.push(plan(Role::Subscriber, 0));
         }
-        plans.extend((0..arguments.consumers).map(|index| plan(Role::Consumer, index)));
+        if arguments.kills.total() > 0 && arguments.history.is_some() {
+            plans.push(plan(Role::Observer, 0));
+        }
+        let consumers = arguments.consumers + arguments.followers;
+        plans.extend((0..consumers).map(|index| plan(Role::Consumer, index)));
         plans.extend((0..arguments.producers).map(|index| plan(Role::Producer, index)));
         let (sender, words) = channel();
         let workers = plans
-            .iter()
+            .into_iter()
             .enumerate()
             .map(|(at, plan)| Worker::start(at, plan, &sender))
             .collect::<Result<_>>()?;
@@ -225,6 +272,7 @@ impl<'a> Run<'a> {
             words,
             sender,
             at_ns: None,
+            deaths: None,
         })
     }
 
@@ -233,21 +281,26 @@ impl<'a> Run<'a> {
             |workers, heard| heard == workers.len(),
             |word| matches!(word, Word::Ready),
         )?;
+        if self.arguments.kills.total() > 0 {
+            self.deaths = Some(Deaths::watch(pool)?);
+        }
         let at_ns = now_ns() + START_DELAY_NS;
         let before = ServerFigures::of(pool)?;
         self.tell(|_, _| true, &Order::Start { at_ns })?;
         self.at_ns = Some(at_ns);
         let progress = self.progress();
-        self.kill_some(pool.url(), payload_bytes)?;
+        self.kill_some()?;
         let producers = self.reports(Role::Producer, &progress)?;
-        if self.arguments.groups > 0 {
-            self.close_groups(&progress)?;
+        if self.arguments.ends_by_draining() {
+            self.drain(&progress)?;
         } else {
             self.tell_what_to_expect(&producers)?;
         }
         let consumers = self.reports(Role::Consumer, &progress)?;
         let after = ServerFigures::of(pool)?;
-        self.tell(|_, worker| worker.role == Role::Subscriber, &Order::End)?;
+        let watches = |worker: &Worker| matches!(worker.plan.role, Role::Subscriber | Role::Observer);
+        self.tell(|_, worker| watches(worker), &Order::End)?;
+        self.await_reports(watches, &progress)?;
         let subscribers = self.reports(Role::Subscriber, &progress)?;
         progress.finish_and_clear();
         let mut report = Report::default();
@@ -257,7 +310,7 @@ impl<'a> Run<'a> {
             self.arguments.duration.as_secs_f64(),
             payload_bytes,
         );
-        report.lost += self.end_groups(pool)?;
+        report.lost += self.end_groups(pool)? + after.left_since(&before, self.arguments);
         report.events = subscribers.iter().map(|figures| figures.events).sum();
         let objects = (after.offered - before.offered).max(1);
         report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;
@@ -272,13 +325,9 @@ impl<'a> Run<'a> {
         for worker in &mut self.workers {
             let _ = worker.process.wait();
         }
-        if let Some(directory) = self
-            .arguments
-            .history
-            .as_deref()
-            .filter(|_| self.arguments.consumers > 1 && self.arguments.groups == 0)
-        {
-            history::name_wanted_keys(directory, self.arguments.producers, self.arguments.consumers)?;
+        let is_shared = self.arguments.sharers() > 1;
+        if let Some(directory) = self.arguments.history.as_deref().filter(|_| is_shared) {
+            history::name_wanted_keys(directory, self.workers.iter().map(|worker| &worker.plan))?;
         }
         Ok(report)
     }
@@ -292,7 +341,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn hear(&mut self) -> Result<Option<Word>> {
+    pub(super) fn hear(&mut self) -> Result<Option<Word>> {
         let heard = self.words.recv().ok();
         self.take_in(heard)
     }
@@ -313,11 +362,14 @@ impl<'a> Run<'a> {
             None if worker.figures.is_none() => Err(gone()),
             Some(Word::Failed { code, text }) => Err(Error::new(
                 Code::from_name(&code).unwrap_or(Code::Io),
-                format!("{:?} {at}", worker.role),
+                worker.plan.name(),
                 text,
             )),
-            // One that came later has been told already when the load began.
-            Some(Word::Ready) if self.at_ns.is_some() => Ok(None),
+            Some(Word::Ready) => {
+                worker.is_ready = true;
+                // One that came later has been told already when the load began.
+                Ok(self.at_ns.is_none().then_some(Word::Ready))
+            }
             Some(Word::Progress { done }) => {
                 worker.done = done;
                 Ok(None)
@@ -331,8 +383,8 @@ impl<'a> Run<'a> {
     }
 
     fn reports(&mut self, role: Role, progress: &ProgressBar) -> Result<Vec<Figures>> {
-        self.await_reports(|worker| worker.role == role, progress)?;
-        let of_role = self.workers.iter().filter(|worker| worker.role == role);
+        self.await_reports(|worker| worker.plan.role == role, progress)?;
+        let of_role = self.workers.iter().filter(|worker| worker.plan.role == role);
         Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
     }
 
@@ -342,7 +394,7 @@ impl<'a> Run<'a> {
             let received = self
                 .workers
                 .iter()
-                .filter(|w| w.role == Role::Consumer)
+                .filter(|w| w.plan.role == Role::Consumer)
                 .map(|w| w.done)
                 .sum();
             progress.set_position(received);
@@ -351,7 +403,10 @@ impl<'a> Run<'a> {
     }
 
     fn tell_what_to_expect(&mut self, producers: &[Figures]) -> Result<()> {
-        let consumers = self.workers.iter_mut().filter(|worker| worker.role == Role::Consumer);
+        let consumers = self
+            .workers
+            .iter_mut()
+            .filter(|worker| worker.plan.role == Role::Consumer);
         for (consumer, worker) in consumers.enumerate() {
             let by_producer = producers.iter().map(|figures| figures.done[consumer]).collect();
             worker.obey(&Order::Expect { by_producer })?;
@@ -389,7 +444,7 @@ impl<'a> Run<'a> {
 }
 
 impl Worker {
-    pub(super) fn start(at: usize, plan: &Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
+    pub(super) fn start(at: usize, plan: Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
         let mut process = Command::new(own_program()?)
             .arg("hammer-worker")
             .stdin(Stdio::piped())
@@ -408,12 +463,11 @@ impl Worker {
             }
             let _ = words.send((at, None));
         });
-        let line = serde_json::to_string(plan).unwrap_or_default();
+        let line = serde_json::to_string(&plan).unwrap_or_default();
         writeln!(orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
         Ok(Self {
-            role: plan.role,
-            group: plan.group,
-            closes: plan.closes,
+            plan,
+            is_ready: false,
             process,
             orders,
             done: 0,
@@ -439,6 +493,8 @@ impl Drop for Worker {
 /// What the server says of itself.
 struct ServerFigures {
     cpu_ns: u64,
+    visible: u64,
+    budget_bytes: u64,
     offered: u64,
     peak_rss_mib: f64,
 }
@@ -455,9 +511,21 @@ impl ServerFigures {
             .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<f64>().ok());
         Ok(Self {
             cpu_ns: number("/server/cpu_ns"),
+            visible: number("/objects/visible"),
+            budget_bytes: number("/memory/budget_bytes"),
             offered: number("/totals/offered"),
             peak_rss_mib: peak_kib.unwrap_or(0.0) / 1024.0,
         })
+    }
+
+    /// Objects of a load that nobody took, though those who were to drained the pool.
+    fn left_since(&self, before: &Self, arguments: &Arguments) -> u64 {
+        let is_alone = arguments.pool.is_none() && arguments.ends_by_draining();
+        if is_alone {
+            self.visible.saturating_sub(before.visible)
+        } else {
+            0
+        }
     }
 }
 
@@ -466,7 +534,8 @@ impl Arguments {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
-            "groups": self.groups, "kills": self.kills, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
+            "groups": self.groups, "followers": self.followers, "kills": self.kills, "seed": self.seed,
+            "work_us": self.work.as_micros() as u64, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
             "pool": self.pool.as_deref().unwrap_or("an own server"),
             "spin_us": self.spin.map(|spin| spin.as_micros() as u64),

@@ -7,8 +7,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use hashbrown::HashMap;
 use junctura::{Code, Error, Result};
 use serde_json::{Value, json};
+
+use super::plan::{Plan, Role};
 
 /// The record of one process; without a directory, nothing is recorded.
 pub(super) struct History(Option<File>);
@@ -45,26 +48,31 @@ impl History {
     }
 }
 
-/// A judge knows keys, not selectors. Consumers that took only some members have noted which; here their records are given
-/// the keys of what was offered of those members.
-pub(super) fn name_wanted_keys(directory: &Path, producers: u32, consumers: u32) -> Result<()> {
-    let mut by_consumer = vec![Vec::new(); consumers as usize];
-    for producer in 0..producers {
-        for line in read_lines(&directory.join(format!("p{producer}.jsonl")))? {
+/// A judge knows keys, not selectors: records of consumers that took only some ensemble members are given the keys of what
+/// was offered of those.
+pub(super) fn name_wanted_keys<'a>(directory: &Path, plans: impl Iterator<Item = &'a Plan> + Clone) -> Result<()> {
+    let record = |plan: &Plan| directory.join(format!("{}.jsonl", plan.name()));
+    let mut by_share = HashMap::<usize, Vec<String>>::new();
+    for producer in plans.clone().filter(|plan| plan.role == Role::Producer) {
+        for line in read_lines(&record(producer))? {
             let Some(id) = line["id"].as_str() else { continue };
             if line["op"] == "offering"
                 && let Some(member) = member_of(id)
             {
-                by_consumer[(member % consumers) as usize].push(id.to_owned());
+                by_share
+                    .entry(producer.share_of(member))
+                    .or_default()
+                    .push(id.to_owned());
             }
         }
     }
-    for (consumer, keys) in by_consumer.iter().enumerate() {
-        let path = directory.join(format!("c{consumer}.jsonl"));
+    for consumer in plans.filter(|plan| plan.role == Role::Consumer && plan.group.is_none()) {
+        let keys = by_share.get(&(consumer.share as usize));
+        let path = record(consumer);
         let mut text = String::new();
         for mut line in read_lines(&path)? {
             if line["op"] == "following" {
-                line["wants"] = json!(keys);
+                line["wants"] = json!(keys.map_or(&[][..], Vec::as_slice));
             }
             text.push_str(&line.to_string());
             text.push('\n');

@@ -62,11 +62,14 @@ pub(crate) struct Names {
     forecast: Option<u64>,
     date: String,
     time: &'static str,
+    expver: String,
 }
 
 impl Names {
-    pub(crate) fn new(space: &Space) -> Self {
+    /// Each life of a producer makes an experiment of its own: what it offers has keys of its own.
+    pub(crate) fn new(space: &Space, life: u32) -> Self {
         Self {
+            expver: format!("{:04}", life + 1),
             params: space.param_names(),
             forecast: None,
             date: String::new(),
@@ -83,7 +86,7 @@ impl Names {
         }
         [
             ("class", Given::Text("od")),
-            ("expver", Given::Text("0001")),
+            ("expver", Given::Text(&self.expver)),
             ("stream", Given::Text("enfo")),
             ("date", Given::Text(&self.date)),
             ("time", Given::Text(self.time)),

@@ -7,15 +7,18 @@
 //! Members are dealt out: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
 //! `member % C`. An object stays until that consumer has released it. The coordinator offers and receives nothing.
 //!
-//! With `--groups N` consumers are members of N consumer groups, each of which gets everything; members may be killed and
-//! replaced meanwhile. The first of each group stays to the end, and takes what is left when all others are gone.
+//! With `--groups N` consumers are members of N consumer groups, each of which gets everything; `--followers` are in none, and
+//! each object has one of them. Processes may be killed and replaced meanwhile (`kills.rs`). The first of each group stays to
+//! the end, and takes what is left when all others are gone.
 
 mod bundled;
 mod consumer;
 mod coordinator;
-mod groups;
+mod drain;
 mod history;
+mod kills;
 mod load;
+mod observer;
 mod plan;
 mod producer;
 mod report;
@@ -31,6 +34,7 @@ use clap::{Args, ValueEnum};
 use junctura::Result;
 use serde::{Deserialize, Serialize};
 
+use self::kills::Kills;
 use crate::size;
 
 /// How much of each payload is touched.
@@ -83,9 +87,16 @@ pub(crate) struct Arguments {
     /// Consumer groups that the consumers share in, each of which gets everything (default: each object has one consumer)
     #[arg(long, value_name = "N", default_value_t = 0)]
     groups: u32,
-    /// With --groups: kill so many consumers during the run (SIGKILL), each replaced by another
+    /// With --groups: consumers besides, who are in no group; each object goes to one of them
     #[arg(long, value_name = "N", default_value_t = 0)]
-    kills: u32,
+    followers: u32,
+    /// Kill so many processes during the run (SIGKILL), each replaced by another: producers=3,consumers=3,members=10, where
+    /// consumers are those in no group; a number alone: members of groups
+    #[arg(long, value_name = "WHAT", default_value = "0")]
+    kills: Kills,
+    /// What is killed, and when, is drawn from this number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// How much of each payload is touched
     #[arg(long, value_enum, default_value_t = Mode::Transfer)]
     mode: Mode,
@@ -101,6 +112,9 @@ pub(crate) struct Arguments {
     /// Objects per second and producer (default: as many as possible)
     #[arg(long)]
     rate: Option<f64>,
+    /// How long a consumer holds each object before it releases it
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "0s")]
+    work: Duration,
     /// How long to measure
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20s")]
     duration: Duration,

@@ -14,6 +14,7 @@ pub(super) enum Role {
     Producer,
     Consumer,
     Subscriber,
+    Observer,
 }
 
 /// The plan of one process.
@@ -24,12 +25,19 @@ pub(super) struct Plan {
     pub(super) url: String,
     pub(super) space: Space,
     pub(super) producers: u32,
-    pub(super) consumers: u32,
-    /// Consumer groups that each get everything; 0: each object has one consumer.
+    /// All producers there will be: whoever replaces a killed one has a number of its own.
+    pub(super) producers_in_all: u32,
+    /// Consumers that are in no group and share the objects by member.
+    pub(super) sharers: u32,
+    /// Which share of the members is offered, or received by one in no group.
+    pub(super) share: u32,
+    /// How many were killed that had this place before.
+    pub(super) life: u32,
+    /// Consumer groups that each get everything.
     pub(super) groups: u32,
     /// The group of this consumer.
     pub(super) group: Option<u32>,
-    /// It takes what is left of its group.
+    /// It takes what is left, of its group or of its share.
     pub(super) closes: bool,
     pub(super) payload_bytes: usize,
     pub(super) grib: Option<PathBuf>,
@@ -37,6 +45,9 @@ pub(super) struct Plan {
     pub(super) window: u32,
     pub(super) bundle: Option<u64>,
     pub(super) rate: Option<f64>,
+    pub(super) work_ns: u64,
+    /// Memory is taken and its pages made before the load begins; else as it is needed.
+    pub(super) takes_ahead: bool,
     pub(super) warmup_ns: u64,
     pub(super) duration_ns: u64,
     pub(super) subscriptions: u32,
@@ -75,6 +86,16 @@ impl Plan {
         INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
     }
 
+    /// Which share an ensemble member is in, of those that consumers in no group have.
+    pub(super) fn share_of(&self, member: u32) -> usize {
+        (member % self.sharers.max(1)) as usize
+    }
+
+    /// How many receive each object: the groups, and one of those in none.
+    pub(super) fn readers(&self) -> u32 {
+        self.groups + u32::from(self.sharers > 0)
+    }
+
     /// The name of its group.
     pub(super) fn group_name(&self) -> Option<String> {
         self.group.map(group_name)
@@ -86,6 +107,7 @@ impl Plan {
             Role::Producer => 'p',
             Role::Consumer => 'c',
             Role::Subscriber => 's',
+            Role::Observer => 'o',
         };
         format!("{letter}{}", self.index)
     }

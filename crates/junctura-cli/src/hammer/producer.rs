@@ -15,7 +15,7 @@ use super::load::Names;
 use super::plan::Plan;
 use super::report::{Figures, Times};
 use super::stamp::{self, Stamp, now_ns};
-use super::talk::{Word, say};
+use super::talk::{Word, say, sleep};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 
@@ -83,7 +83,7 @@ impl<'a> Producer<'a> {
             pipeline,
             bundles,
             notes,
-            names: Names::new(&plan.space),
+            names: Names::new(&plan.space, plan.life),
             in_slots,
             ring: VecDeque::new(),
             touched: HashSet::new(),
@@ -99,20 +99,22 @@ impl<'a> Producer<'a> {
         let end = measure_from + self.plan.duration_ns;
         with(&self.notes.acked, |acked| acked.from_ns = measure_from);
         let mut figures = Figures {
-            done: vec![0; self.plan.consumers as usize],
+            done: vec![0; self.plan.sharers.max(1) as usize],
             ..Figures::default()
         };
         let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
         let mut n = 0u64;
         let mut next_word = start_ns;
         let mut now = now_ns();
+        // Who replaces another later does not make up for what the other has not done.
+        let began = start_ns.max(now);
         while now < end {
             if let Some(rate) = self.plan.rate {
-                self.pace(start_ns + (n as f64 * 1e9 / rate) as u64)?;
+                self.pace(began + (n as f64 * 1e9 / rate) as u64)?;
             }
-            let field = self.plan.space.field(n, self.plan.index, self.plan.producers);
+            let field = self.plan.space.field(n, self.plan.share, self.plan.producers);
             now = self.offer(n, &field, &mut buffer)?;
-            figures.done[(field.member % self.plan.consumers) as usize] += 1;
+            figures.done[self.plan.share_of(field.member)] += 1;
             figures.measured += u64::from(now >= measure_from);
             n += 1;
             self.seal(false)?;
@@ -135,7 +137,7 @@ impl<'a> Producer<'a> {
     /// Takes all the slots that the run will need and makes their pages resident, so that no page is made while it is
     /// measured; then keeps those that the load goes round in.
     fn take_slots(&mut self) -> Result<()> {
-        if !self.in_slots {
+        if !self.in_slots || !self.plan.takes_ahead {
             return Ok(());
         }
         let mut taken = VecDeque::new();
@@ -154,7 +156,7 @@ impl<'a> Producer<'a> {
     fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<u64> {
         let options = OfferOptions {
             schema: Some("mars"),
-            retention: Some(Retention::Released(self.plan.groups.max(1))),
+            retention: Some(Retention::Released(self.plan.readers())),
             ..OfferOptions::default()
         };
         let mut stamp = Stamp {
@@ -339,12 +341,6 @@ pub(super) fn first_message(path: &std::path::Path) -> Result<Vec<u8>> {
         .ok_or_else(|| failed("there is no GRIB message in it".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
     Ok(message.bytes().to_vec())
-}
-
-/// The pace of a load is what sleeping is for; nobody waits here for something to happen.
-#[expect(clippy::disallowed_methods, reason = "a load has a pace")]
-fn sleep(time: Duration) {
-    std::thread::sleep(time);
 }
 
 fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {

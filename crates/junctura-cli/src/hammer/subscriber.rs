@@ -19,7 +19,7 @@ pub(super) struct Subscriber {
 
 impl Subscriber {
     pub(super) fn new(plan: &Plan, pool: &Pool) -> Result<Self> {
-        let mut names = Names::new(&plan.space);
+        let mut names = Names::new(&plan.space, plan.life);
         let fields = u64::from(plan.space.members)
             * u64::from(plan.space.steps)
             * u64::from(plan.space.levels)

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use junctura::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,12 @@ pub(super) fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<Stri
         .ok_or_else(|| broken("the coordinator is gone".to_owned()))?
         .map_err(|e| broken(e.to_string()))?;
     serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
+}
+
+/// The pace of a load is what sleeping is for; nobody waits here for something to happen.
+#[expect(clippy::disallowed_methods, reason = "a load has a pace")]
+pub(super) fn sleep(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Says a word to the coordinator.

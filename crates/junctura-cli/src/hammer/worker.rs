@@ -6,7 +6,7 @@ use junctura::{Code, Error, Pool, Result};
 
 use super::plan::{Plan, Role};
 use super::talk::{Order, Word, listen, read, say};
-use super::{consumer, producer, subscriber};
+use super::{consumer, observer, producer, subscriber};
 
 /// Reads the plan from standard input and does it; a failure is reported to the coordinator too.
 pub(super) fn work() -> Result<()> {
@@ -48,6 +48,11 @@ fn connect_and_work(
             let mut consumer = consumer::Consumer::new(plan, &pool)?;
             let at_ns = begin(&mut lines)?;
             consumer.run(at_ns, &listen(lines))?
+        }
+        Role::Observer => {
+            let mut observer = observer::Observer::new(plan, &pool)?;
+            begin(&mut lines)?;
+            observer.run(&listen(lines))?
         }
         Role::Subscriber => {
             let mut subscriber = subscriber::Subscriber::new(plan, &pool)?;

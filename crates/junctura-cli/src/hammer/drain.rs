@@ -1,0 +1,33 @@
+//! The end of a load in which processes come and go: everyone leaves but those that then take what is left.
+
+use indicatif::ProgressBar;
+use junctura::{Pool, Result};
+
+use super::coordinator::{Run, Worker};
+use super::plan::{Role, group_name};
+use super::talk::Order;
+
+impl Run<'_> {
+    /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
+    /// last the consumers in no group, which thus find nothing that is going while they look.
+    pub(super) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
+        self.await_deaths()?;
+        let leaves = |worker: &Worker| worker.plan.role == Role::Consumer && !worker.plan.closes;
+        let enough = Order::Expect {
+            by_producer: Vec::new(),
+        };
+        let closes_group = |worker: &Worker| worker.plan.closes && worker.plan.group.is_some();
+        for part in [leaves, closes_group] {
+            self.tell(|_, worker| part(worker), &enough)?;
+            self.await_reports(part, progress)?;
+        }
+        self.tell(|_, worker| worker.plan.closes, &enough)
+    }
+
+    /// Removes the groups; gives the number of objects that they were still owed.
+    pub(super) fn end_groups(&self, pool: &Pool) -> Result<u64> {
+        (0..self.arguments.groups)
+            .map(|group| pool.retract(&group_name(group)))
+            .sum()
+    }
+}

@@ -1,0 +1,273 @@
+//! Killing processes while the load goes on, each of them replaced by another: whom and when is drawn from a seed.
+//!
+//! ```text
+//!   --kills producers=1,members=2 --seed 7
+//!      start ----+---------+-------------------+----- 9/10 of the time ---> end
+//!             member    producer            member    times and victims are random, the same for the same seed
+//! ```
+//! The same seed draws the same plan; what a process was about when it died is chance. Nobody waits for the pool to notice a
+//! death before the next process starts. Only at the end, before what is left is taken, is every death awaited.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use junctura::{Code, Error, EventKind, Result, Subscription};
+use serde::Serialize;
+
+use super::coordinator::{Run, Worker};
+use super::plan::Role;
+use super::report::Figures;
+use super::stamp::now_ns;
+use super::talk::Order;
+
+/// Whom a kill is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Victim {
+    Producer,
+    /// A consumer that is in no group.
+    Consumer,
+    /// A member of a group, but not the one that stays to the end.
+    Member,
+}
+
+/// How many are killed of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Kills {
+    pub(super) producers: u32,
+    pub(super) consumers: u32,
+    pub(super) members: u32,
+}
+
+impl Kills {
+    pub(super) fn total(&self) -> u32 {
+        self.producers + self.consumers + self.members
+    }
+}
+
+impl FromStr for Kills {
+    type Err = String;
+
+    /// `members=10,producers=3,consumers=3`, or a number of members.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let number = |text: &str| match text.parse::<u32>() {
+            Ok(number) if number <= COUNT_MAX => Ok(number),
+            _ => Err(format!("`{text}` is not a number up to {COUNT_MAX}")),
+        };
+        let mut kills = Self::default();
+        for part in text.split(',') {
+            let (kind, count) = part.split_once('=').unwrap_or(("members", part));
+            let of_kind = match kind {
+                "producers" => &mut kills.producers,
+                "consumers" => &mut kills.consumers,
+                "members" => &mut kills.members,
+                other => return Err(format!("`{other}` is none of producers, consumers, members")),
+            };
+            *of_kind = number(count)?;
+        }
+        Ok(kills)
+    }
+}
+
+const COUNT_MAX: u32 = 100_000;
+
+/// One kill: so long after the start, one of those that are of this kind then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kill {
+    after_ns: u64,
+    victim: Victim,
+    pick: u64,
+}
+
+/// The kills of a run, in their order.
+fn schedule(kills: &Kills, seed: u64, time_ns: u64) -> Vec<Kill> {
+    let mut random = Random(seed);
+    let kinds = [
+        (Victim::Producer, kills.producers),
+        (Victim::Consumer, kills.consumers),
+        (Victim::Member, kills.members),
+    ];
+    let mut planned: Vec<Kill> = kinds
+        .into_iter()
+        .flat_map(|(victim, count)| (0..count).map(move |_| victim))
+        .map(|victim| Kill {
+            after_ns: random.below(time_ns.max(1)),
+            victim,
+            pick: random.next(),
+        })
+        .collect();
+    planned.sort_by_key(|kill| kill.after_ns);
+    planned
+}
+
+/// `SplitMix64`: enough to draw a plan from.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Those that were killed and whose end the pool has not told of yet.
+pub(super) struct Deaths {
+    left: Subscription,
+    awaited: Vec<u32>,
+}
+
+impl Deaths {
+    pub(super) fn watch(pool: &junctura::Pool) -> Result<Self> {
+        Ok(Self {
+            left: pool.subscribe("", &[EventKind::Left])?,
+            awaited: Vec::new(),
+        })
+    }
+
+    /// Waits until the pool has noticed them all: nothing of theirs comes any more, and what they held is others'.
+    fn await_all(&mut self) -> Result<()> {
+        while !self.awaited.is_empty() {
+            let event = self.left.next_event()?.ok_or_else(|| {
+                Error::new(
+                    Code::Disconnected,
+                    "hammer",
+                    "the pool ended before it had told of every death",
+                )
+            })?;
+            if let Some(peer) = event.client {
+                self.awaited.retain(|&pid| pid != peer.pid);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Victim {
+    fn is(self, worker: &Worker) -> bool {
+        worker.is_ready
+            && worker.figures.is_none()
+            && match self {
+                Self::Producer => worker.plan.role == Role::Producer,
+                Self::Consumer => worker.plan.role == Role::Consumer && worker.plan.group.is_none(),
+                Self::Member => worker.plan.group.is_some() && !worker.plan.closes,
+            }
+    }
+}
+
+impl Run<'_> {
+    /// Kills processes while the load goes on; others take their places.
+    pub(super) fn kill_some(&mut self) -> Result<()> {
+        let from_ns = self.at_ns.unwrap_or_default();
+        let time = self.arguments.warmup + self.arguments.duration;
+        let time_ns = time.as_nanos() as u64 / 10 * 9;
+        for kill in schedule(&self.arguments.kills, self.arguments.seed, time_ns) {
+            while let Some(left_ns) = (from_ns + kill.after_ns).checked_sub(now_ns()).filter(|&left| left > 0) {
+                self.hear_within(Duration::from_nanos(left_ns))?;
+            }
+            let victim = self.victim(kill)?;
+            self.replace(victim)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the pool has noticed every kill.
+    pub(super) fn await_deaths(&mut self) -> Result<()> {
+        self.deaths.as_mut().map_or(Ok(()), Deaths::await_all)
+    }
+
+    /// One of those that the kill may mean, once there is one that has begun.
+    fn victim(&mut self, kill: Kill) -> Result<usize> {
+        loop {
+            let may_die: Vec<usize> = (0..self.workers.len())
+                .filter(|&at| kill.victim.is(&self.workers[at]))
+                .collect();
+            if let Some(&at) = may_die.get((kill.pick % may_die.len().max(1) as u64) as usize) {
+                return Ok(at);
+            }
+            self.hear()?;
+        }
+    }
+
+    fn replace(&mut self, at: usize) -> Result<()> {
+        let victim = &mut self.workers[at];
+        // Nothing more is expected of it.
+        victim.figures = Some(Figures {
+            done: vec![victim.done],
+            ..Figures::default()
+        });
+        let pid = victim.process.id();
+        let killed = victim.process.kill().and_then(|()| victim.process.wait());
+        killed.map_err(|error| Error::new(Code::Io, "a process of the load", error.to_string()))?;
+        let mut plan = victim.plan.clone();
+        plan.life += 1;
+        plan.index = self.index_of_next(plan.role);
+        if let Some(deaths) = &mut self.deaths {
+            deaths.awaited.push(pid);
+        }
+        let mut replacement = Worker::start(self.workers.len(), plan, &self.sender)?;
+        replacement.obey(&Order::Start {
+            at_ns: self.at_ns.unwrap_or_default(),
+        })?;
+        self.workers.push(replacement);
+        Ok(())
+    }
+
+    fn index_of_next(&self, role: Role) -> u32 {
+        self.workers.iter().filter(|worker| worker.plan.role == role).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_and_others_are_refused() {
+        let all = Kills {
+            producers: 3,
+            consumers: 2,
+            members: 10,
+        };
+        assert_eq!("members=10,producers=3,consumers=2".parse(), Ok(all));
+        assert_eq!(
+            "4".parse::<Kills>().map(|kills| (kills.members, kills.total())),
+            Ok((4, 4))
+        );
+        for wrong in [
+            "",
+            "x",
+            "-1",
+            "servers=1",
+            "members",
+            "members=",
+            "members=100001",
+            "1,,",
+        ] {
+            assert!(wrong.parse::<Kills>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_plan_again_and_another_draws_another() {
+        let kills = Kills {
+            producers: 3,
+            consumers: 2,
+            members: 10,
+        };
+        let plan = schedule(&kills, 7, 1_000_000);
+        assert_eq!(plan, schedule(&kills, 7, 1_000_000));
+        assert_ne!(plan, schedule(&kills, 8, 1_000_000));
+        assert!(plan.is_sorted_by_key(|kill| kill.after_ns));
+        assert!(plan.iter().all(|kill| kill.after_ns < 1_000_000));
+        let count = |victim| plan.iter().filter(|kill| kill.victim == victim).count();
+        let counts = [Victim::Producer, Victim::Consumer, Victim::Member].map(count);
+        assert_eq!(counts, [3, 2, 10]);
+        assert_eq!(schedule(&Kills::default(), 7, 1_000_000), []);
+        assert_eq!(schedule(&kills, 7, 0).len(), 15);
+    }
+}
