@@ -159,3 +159,27 @@ def test_terms_are_agreed_on(pool: junctura.Pool) -> None:
         pool.follow("name=a", group="workers", only_new=True)
     with pytest.raises(junctura.Unsupported):
         pool.demand("name=a", requirement="workers")
+
+
+LAST_WORDS = """
+import os, signal, sys
+import junctura
+with junctura.Pool(sys.argv[1], schema="free") as pool, pool.follow(group="workers", window=1) as share:
+    obj = next(share)
+    name = obj["name"]
+    obj.release()
+    print(name, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_was_released_before_a_member_was_killed_is_done(pool: junctura.Pool) -> None:
+    pool.require("", name="workers", group=True)
+    for number in range(20):
+        pool.offer(b"work", name=f"{number:02}")
+    for number in range(20):
+        member = subprocess.run(
+            [sys.executable, "-c", LAST_WORDS, pool.url], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (member.stdout, member.returncode) == (f"{number:02}\n", -9), member.stderr
+    assert pool.stat()["named_requirements"][0]["owed"] == 0

@@ -173,7 +173,7 @@ impl<'a> Consumer<'a> {
             }
         }
         let is_member = self.plan.group.is_some();
-        // What a look leaves unread when it stops counts as released: so that is received in another way before.
+        // What a look leaves unread when it stops stays for others, and there are none: so that is received before.
         if self.plan.closes && !is_member {
             self.close()?;
         }

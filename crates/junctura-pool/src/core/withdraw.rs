@@ -85,14 +85,23 @@ impl Core {
             done: 0,
             waits: HashMap::new(),
         };
+        let mut free = Vec::new();
         for object in objects {
             let owed_to = if how.force { Vec::new() } else { self.owed_to(object) };
             if owed_to.is_empty() {
-                self.take_one_out(now, object, fx);
-                withdrawal.done += 1;
+                free.push(object);
             } else {
                 withdrawal.waits.insert(object, owed_to);
             }
+        }
+        let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
+        if waits {
+            // Before anything is taken out.
+            self.may_ask(client, request)?;
+        }
+        for object in free {
+            self.take_one_out(now, object, fx);
+            withdrawal.done += 1;
         }
         if withdrawal.waits.is_empty() {
             fx.reply(client, request, &Reply::Done(withdrawal.done));

@@ -186,7 +186,7 @@ impl Server {
                     Wakeup::Listener => self.accept(),
                     Wakeup::Client { client, ready } => self.serve(client, ready),
                     Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
-                    Wakeup::Death { client } => self.lost(client, "its process ended"),
+                    Wakeup::Death { client } => self.died(client, "its process ended"),
                     Wakeup::Spilled => self.note_spilled(),
                 }
             }
@@ -317,7 +317,7 @@ impl Server {
         let is_unheard = |connection: &Connection| !connection.is_heard();
         if ready.ended && self.world.connections.get(&client).is_some_and(is_unheard) {
             // It waits for a peer that will never read again, and its end would be told for ever.
-            return self.lost(client, "its connection ended");
+            return self.died(client, "its connection ended");
         }
         if ready.writable {
             self.world.touch(client);
@@ -327,13 +327,28 @@ impl Server {
         }
     }
 
-    /// Takes what has come from a client, once: others get their turn before it is read again.
-    fn read(&mut self, client: u32) {
+    /// A client is gone, and what it said before counts: what it has released is not given to others.
+    fn died(&mut self, client: u32, reason: &str) {
+        /// A child that has inherited the connection may go on talking.
+        const LAST_WORDS_MAX: usize = 256;
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            connection.is_paused = false;
+        }
+        for _ in 0..LAST_WORDS_MAX {
+            if !self.read(client) {
+                break;
+            }
+        }
+        self.lost(client, reason);
+    }
+
+    /// Takes what has come from a client, once: others get their turn before it is read again. Whether anything had come.
+    fn read(&mut self, client: u32) -> bool {
         let Some(connection) = self.world.connections.get_mut(&client) else {
-            return;
+            return false;
         };
         if !connection.is_heard() {
-            return;
+            return false;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
         let received = connection.receive(&mut inbox);
@@ -362,6 +377,7 @@ impl Server {
                 self.unfinished.push(client);
             }
         }
+        let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
         match (broken, received) {
             (Some(error), _) => {
                 self.core.garbage(now, client, 0, &error, &mut self.world);
@@ -370,6 +386,7 @@ impl Server {
             (None, Err(error)) => self.lost(client, &error.to_string()),
             (None, Ok(_)) => {}
         }
+        has_come
     }
 
     fn switch_to_rings(&mut self, client: u32, ring_bytes: u32) {
@@ -396,36 +413,41 @@ impl Server {
 
     /// Sends what the core has said: to those who receive objects first, since they have work to do.
     fn flush(&mut self) {
-        for client in self.world.take_touched() {
-            let Some(connection) = self.world.connections.get_mut(&client) else {
-                continue;
-            };
-            match connection.flush() {
-                Ok(_) if connection.is_finished() => {
-                    if let Some(connection) = self.world.connections.remove(&client) {
-                        self.forget(connection);
-                    }
-                }
-                Ok(is_read_again) => {
-                    if is_read_again {
-                        self.unfinished.push(client);
-                    }
-                    if let Some(interest) = connection.changed_interest() {
-                        let waited = self.poller.change(
-                            connection.carrier.as_fd(),
-                            Wakeup::Client {
-                                client,
-                                ready: poller::Ready::default(),
-                            },
-                            interest,
-                        );
-                        if let Err(error) = waited {
-                            tracing::error!(%error, client, "cannot wait for a client");
-                        }
-                    }
-                }
-                Err(error) => self.lost(client, &error.to_string()),
+        loop {
+            let touched = self.world.take_touched();
+            if touched.is_empty() {
+                return;
             }
+            touched.into_iter().for_each(|client| self.flush_one(client));
+        }
+    }
+
+    fn flush_one(&mut self, client: u32) {
+        let Some(connection) = self.world.connections.get_mut(&client) else {
+            return;
+        };
+        match connection.flush() {
+            Ok(_) if connection.is_finished() => {
+                if let Some(connection) = self.world.connections.remove(&client) {
+                    self.forget(connection);
+                }
+            }
+            Ok(is_read_again) => {
+                if is_read_again {
+                    self.unfinished.push(client);
+                }
+                if let Some(interest) = connection.changed_interest() {
+                    let wakeup = Wakeup::Client {
+                        client,
+                        ready: poller::Ready::default(),
+                    };
+                    let waited = self.poller.change(connection.carrier.as_fd(), wakeup, interest);
+                    if let Err(error) = waited {
+                        tracing::error!(%error, client, "cannot wait for a client");
+                    }
+                }
+            }
+            Err(error) => self.died(client, &error.to_string()),
         }
     }
 

@@ -360,6 +360,10 @@ impl Model {
 
     fn take_all_out(&mut self, client: u32, number: u64, targets: &[u64], timeout_ms: Option<u64>, force: bool) {
         let (mut waits, mut done) = (BTreeMap::new(), 0);
+        let is_to_wait = !force && targets.iter().any(|&sequence| !self.owed_to(sequence).is_empty());
+        if is_to_wait && timeout_ms != Some(0) && self.is_full_of_requests(client) {
+            return self.fail(client, number, Some(Code::LimitExceeded));
+        }
         for &sequence in targets {
             let blockers = if force { Vec::new() } else { self.owed_to(sequence) };
             if blockers.is_empty() {

@@ -26,6 +26,10 @@ impl Model {
         (self.somebody_waited || self.somebody_waits()) && !self.disk.was_at_work
     }
 
+    fn is_again(&self, number: Number, sequence: u64) -> bool {
+        matches!(self.going.get(&number), Some(Going::Require(one)) if one.again.contains(&sequence))
+    }
+
     fn is_stuck(&self, one: &Requirement) -> bool {
         let after = one
             .terms
@@ -96,9 +100,14 @@ impl Model {
         let told = reader.unwrap_or(number).0;
         self.tell_of_requirement(events::BROKEN, (told != NOBODY).then_some(told), number);
         for (sequence, in_flight) in held {
+            let is_again = self.is_again(number, sequence);
             self.disown(number, sequence);
             if let Some(Going::Require(one)) = self.going.get_mut(&number) {
                 one.forfeited.insert(sequence, in_flight);
+                if is_again {
+                    // It may have been given out in this very event, with its mark.
+                    one.again.insert(sequence);
+                }
             }
         }
         for sequence in waiting {
@@ -193,6 +202,7 @@ impl Model {
         let was_last = *deliveries == 0;
         if was_last {
             one.forfeited.remove(&sequence);
+            one.again.remove(&sequence);
         }
         was_last
     }
