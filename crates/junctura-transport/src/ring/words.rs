@@ -129,7 +129,7 @@ impl Position {
 mod loom_tests {
     use std::sync::Arc;
 
-    use loom::cell::UnsafeCell;
+    use loom::cell::Cell;
     use loom::sync::{Condvar, Mutex};
     use loom::thread;
 
@@ -213,10 +213,10 @@ mod loom_tests {
         }
     }
 
-    /// Two places for bytes, in which loom finds out who reads while another writes.
+    /// Two places for bytes; loom fails the test if one reads where the other writes.
     struct Cells {
         words: Words,
-        places: [UnsafeCell<u64>; 2],
+        places: [Cell<u64>; 2],
     }
 
     impl Cells {
@@ -233,10 +233,7 @@ mod loom_tests {
                     thread::yield_now();
                     continue;
                 }
-                self.places[(written - origin) as usize % 2].with_mut(|place| {
-                    // SAFETY: loom fails the test if anybody else is here.
-                    unsafe { *place = written }
-                });
+                self.places[(written - origin) as usize % 2].set(written);
                 written += 1;
                 self.words.set_written(written);
             }
@@ -251,8 +248,7 @@ mod loom_tests {
                     continue;
                 }
                 let at = read.wrapping_sub(self.words.origin());
-                // SAFETY: as in `write`.
-                let byte = self.places[at as usize % 2].with(|place| unsafe { *place });
+                let byte = self.places[at as usize % 2].get();
                 assert_eq!(byte, read, "bytes come in the order in which they were written");
                 read += 1;
                 self.words.set_read(read);
@@ -267,7 +263,7 @@ mod loom_tests {
         model.check(|| {
             let cells = Arc::new(Cells {
                 words: Words::new(),
-                places: [UnsafeCell::new(0), UnsafeCell::new(0)],
+                places: [Cell::new(0), Cell::new(0)],
             });
             let writer = {
                 let cells = Arc::clone(&cells);
