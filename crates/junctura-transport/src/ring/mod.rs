@@ -271,7 +271,8 @@ pub(crate) fn answer(bell: BorrowedFd<'_>) {
     let _ = rustix::io::read(bell, &mut count);
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 
