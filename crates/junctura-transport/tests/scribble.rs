@@ -11,7 +11,7 @@ use proptest::prelude::*;
 fn step() -> impl Strategy<Value = Step> {
     let rubbish = (0..3 * RING_BYTES + 100, prop::collection::vec(any::<u8>(), 0..300));
     // Where the positions and flags of both rings lie.
-    let words = prop::sample::select(vec![0_usize, 8, 128, 136, 256, 264, 384, 392]);
+    let words = prop::sample::select(vec![0_usize, 8, 16, 128, 136, 256, 264, 272, 384, 392]);
     let value = prop_oneof![0..20_000_u64, any::<u64>(), (0..3_u64).prop_map(|less| u64::MAX - less)];
     prop_oneof![
         rubbish.prop_map(|(at, bytes)| Step::Scribble { at, bytes }),

@@ -102,7 +102,7 @@ impl Memory {
         unsafe { self.base.add(lane as usize * WORDS_BYTES).cast().as_ref() }
     }
 
-    /// Copies bytes into the ring from `position` on; not more than it has.
+    /// Copies bytes into the ring from `position` on, counted from the ring's origin; not more than it has.
     pub(super) fn copy_in(&self, lane: Lane, position: u64, bytes: &[u8]) {
         let (at, first) = self.place(position, bytes.len());
         let (before, after) = bytes.split_at(first);
@@ -117,7 +117,7 @@ impl Memory {
         }
     }
 
-    /// Copies bytes out of the ring from `position` on; not more than it has.
+    /// Copies bytes out of the ring from `position` on, counted from the ring's origin; not more than it has.
     pub(super) fn copy_out(&self, lane: Lane, position: u64, into: &mut [u8]) {
         let (at, first) = self.place(position, into.len());
         let (before, after) = into.split_at_mut(first);

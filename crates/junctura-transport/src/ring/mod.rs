@@ -24,6 +24,9 @@ use memory::{Lane, Memory};
 
 /// Bytes of each ring, where nothing else is asked for. Larger ones fall out of the caches when there are many.
 pub const RING_BYTES: usize = 256 << 10;
+/// A writer that has come so far into its ring and finds it empty goes on at the beginning. So what is read soon goes
+/// through the same few bytes all the time, which stay in the caches even where there are many rings.
+const BYTES_REUSED: u64 = 4 << 10;
 /// Bytes of the largest ring.
 pub(crate) const RING_BYTES_MAX: usize = 1 << 20;
 
@@ -82,6 +85,7 @@ impl Rings {
                 memory,
                 lane: write,
                 written: 0,
+                origin: 0,
                 read_seen: 0,
                 peer_bell,
             },
@@ -139,7 +143,8 @@ impl Reader {
         if count == 0 {
             return Ok(0);
         }
-        self.memory.copy_out(self.lane, self.read, &mut space[..count]);
+        let at = self.read.wrapping_sub(words.origin());
+        self.memory.copy_out(self.lane, at, &mut space[..count]);
         self.read = self.read.wrapping_add(count as u64);
         words.set_read(self.read);
         // Not for every byte: a writer that has to wait waits until it can say much. It never waits at an empty ring.
@@ -172,6 +177,8 @@ pub(crate) struct Writer {
     memory: Arc<Memory>,
     lane: Lane,
     written: u64,
+    /// The position whose byte lies at the beginning of the ring's memory.
+    origin: u64,
     /// How far the peer had read when that was last looked at.
     read_seen: u64,
     peer_bell: Arc<OwnedFd>,
@@ -196,11 +203,12 @@ impl Writer {
 
     /// Copies as much of `piece` as has room and says how much. [`Self::announce`] wakes the reader.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<usize> {
-        if self.room() < piece.len() {
+        if self.room() < piece.len() || self.at() >= BYTES_REUSED {
             self.look()?;
+            self.begin_again();
         }
         let count = self.room().min(piece.len());
-        self.memory.copy_in(self.lane, self.written, &piece[..count]);
+        self.memory.copy_in(self.lane, self.at(), &piece[..count]);
         self.written = self.written.wrapping_add(count as u64);
         self.memory.words(self.lane).set_written(self.written);
         Ok(count)
@@ -211,6 +219,19 @@ impl Writer {
         if self.memory.words(self.lane).must_wake_reader() {
             ring(&self.peer_bell);
         }
+    }
+
+    /// Goes on at the beginning of the ring if it is empty.
+    fn begin_again(&mut self) {
+        if self.read_seen == self.written {
+            self.origin = self.written;
+            self.memory.words(self.lane).set_origin(self.origin);
+        }
+    }
+
+    /// How far from the origin is written next.
+    fn at(&self) -> u64 {
+        self.written.wrapping_sub(self.origin)
     }
 
     fn room(&self) -> usize {
@@ -248,4 +269,66 @@ fn ring(bell: &OwnedFd) {
 pub(crate) fn answer(bell: BorrowedFd<'_>) {
     let mut count = [0u8; 8];
     let _ = rustix::io::read(bell, &mut count);
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    const MESSAGE: usize = 100;
+
+    fn ends() -> (Writer, Reader) {
+        let (server, parts) = Rings::create(RING_BYTES).unwrap();
+        let client = Rings::join(RING_BYTES, parts).unwrap();
+        (client.writer, server.reader)
+    }
+
+    fn message(number: usize) -> [u8; MESSAGE] {
+        std::array::from_fn(|byte| (number + byte) as u8)
+    }
+
+    fn hear(reader: &mut Reader, number: usize) {
+        let mut space = [0; MESSAGE];
+        assert_eq!(reader.read(&mut space).unwrap(), MESSAGE);
+        assert_eq!(space, message(number), "message {number}");
+    }
+
+    #[test]
+    fn what_is_read_soon_goes_through_the_beginning_of_the_ring() {
+        let (mut writer, mut reader) = ends();
+        for number in 0..10_000 {
+            assert!(writer.has_room().unwrap());
+            assert_eq!(writer.write(&message(number)).unwrap(), MESSAGE);
+            assert!(writer.at() < BYTES_REUSED + MESSAGE as u64, "{}", writer.at());
+            hear(&mut reader, number);
+        }
+    }
+
+    #[test]
+    fn a_backlog_has_the_whole_ring_wherever_it_begins() {
+        for before in 0..2 * BYTES_REUSED as usize / MESSAGE {
+            let (mut writer, mut reader) = ends();
+            for number in 0..before {
+                writer.write(&message(number)).unwrap();
+                hear(&mut reader, number);
+            }
+            let (mut said, mut heard) = (before, before);
+            while RING_BYTES - (said - heard) * MESSAGE >= MESSAGE {
+                assert_eq!(writer.write(&message(said)).unwrap(), MESSAGE);
+                said += 1;
+            }
+            for _ in 0..3 * RING_BYTES / MESSAGE {
+                hear(&mut reader, heard);
+                heard += 1;
+                assert_eq!(writer.write(&message(said)).unwrap(), MESSAGE);
+                said += 1;
+            }
+            while heard < said {
+                hear(&mut reader, heard);
+                heard += 1;
+            }
+            assert!(reader.is_empty());
+        }
+    }
 }

@@ -4,6 +4,9 @@
 //! moves `written`, the reader alone `read`. Who finds nothing to do says so in its flag, looks once more, and sleeps; who
 //! moved a position looks at the other's flag. Each side first writes, then passes a full fence, then reads what the other
 //! wrote, so at least one of them sees the other: nobody sleeps through his bell.
+//!
+//! A writer that finds its ring empty may begin again at the beginning of the memory: it moves `origin`, and then `written`.
+//! The reader looks at both in the other order, and only where `written` says that there is something to read.
 
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -25,6 +28,8 @@ pub(super) struct Words {
 struct Position {
     bytes: AtomicU64,
     sleeps: AtomicU32,
+    /// Of the writer alone: the position whose byte lies at the beginning of the ring's memory.
+    origin: AtomicU64,
 }
 
 impl Words {
@@ -33,6 +38,7 @@ impl Words {
         let position = || Position {
             bytes: AtomicU64::new(0),
             sleeps: AtomicU32::new(0),
+            origin: AtomicU64::new(0),
         };
         Self {
             written: position(),
@@ -48,6 +54,18 @@ impl Words {
     /// Up to where the writer has written, as it says.
     pub(super) fn written(&self) -> u64 {
         self.written.bytes.load(Ordering::Acquire)
+    }
+
+    /// What is written next, from position `bytes` on, lies at the beginning of the ring's memory. Only where the reader has
+    /// read all that was written; the next [`Self::set_written`] tells it.
+    pub(super) fn set_origin(&self, bytes: u64) {
+        self.written.origin.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The position whose byte lies at the beginning of the ring's memory, as the writer says. Only after [`Self::written`]
+    /// has said that there is something to read: until that is read, the writer moves it no more.
+    pub(super) fn origin(&self) -> u64 {
+        self.written.origin.load(Ordering::Relaxed)
     }
 
     /// The reader has copied out what lies before here.
@@ -111,6 +129,7 @@ impl Position {
 mod loom_tests {
     use std::sync::Arc;
 
+    use loom::cell::Cell;
     use loom::sync::{Condvar, Mutex};
     use loom::thread;
 
@@ -194,6 +213,67 @@ mod loom_tests {
         }
     }
 
+    /// Two places for bytes; loom fails the test if one reads where the other writes.
+    struct Cells {
+        words: Words,
+        places: [Cell<u64>; 2],
+    }
+
+    impl Cells {
+        /// Writes each position as its own byte, as long as there is room, and begins again whenever the ring is empty.
+        fn write(&self, total: u64) {
+            let (mut written, mut origin) = (0, 0);
+            while written < total {
+                let read = self.words.read();
+                if read == written {
+                    origin = written;
+                    self.words.set_origin(origin);
+                }
+                if written - read == 2 {
+                    thread::yield_now();
+                    continue;
+                }
+                self.places[(written - origin) as usize % 2].set(written);
+                written += 1;
+                self.words.set_written(written);
+            }
+        }
+
+        fn read(&self, total: u64) {
+            let mut read = 0;
+            while read < total {
+                let written = self.words.written();
+                if written == read {
+                    thread::yield_now();
+                    continue;
+                }
+                let at = read.wrapping_sub(self.words.origin());
+                let byte = self.places[at as usize % 2].get();
+                assert_eq!(byte, read, "bytes come in the order in which they were written");
+                read += 1;
+                self.words.set_read(read);
+            }
+        }
+    }
+
+    #[test]
+    fn a_writer_that_begins_again_overwrites_nothing_unread() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let cells = Arc::new(Cells {
+                words: Words::new(),
+                places: [Cell::new(0), Cell::new(0)],
+            });
+            let writer = {
+                let cells = Arc::clone(&cells);
+                thread::spawn(move || cells.write(4))
+            };
+            cells.read(4);
+            writer.join().unwrap();
+        });
+    }
+
     #[test]
     fn nobody_sleeps_through_his_bell() {
         let mut model = loom::model::Builder::new();
@@ -224,6 +304,7 @@ mod tests {
         assert_eq!(size_of::<Words>(), 256);
         assert_eq!(std::mem::offset_of!(Words, read), 128);
         assert_eq!(std::mem::offset_of!(Position, sleeps), 8);
+        assert_eq!(std::mem::offset_of!(Position, origin), 16);
     }
 
     #[test]
