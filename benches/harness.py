@@ -71,7 +71,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Check:
-    """What a contender has to reach, by itself or as a multiple of another; the measure is the case's unless it is said."""
+    """What a contender has to reach, by itself or as a multiple of another, in the measure of the case unless said."""
 
     contender: str
     at_least: float | None = None
