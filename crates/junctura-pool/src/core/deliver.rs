@@ -180,9 +180,11 @@ impl Core {
     }
 }
 
-/// Whether what is given back is to be given to somebody again. Whoever merely looked has no claim on it.
+/// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
 fn comes_back(holding: &Holding, held: &Held) -> bool {
-    holding.flags.get() & (fixed::UNREAD | fixed::UNDONE) != 0 && held.via.is_some_and(|via| via.requirement.is_some())
+    let flags = holding.flags.get();
+    let has_claim = || held.via.is_some_and(|via| via.requirement.is_some());
+    flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
 }
 
 /// A segment as its client is told of it.

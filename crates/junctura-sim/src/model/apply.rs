@@ -327,7 +327,9 @@ impl Model {
                 Some(held) if held.sequence == sequence => {
                     if let Some(held) = self.held.remove(&(client, holding)) {
                         match (back, held.requirement) {
-                            (Some(back), Some(_)) => self.come_back(client, &held, back),
+                            (Some(back @ Back::Unread), _) | (Some(back), Some(_)) => {
+                                self.come_back(client, &held, back);
+                            }
                             _ => self.take_back(client, &held, true),
                         }
                         self.end_retentions();

@@ -183,7 +183,9 @@ impl Model {
         }
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
-            follow.given.remove(&held.sequence);
+            if held.requirement.is_some() {
+                follow.given.remove(&held.sequence);
+            }
         }
     }
 }

@@ -240,7 +240,7 @@ fn room_that_comes_of_what_is_not_wanted_again_is_used() {
 }
 
 #[test]
-fn what_a_reader_gives_back_unread_is_owed_again_but_a_look_has_no_claim() {
+fn what_a_reader_gives_back_unread_is_owed_again_and_what_a_look_gives_back_so_was_not_released() {
     let mut world = World::new();
     let (p, c) = (world.join("p"), world.join("c"));
     world.require(c, 1, "", false);
@@ -262,7 +262,25 @@ fn what_a_reader_gives_back_unread_is_owed_again_but_a_look_has_no_claim() {
     );
     world.fx.holdings = held_by_the_look;
     world.give_back_unread(c, 1);
-    assert_eq!(world.core.stat().totals.released, 1);
+    assert_eq!(world.core.stat().totals.released, 0);
+}
+
+#[test]
+fn an_object_that_is_to_be_released_once_stays_when_a_look_has_not_seen_it() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.offer(p, 1, "a", "", 1);
+    world.follow(c, 2, |_| {});
+    world.ask(c, 3, Request::Stop(2));
+    world.give_back_unread(c, 1);
+    assert_eq!(world.core.stat().objects.visible, 1);
+    world.demand(c, 4, "name=a", None);
+    world.give_back_undone(c, 1);
+    assert_eq!(
+        world.core.stat().objects.visible,
+        0,
+        "a look is done with what it has seen"
+    );
 }
 
 #[test]
