@@ -110,9 +110,11 @@ impl Core {
         }
     }
 
-    /// A client joined or left.
+    /// A client joined or left; one that was never let in did neither.
     pub(super) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
-        self.tell_watchers(event, Some(client), reason, fx, |_| Some(Happened::default()));
+        self.tell_watchers(event, Some(client), reason, fx, |core| {
+            core.wire_peer(client).map(|_| Happened::default())
+        });
     }
 
     /// A requirement with a name was made, or ends; or one is broken.
