@@ -71,12 +71,13 @@ class Contender:
 
 @dataclass(frozen=True)
 class Check:
-    """What a contender has to reach, by itself or as a multiple of another."""
+    """What a contender has to reach, by itself or as a multiple of another, in the measure of the case unless said."""
 
     contender: str
     at_least: float | None = None
     at_most: float | None = None
     times: str | None = None
+    measure: Measure | None = None
 
 
 @dataclass(frozen=True)
@@ -224,13 +225,14 @@ def judge(case: Case, check: Check, all_samples: list[Samples]) -> dict[str, Any
     bound = check.at_least if check.at_least is not None else check.at_most
     assert bound is not None
     promise = f"{check.contender} {'>=' if check.at_least is not None else '<='} {number(bound)}"
-    promise += f" x {check.times}" if check.times else f" {case.measure.unit}"
+    measure = check.measure or case.measure
+    promise += f" x {check.times}" if check.times else f" {measure.unit}"
     sides = [by_name[name] for name in (check.contender, check.times) if name]
     if not all(side.figures for side in sides):
         return {"promise": promise, "met": False, "value": None, "value_text": "not measured"}
-    value = sides[0].best(case.measure)
+    value = sides[0].best(measure)
     if check.times:
-        value /= sides[1].best(case.measure)
+        value /= sides[1].best(measure)
     met = value >= bound if check.at_least is not None else value <= bound
     return {"promise": promise, "met": met, "value": value, "value_text": number(value)}
 

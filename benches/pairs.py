@@ -18,14 +18,15 @@ SIZES = {
     "4.4MiB": (4506 << 10, "untouched"),
     "15MiB": (15 << 20, "untouched"),
 }
+GROWTH = Measure("memory.growth_mib", "MiB more of the server's own memory than at half time", more_is_better=False)
 SERVER_CPU = Measure("server_cpu_us_per_object", "us/object", more_is_better=False)
 
 
-def pairs(bench: Bench, size: str, count: int, seconds: float) -> Contender:
+def pairs(bench: Bench, size: str, count: int, seconds: float, *extra: str, also: str = "") -> Contender:
     payload_bytes, touch = SIZES[size]
     load = Load(payload_bytes, 16, touch, warmup_s=1.0 if bench.quick else 3.0, seconds=seconds)
     people = ["--producers", str(count), "--consumers", str(count), "--members", "50"]
-    return ours(load, *people, name=f"junctura, {count} producers and {count} consumers")
+    return ours(load, *people, *extra, name=f"junctura, {count} producers and {count} consumers{also}")
 
 
 def machine(size: str, count: int, seconds: float) -> Contender:
@@ -52,8 +53,12 @@ def main() -> int:
     lasts_s = 0.5 if bench.quick else 60.0
     lasting = pairs(bench, "804KiB", 50, lasts_s)
     question = f"fields of 804 KiB, window 16, for {lasts_s:g} seconds"
-    checks = [Check(lasting.name, at_least=100_000)]
-    cases.append(Case("pairs-sustained", question, RATE, [lasting], checks, rounds_max=1))
+    by_group = ("--retention", "group")
+    grouped = pairs(bench, "804KiB", 50, lasts_s, *by_group, also=", released by a group of each")
+    both = [lasting, grouped]
+    checks = [Check(one.name, at_least=100_000) for one in both]
+    checks += [Check(one.name, at_most=8, measure=GROWTH) for one in both]
+    cases.append(Case("pairs-sustained", question, RATE, both, checks, rounds_max=1))
     return bench.run(cases)
 
 

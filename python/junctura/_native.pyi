@@ -50,7 +50,7 @@ _Given: TypeAlias = _Scalar | Sequence[_Scalar] | npt.NDArray[Any] | None
 _Attributes: TypeAlias = Mapping[str, Any]
 _Value: TypeAlias = Any
 _Data: TypeAlias = Buffer | npt.ArrayLike | Allocation
-_Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Timer)
+_Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Bundle | Timer)
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
 _Kind: TypeAlias = Literal[

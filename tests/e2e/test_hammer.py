@@ -32,6 +32,19 @@ def test_every_mode_hands_all_over(bare: Shell, mode: str, size: str) -> None:
         assert set(figures[name]) == {"p50", "p99", "p999"}  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize(("producers", "consumers"), [(1, 1), (4, 4), (2, 3)])
+def test_what_a_group_of_each_consumer_has_released_is_gone(bare: Shell, producers: int, consumers: int) -> None:
+    """Whoever is lost or left behind would be in `lost`, too."""
+    people = ["--producers", str(producers), "--consumers", str(consumers), "--retention", "group"]
+    figures = hammer(bare, *people, "--size", "10KiB", "--mode", "verify", "--duration", "300ms", "--window", "16")
+    assert figures["redelivered"] == 0
+    assert figures["run"]["retention"] == "group"  # type: ignore[index]
+    memory: dict[str, dict[str, float]] = figures["memory"]  # type: ignore[assignment]
+    for when in ("begin", "middle", "end"):
+        assert memory[when]["rss_anon_mib"] > 0
+        assert memory[when]["used_mib"] > 0
+
+
 def test_subscriptions_of_others_change_nothing(bare: Shell) -> None:
     figures = hammer(bare, "--size", "1KiB", "--duration", "300ms", "--subscriptions", "2000")
     assert figures["run"]["subscriptions"] == 2000  # type: ignore[index]
@@ -80,6 +93,9 @@ def test_wrong_arguments_are_refused(bare: Shell) -> None:
         ["--kills", "consumers=1", "--groups", "1"],
         ["--kills", "servers=1"],
         ["--followers", "1"],
+        ["--retention", "group", "--groups", "1"],
+        ["--retention", "group", "--kills", "producers=1"],
+        ["--retention", "forever"],
         ["--groups", "2", "--kills", "1", "--consumers", "2"],
         ["--producers", "0"],
         ["--rate", "-1"],

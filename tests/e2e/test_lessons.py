@@ -4,9 +4,45 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+from collections.abc import Callable
 
 import pytest
 from e2e_shell import Shell
+
+import junctura
+
+
+def offer_pipelined(pool: junctura.Pool, names: list[str]) -> Callable[[], object]:
+    pipeline = pool.pipeline(window=len(names))
+    for name in names:
+        pipeline.offer(b"x", name=name)
+    pipeline.push()
+    return pipeline.flush
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+def test_lesson_13_thousands_of_small_messages_travel_in_few_pieces(bare: Shell, count: int) -> None:
+    """Thousands of objects smaller than their keys: whatever has gathered is read at once, and answered at once."""
+    bare.pool = "unix:messages"
+    server = bare.serve("--schema", "free")
+    names = [f"a/name/longer/than/its/payload/{at:05}" for at in range(count)]
+    with junctura.Pool(f"unix:{bare.folder / 'junctura' / 'messages.sock'}") as pool:
+        before = pool.stat()["server"]["traffic"]
+        # While the server stands still, all offers are said: how fast the machine is makes no difference.
+        server.signal(signal.SIGSTOP)
+        os.waitpid(server.pid, os.WUNTRACED)
+        flush = offer_pipelined(pool, names)
+        server.signal(signal.SIGCONT)
+        flush()
+        after = pool.stat()["server"]["traffic"]
+        assert pool.stat()["totals"]["offered"] == count
+    went = {what: after[what] - before[what] for what in after}
+    # The offers and one `stat`; their answers, and those of both `stat`.
+    assert (went["frames_read"], went["frames_written"]) == (count + 1, count + 1)
+    # The ring is read in pieces of 16 KiB at least, one more for its end, and one for `stat`.
+    assert went["reads"] <= 2 + went["bytes_read"] // (16 << 10) + 1
+    assert went["writes"] <= went["reads"]
 
 
 def test_lesson_16_a_server_needs_no_start_and_no_stop(bare: Shell) -> None:

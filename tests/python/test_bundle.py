@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -46,6 +47,21 @@ def test_another_thread_is_not_in_the_block(pool: junctura.Pool) -> None:
         pool.offer(b"", name="here")
         assert names(pool) == ["elsewhere"]
     assert names(pool) == ["elsewhere", "here"]
+
+
+def test_a_block_that_another_thread_leaves_is_left_everywhere(pool: junctura.Pool) -> None:
+    with pool.bundle("around"):
+        blocks = contextlib.ExitStack()
+        blocks.enter_context(pool.bundle("within"))
+        pool.offer(b"", name="a")
+        thread = threading.Thread(target=blocks.close)
+        thread.start()
+        thread.join()
+        assert names(pool) == ["a"]
+        pool.offer(b"", name="b")
+        assert names(pool) == ["a"], "this thread is in the block around it again"
+    assert names(pool) == ["a", "b"]
+    assert pool.offer(b"", name="c").sequence == 3
 
 
 def fail_in(pool: junctura.Pool, bundle: junctura.Bundle) -> None:

@@ -241,6 +241,40 @@ def test_lesson_11_a_step_is_seen_before_the_next_is_made(pool: junctura.Pool) -
             assert producer.process.poll() is None
 
 
+STEPS_OF_THREE_FIELDS = """
+for step in range(1, 6):
+    assert sys.stdin.readline() == f"{step}\\n"
+    with pool.bundle(f"steps/{step}"):
+        for field in "tu":
+            pool.offer(bytes(100_000), name=f"{step} {field}")
+        print("two of three", flush=True)
+        assert sys.stdin.readline() == "go on\\n"
+        pool.offer(bytes(100_000), name=f"{step} v")
+sys.stdin.read()
+"""
+
+A_PICTURE_OF_EACH_STEP = """
+with pool.follow() as fields:
+    print("following", flush=True)
+    for step in range(1, 6):
+        picture = [next(fields)["name"] for field in range(3)]
+        print(*picture, sep=", ", flush=True)
+"""
+
+
+def test_lesson_11_each_step_is_seen_whole_while_the_job_goes_on(pool: junctura.Pool) -> None:
+    """Publishing became visible only when the whole job ended: a picture is there before the next step begins."""
+    with Child(pool, A_PICTURE_OF_EACH_STEP, "viewer") as viewer, Child(pool, STEPS_OF_THREE_FIELDS, "model") as model:
+        assert viewer.hear() == "following"
+        for step in range(1, 6):
+            model.tell(f"{step}")
+            assert model.hear() == "two of three"
+            assert len(pool.list()) == 3 * (step - 1)
+            model.tell("go on")
+            assert viewer.hear() == f"{step} t, {step} u, {step} v"
+            assert model.process.poll() is None
+
+
 @pytest.mark.parametrize("call", ["offer_many", "pipeline"])
 def test_lesson_13_thousands_of_objects_smaller_than_their_keys_are_one_batch(pool: junctura.Pool, call: str) -> None:
     """Thousands of objects smaller than their keys."""

@@ -31,6 +31,26 @@ def test_whoever_has_something_is_named(pool: junctura.Pool) -> None:
         assert pool.wait(winds, events) == [winds, events]
 
 
+def test_a_bundle_is_ready_when_it_is_complete_aborted_or_left(pool: junctura.Pool) -> None:
+    whole, given_up, left = pool.bundle("whole", members=2), pool.bundle("given-up"), pool.bundle("left")
+    whole.offer(b"", name="a")
+    with junctura.Pool(pool.url) as other:
+        with pytest.raises(junctura.Timeout):
+            pool.wait(whole, given_up, left, timeout=0)
+        other.bundle("whole", members=2).offer(b"", name="b")
+        assert pool.wait(whole, given_up, left) == [whole]
+        assert whole.wait().objects == 2
+        assert pool.wait(whole, given_up, left) == [whole]
+        other.bundle("given-up").abort()
+        assert pool.wait(given_up, left) == [given_up]
+        with pytest.raises(junctura.Closed):
+            given_up.wait()
+        left.leave()
+        assert pool.wait(left) == [left]
+        with pytest.raises(junctura.InvalidArgument):
+            other.wait(pool.bundle("elsewhere"))
+
+
 def test_timers_go_off(pool: junctura.Pool) -> None:
     once, often = junctura.Timer(after=0.001), junctura.Timer(every=0.001)
     assert not junctura.Timer(after=1000).ring()

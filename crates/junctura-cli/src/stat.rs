@@ -48,6 +48,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             bytes(&stat["server"]["rss_bytes"]),
             stat["server"]["cpu_ns"].as_f64().unwrap_or_default() / 1e9
         )?;
+        let traffic = &stat["server"]["traffic"];
+        writeln!(
+            out,
+            "messages      {} in {} reads, {}; {} in {} writes, {}; woken {} times",
+            number(&traffic["frames_read"]),
+            number(&traffic["reads"]),
+            bytes(&traffic["bytes_read"]),
+            number(&traffic["frames_written"]),
+            number(&traffic["writes"]),
+            bytes(&traffic["bytes_written"]),
+            number(&traffic["wakeups"])
+        )?;
     }
     if stat["draining"].is_object() {
         let owed = number(&stat["draining"]["owed"]);

@@ -112,6 +112,8 @@ pub struct Limits {
     pub named_requirements: usize,
     /// Bytes kept of each requirement for naming what was lost while nobody could be told; what is lost beyond is counted.
     pub gap_bytes_per_requirement: usize,
+    /// The same, of all requirements together.
+    pub gap_bytes: usize,
     /// Bundles that are not visible yet.
     pub bundles_open: usize,
     /// Objects that become visible together, and what a bundle may declare.
@@ -148,6 +150,7 @@ impl Default for Limits {
             unindexed_interests: 1000,
             named_requirements: 1024,
             gap_bytes_per_requirement: 4 << 20,
+            gap_bytes: 256 << 20,
             bundles_open: 4096,
             members_per_bundle: 100_000,
             bundles_remembered: 16_384,

@@ -68,7 +68,7 @@ pub(crate) enum Filled<'a> {
 impl Allocation {
     /// Waits for memory, as long as the pool's offer timeout says.
     pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<Form>) -> PyResult<Self> {
-        let bundle = current(pool);
+        let bundle = current(py, pool);
         let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
         let mut allocation = allocated.or_raise(py)?;
         let mut own = Vec::new();

@@ -1,9 +1,9 @@
 //! Offers that take effect together.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use junctura::{BundleOptions, Pool};
+use junctura::{Awaited, Awaiting, BundleOptions, Pool};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
@@ -18,15 +18,38 @@ use crate::version::Version;
 
 thread_local! {
     /// The blocks of bundles that this thread is in, the innermost last.
-    static BLOCKS: RefCell<Vec<(Pool, Arc<junctura::Bundle>)>> = const { RefCell::new(Vec::new()) };
+    static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A block that a thread has entered. It may be left by another, which cannot tell this one: so what it leads to says whether
+/// it was.
+struct Block {
+    pool: Pool,
+    inner: Weak<Mutex<Inner>>,
 }
 
 /// The bundle in whose block this thread is: what it offers in this pool goes there.
-pub(crate) fn current(pool: &Pool) -> Option<Arc<junctura::Bundle>> {
-    BLOCKS.with_borrow(|blocks| {
-        let innermost = blocks.iter().rev().find(|(of, _)| of.is_same(pool));
-        innermost.map(|(_, bundle)| Arc::clone(bundle))
+pub(crate) fn current(py: Python<'_>, pool: &Pool) -> Option<Arc<junctura::Bundle>> {
+    BLOCKS.with_borrow_mut(|blocks| {
+        while let Some(at) = blocks.iter().rposition(|block| block.pool.is_same(pool)) {
+            if let Some(bundle) = blocks[at].bundle(py) {
+                return Some(bundle);
+            }
+            blocks.remove(at);
+        }
+        None
     })
+}
+
+impl Block {
+    /// Its bundle, unless it was left.
+    fn bundle(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
+        lock(py, &*self.inner.upgrade()?).bundle.clone()
+    }
+}
+
+fn lock<'a>(py: Python<'_>, inner: &'a Mutex<Inner>) -> MutexGuard<'a, Inner> {
+    inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A member of a bundle that was offered. `Completed.version` says its version once the bundle is complete.
@@ -76,8 +99,8 @@ impl Completed {
 
 /// Objects that become visible together, or not at all; opened by `Pool.bundle`.
 ///
-/// In its `with` block, what this thread offers in the pool goes into it. The end of the block seals it, unless its number of
-/// members was said: then it is left to be completed by others, or by what is there already. An exception in the block
+/// In its `with` block, what the thread that entered it offers in the pool goes into it, until any thread leaves it. The end of
+/// the block seals it, unless its number of members was said: then it is left to be completed by others, or by what is there already. An exception in the block
 /// publishes nothing: a bundle without a path is aborted; one with a path is left to the other producers.
 ///
 /// Examples
@@ -96,7 +119,7 @@ pub(crate) struct Bundle {
     path: Option<String>,
     /// Its number of members was said here.
     counts: bool,
-    inner: Mutex<Inner>,
+    inner: Arc<Mutex<Inner>>,
 }
 
 struct Inner {
@@ -122,15 +145,15 @@ impl Bundle {
             pool: pool.clone(),
             path,
             counts: options.members.is_some(),
-            inner: Mutex::new(Inner {
+            inner: Arc::new(Mutex::new(Inner {
                 bundle: Some(Arc::new(opened.or_raise(py)?)),
                 completed: None,
-            }),
+            })),
         })
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        lock(py, &self.inner)
     }
 
     fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Bundle>> {
@@ -140,8 +163,21 @@ impl Bundle {
 
     fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
         let bundle = self.lock(py).bundle.take()?;
-        BLOCKS.with_borrow_mut(|blocks| blocks.retain(|(_, open)| !Arc::ptr_eq(open, &bundle)));
+        BLOCKS.with_borrow_mut(|blocks| blocks.retain(|block| !self.is_of(block)));
         Some(bundle)
+    }
+
+    fn is_of(&self, block: &Block) -> bool {
+        block.inner.as_ptr() == Arc::as_ptr(&self.inner)
+    }
+
+    /// Until it is visible or aborted; nothing, where that is known, or where it was left.
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        let bundle = {
+            let Inner { bundle, completed } = &*self.lock(py);
+            bundle.clone().filter(|_| completed.is_none())
+        };
+        bundle.map_or_else(Awaiting::ready, |bundle| py.detach(|| bundle.awaiting()))
     }
 
     /// Keeps what is known for good: one that is nested may have all its members, and no versions yet.
@@ -314,8 +350,10 @@ impl Bundle {
     }
 
     fn __enter__<'py>(slf: Bound<'py, Self>, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
-        let (pool, bundle) = (slf.get().pool.clone(), slf.get().get(py)?);
-        BLOCKS.with_borrow_mut(|blocks| blocks.push((pool, bundle)));
+        let this = slf.get();
+        this.get(py)?;
+        let (pool, inner) = (this.pool.clone(), Arc::downgrade(&this.inner));
+        BLOCKS.with_borrow_mut(|blocks| blocks.push(Block { pool, inner }));
         Ok(slf)
     }
 
@@ -356,7 +394,9 @@ impl Bundle {
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        drop_detached(inner.bundle.take());
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let bundle = inner.bundle.take();
+        drop(inner);
+        drop_detached(bundle);
     }
 }

@@ -97,7 +97,7 @@ impl<'py> Prepared<'py> {
     /// Offers it and waits until it is visible.
     /// `None`: it was offered only if wanted, and nothing wants it.
     pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<Version>> {
-        if let Some(bundle) = current(pool) {
+        if let Some(bundle) = current(py, pool) {
             self.stage(py, &bundle, options)?;
             let incarnation = py.detach(|| pool.incarnation()).or_raise(py)?;
             return Ok(Some(Version(junctura::Version {

@@ -35,7 +35,7 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, window: usize) -> PyResult<Self> {
-        let bundle = current(pool);
+        let bundle = current(py, pool);
         let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
         let pipeline = pipeline.or_raise(py)?;
         Ok(Self {

@@ -307,7 +307,7 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Version>> {
-        let bundle = current(&self.inner);
+        let bundle = current(py, &self.inner);
         offer_many(
             py,
             &self.inner,
@@ -496,7 +496,7 @@ impl Pool {
     ///
     /// Parameters
     /// ----------
-    /// *on : Follow, Subscription, PendingDemand or Timer
+    /// *on : Follow, Subscription, PendingDemand, Bundle or Timer
     ///     Of this pool; each used by no other thread.
     /// timeout : float, optional
     ///     Seconds; 0 does not wait, None waits for ever.
@@ -505,7 +505,8 @@ impl Pool {
     /// -------
     /// list
     ///     Those that have something, or have ended, in the order given: `next(timeout=0)` of a follow or a subscription,
-    ///     `try_get()` of a pending demand, `ring()` of a timer take it.
+    ///     `try_get()` of a pending demand, `ring()` of a timer take it. A bundle is among them when it is complete or aborted:
+    ///     its `wait()` tells which.
     ///
     /// Raises
     /// ------

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::bundle::Bundle;
 use crate::error::{OrRaise, invalid, raise};
 use crate::events::Subscription;
 use crate::follow::Follow;
@@ -177,11 +178,14 @@ fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<Awaiting> {
     if let Ok(demand) = one.cast::<PendingDemand>() {
         return Ok(demand.get().awaiting(py));
     }
+    if let Ok(bundle) = one.cast::<Bundle>() {
+        return Ok(bundle.get().awaiting(py));
+    }
     if let Ok(timer) = one.cast::<Timer>() {
         return Ok(timer.get().awaiting(py));
     }
     let cause = format!(
-        "takes follows, subscriptions, pending demands and timers, not {}",
+        "takes follows, subscriptions, pending demands, bundles and timers, not {}",
         type_name(one)
     );
     Err(invalid(py, "wait", cause))

@@ -476,7 +476,7 @@ pub struct Subscribe<'a> {
 }
 
 /// Something happened in the pool.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Happened<'a> {
     /// One bit of [`events`].

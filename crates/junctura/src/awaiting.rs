@@ -8,7 +8,8 @@ use crate::connection::Connection;
 use crate::state::State;
 
 /// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
-/// [`Subscription`](crate::Subscription), a [`PendingDemand`](crate::PendingDemand), a [`Timer`](crate::Timer).
+/// [`Subscription`](crate::Subscription), a [`PendingDemand`](crate::PendingDemand), a [`Bundle`](crate::Bundle),
+/// a [`Timer`](crate::Timer).
 pub trait Awaited {
     /// What to wait for, as things stand now.
     fn awaiting(&self) -> Awaiting;

@@ -72,7 +72,7 @@ impl Timer {
 impl Pool {
     /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`](crate::Follow) or a
     /// [`Subscription`](crate::Subscription) has when `try_next` gives something or it has ended, a [`PendingDemand`](crate::PendingDemand) when `try_get` answers, a
-    /// [`Timer`] when it `ring`s. What is there already is found without waiting.
+    /// [`Bundle`](crate::Bundle) when it is complete or aborted, as its `wait` says, a [`Timer`] when it `ring`s. What is there already is found without waiting.
     ///
     /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.
     ///

@@ -73,7 +73,7 @@ impl<'a> Consumer<'a> {
         };
         let options = FollowOptions {
             window: Some(window),
-            group: group.as_deref().map(Into::into),
+            group: group.or_else(|| plan.own_group_name()).as_deref().map(Into::into),
             ..FollowOptions::default()
         };
         let follow = pool.follow_with(&options, &selector)?;
@@ -120,7 +120,11 @@ impl<'a> Consumer<'a> {
                 Item::Gap(gap) => self.note_gap(&gap)?,
             }
         }
-        // Answered after all that was released before.
+        self.await_releases()
+    }
+
+    /// Waits until the server has taken note of all that was released.
+    fn await_releases(&self) -> Result<()> {
         self.pool.stat().map(|_| ())
     }
 
@@ -180,6 +184,8 @@ impl<'a> Consumer<'a> {
         follow.stop()?;
         if self.plan.closes && is_member {
             self.close()?;
+        } else if self.plan.own_group_name().is_some() {
+            self.await_releases()?;
         }
         self.history.note(|| json!({"op": "end", "through": null}))?;
         Ok(self.finish(orders))

@@ -11,11 +11,12 @@ use junctura::{Code, Error, Pool, Result};
 
 use super::kills::Deaths;
 use super::load::Space;
+use super::memory::MemoryWatch;
 use super::plan::{Plan, Role};
-use super::report::{Figures, Report};
+use super::report::{Figures, Memory, Report};
 use super::stamp::{self, now_ns};
 use super::talk::{Order, Word};
-use super::{Arguments, Mode, history, producer};
+use super::{Arguments, Mode, Until, history, producer};
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
@@ -89,6 +90,10 @@ impl Arguments {
             let cause = "without --groups all consumers are in no group";
             return Err(Error::new(Code::InvalidArgument, "--followers", cause));
         }
+        if arguments.retention == Until::Group && (arguments.groups > 0 || arguments.kills.total() > 0) {
+            let cause = "a group of each consumer goes neither with --groups nor with --kills";
+            return Err(Error::new(Code::InvalidArgument, "--retention", cause));
+        }
         if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return Err(Error::new(
                 Code::InvalidArgument,
@@ -128,6 +133,7 @@ impl Arguments {
             life: 0,
             groups: self.groups,
             group: is_member.then(|| index % self.groups),
+            retention: self.retention,
             closes: is_member && index < self.groups || is_follower && self.ends_by_draining(),
             payload_bytes,
             grib: self.grib.clone(),
@@ -290,6 +296,12 @@ impl<'a> Run<'a> {
         self.at_ns = Some(at_ns);
         let progress = self.progress();
         self.kill_some()?;
+        let mut memory = MemoryWatch::new(pool, at_ns, self.arguments);
+        self.await_reports_and(
+            |worker| worker.plan.role == Role::Producer,
+            &progress,
+            Some(&mut memory),
+        )?;
         let producers = self.reports(Role::Producer, &progress)?;
         if self.arguments.ends_by_draining() {
             self.drain(&progress)?;
@@ -315,6 +327,7 @@ impl<'a> Run<'a> {
         let objects = (after.offered - before.offered).max(1);
         report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;
         report.peak_rss_mib = after.peak_rss_mib;
+        report.memory = memory.finish()?;
         report.payload_touched = match self.arguments.mode {
             Mode::Metadata => "a stamp of 64 bytes",
             Mode::Transfer => "first and last cache line touched",
@@ -389,8 +402,23 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn await_reports(&mut self, of: impl Fn(&Worker) -> bool, progress: &ProgressBar) -> Result<()> {
+        self.await_reports_and(of, progress, None)
+    }
+
+    fn await_reports_and(
+        &mut self,
+        of: impl Fn(&Worker) -> bool,
+        progress: &ProgressBar,
+        mut memory: Option<&mut MemoryWatch<'_>>,
+    ) -> Result<()> {
         while self.workers.iter().any(|worker| of(worker) && worker.figures.is_none()) {
-            self.hear()?;
+            let next = memory.as_deref_mut().map(MemoryWatch::look).transpose()?.flatten();
+            match next {
+                Some(wait) => self.hear_within(wait)?,
+                None => {
+                    self.hear()?;
+                }
+            }
             let received = self
                 .workers
                 .iter()
@@ -491,36 +519,44 @@ impl Drop for Worker {
 }
 
 /// What the server says of itself.
-struct ServerFigures {
+pub(super) struct ServerFigures {
     cpu_ns: u64,
     visible: u64,
     budget_bytes: u64,
     offered: u64,
     peak_rss_mib: f64,
+    pub(super) memory: Memory,
 }
 
 impl ServerFigures {
-    fn of(pool: &Pool) -> Result<Self> {
+    pub(super) fn of(pool: &Pool) -> Result<Self> {
         let stat: serde_json::Value = serde_json::from_str(&pool.stat()?)
             .map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
         let number = |at: &str| stat.pointer(at).and_then(serde_json::Value::as_u64).unwrap_or(0);
         let status = std::fs::read_to_string(format!("/proc/{}/status", number("/server/pid"))).unwrap_or_default();
-        let peak_kib = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<f64>().ok());
+        let kib = |name: &str| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+            rest.split_ascii_whitespace().next()?.parse::<f64>().ok()
+        };
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         Ok(Self {
             cpu_ns: number("/server/cpu_ns"),
             visible: number("/objects/visible"),
             budget_bytes: number("/memory/budget_bytes"),
             offered: number("/totals/offered"),
-            peak_rss_mib: peak_kib.unwrap_or(0.0) / 1024.0,
+            peak_rss_mib: kib("VmHWM:").unwrap_or(0.0) / 1024.0,
+            memory: Memory {
+                rss_mib: mib(number("/server/rss_bytes")),
+                rss_anon_mib: kib("RssAnon:").unwrap_or(0.0) / 1024.0,
+                used_mib: mib(number("/memory/used_bytes")),
+            },
         })
     }
 
-    /// Objects of a load that nobody took, though those who were to drained the pool.
+    /// Objects of a load that nobody took, or that stayed though those who were to take them did.
     fn left_since(&self, before: &Self, arguments: &Arguments) -> u64 {
-        let is_alone = arguments.pool.is_none() && arguments.ends_by_draining();
+        let takes_all = arguments.ends_by_draining() || arguments.retention == Until::Group;
+        let is_alone = arguments.pool.is_none() && takes_all;
         if is_alone {
             self.visible.saturating_sub(before.visible)
         } else {
@@ -535,7 +571,7 @@ impl Arguments {
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
             "groups": self.groups, "followers": self.followers, "kills": self.kills, "seed": self.seed,
-            "work_us": self.work.as_micros() as u64, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
+            "retention": self.retention, "work_us": self.work.as_micros() as u64, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
             "pool": self.pool.as_deref().unwrap_or("an own server"),
             "spin_us": self.spin.map(|spin| spin.as_micros() as u64),

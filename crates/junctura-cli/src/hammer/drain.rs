@@ -3,8 +3,9 @@
 use indicatif::ProgressBar;
 use junctura::{Pool, Result};
 
+use super::Until;
 use super::coordinator::{Run, Worker};
-use super::plan::{Role, group_name};
+use super::plan::{Role, group_name, own_group_name};
 use super::talk::Order;
 
 impl Run<'_> {
@@ -26,8 +27,12 @@ impl Run<'_> {
 
     /// Removes the groups; gives the number of objects that they were still owed.
     pub(super) fn end_groups(&self, pool: &Pool) -> Result<u64> {
-        (0..self.arguments.groups)
-            .map(|group| pool.retract(&group_name(group)))
-            .sum()
+        let shared = (0..self.arguments.groups).map(group_name);
+        let alone = match self.arguments.retention {
+            Until::Count => 0,
+            Until::Group => self.arguments.consumers,
+        };
+        let names = shared.chain((0..alone).map(own_group_name));
+        names.map(|name| pool.retract(&name)).sum()
     }
 }

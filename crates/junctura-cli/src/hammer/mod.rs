@@ -9,7 +9,8 @@
 //!
 //! With `--groups N` consumers are members of N consumer groups, each of which gets everything; `--followers` are in none, and
 //! each object has one of them. Processes may be killed and replaced meanwhile (`kills.rs`). The first of each group stays to
-//! the end, and takes what is left when all others are gone.
+//! the end, and takes what is left when all others are gone. With `--retention group` each consumer is a group of its own,
+//! and what is offered to it stays until this group has released it.
 
 mod bundled;
 mod consumer;
@@ -18,6 +19,7 @@ mod drain;
 mod history;
 mod kills;
 mod load;
+mod memory;
 mod observer;
 mod plan;
 mod producer;
@@ -49,6 +51,16 @@ pub(crate) enum Mode {
     Touch,
     /// Every byte is written, and its checksum compared by the consumer
     Verify,
+}
+
+/// Until when the objects of a load stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Until {
+    /// As many have released the object as are to receive it
+    Count,
+    /// The group of its consumer has released it: each consumer is a group of its own
+    Group,
 }
 
 /// Load a pool as an ensemble forecast does, and measure
@@ -90,6 +102,10 @@ pub(crate) struct Arguments {
     /// With --groups: consumers besides, who are in no group; each object goes to one of them
     #[arg(long, value_name = "N", default_value_t = 0)]
     followers: u32,
+    /// Until when an object stays: until so many have released it as are to receive it, or until the group has to which its
+    /// consumer belongs alone
+    #[arg(long, value_enum, default_value_t = Until::Count)]
+    retention: Until,
     /// Kill so many processes during the run (SIGKILL), each replaced by another: producers=3,consumers=3,members=10, where
     /// consumers are those in no group; a number alone: members of groups
     #[arg(long, value_name = "WHAT", default_value = "0")]

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use junctura::{Consumers, Result, Retention};
 use serde::{Deserialize, Serialize};
 
-use super::Mode;
 use super::load::Space;
+use super::{Mode, Until};
 
 /// What a process is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,7 @@ pub(super) struct Plan {
     pub(super) groups: u32,
     /// The group of this consumer.
     pub(super) group: Option<u32>,
+    pub(super) retention: Until,
     /// It takes what is left, of its group or of its share.
     pub(super) closes: bool,
     pub(super) payload_bytes: usize,
@@ -96,9 +98,23 @@ impl Plan {
         self.groups + u32::from(self.sharers > 0)
     }
 
-    /// The name of its group.
+    /// The name of the group that it shares with others.
     pub(super) fn group_name(&self) -> Option<String> {
         self.group.map(group_name)
+    }
+
+    /// The name of the group that it is alone in.
+    pub(super) fn own_group_name(&self) -> Option<String> {
+        (self.retention == Until::Group).then(|| own_group_name(self.share))
+    }
+
+    /// How long objects stay, by the share that they are in.
+    pub(super) fn retentions(&self) -> Result<Vec<Retention>> {
+        let of_share = |share| match self.retention {
+            Until::Count => Ok(Retention::Released(self.readers())),
+            Until::Group => Consumers::new([own_group_name(share).as_str()]).map(Retention::ReleasedBy),
+        };
+        (0..self.sharers.max(1)).map(of_share).collect()
     }
 
     /// What the process calls itself.
@@ -116,4 +132,9 @@ impl Plan {
 /// The name of a group of a load.
 pub(super) fn group_name(group: u32) -> String {
     format!("hammer/g{group}")
+}
+
+/// The name of the group of the consumer that has this share of the members.
+pub(super) fn own_group_name(share: u32) -> String {
+    format!("hammer/c{share}")
 }

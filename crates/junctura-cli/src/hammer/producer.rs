@@ -30,6 +30,8 @@ pub(super) struct Producer<'a> {
     /// Slots whose pages are resident.
     touched: HashSet<usize>,
     grib: Option<Vec<u8>>,
+    /// By the share of the members that an object is in.
+    retentions: Vec<Retention>,
 }
 
 /// What a producer writes down about its offers and their acknowledgements.
@@ -88,6 +90,7 @@ impl<'a> Producer<'a> {
             ring: VecDeque::new(),
             touched: HashSet::new(),
             grib,
+            retentions: plan.retentions()?,
         };
         producer.take_slots()?;
         Ok(producer)
@@ -156,7 +159,7 @@ impl<'a> Producer<'a> {
     fn offer(&mut self, n: u64, field: &super::load::Field, buffer: &mut [u8]) -> Result<u64> {
         let options = OfferOptions {
             schema: Some("mars"),
-            retention: Some(Retention::Released(self.plan.readers())),
+            retention: self.retentions.get(self.plan.share_of(field.member)).cloned(),
             ..OfferOptions::default()
         };
         let mut stamp = Stamp {

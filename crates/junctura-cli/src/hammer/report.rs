@@ -82,6 +82,28 @@ pub(crate) struct Micros {
     pub(crate) p999: f64,
 }
 
+/// What the server takes, in MiB.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "units come last")]
+pub(crate) struct Memory {
+    /// Of its process; segments of payloads are shared, and count as far as it has looked at them.
+    pub(crate) rss_mib: f64,
+    /// Of its process alone: what it keeps of objects, names and clients.
+    pub(crate) rss_anon_mib: f64,
+    /// Of its budget.
+    pub(crate) used_mib: f64,
+}
+
+/// The same while the load goes on: when its time begins to be measured, in the middle of it, and when it is over.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Course {
+    pub(crate) begin: Memory,
+    pub(crate) middle: Memory,
+    pub(crate) end: Memory,
+    /// How much more the server's process alone has at the end than in the middle, in MiB.
+    pub(crate) growth_mib: f64,
+}
+
 /// What a load measured in all; its JSON is what `--json` prints.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
@@ -91,6 +113,7 @@ pub(crate) struct Report {
     pub(crate) delivery_us: Micros,
     pub(crate) server_cpu_us_per_object: f64,
     pub(crate) peak_rss_mib: f64,
+    pub(crate) memory: Course,
     pub(crate) objects: u64,
     pub(crate) lost: u64,
     pub(crate) duplicates: u64,
@@ -133,6 +156,7 @@ impl Report {
             "objects per second      {:>12.0}\nGiB per second          {:>12.3}   ({})\n\
              microseconds                   p50        p99      p99.9\n  offer to acknowledged {}\n  offer to delivered    {}\n\
              server CPU per object   {:>12.2} us\nserver peak memory      {:>12.0} MiB\n\
+             server memory, private  {:>12.0} MiB at the beginning, {:.0} in the middle, {:.0} at the end\n\
              objects {}, lost {}, duplicates {}, redelivered {}, gaps {}, damaged {}",
             self.objects_per_s,
             self.gib_per_s,
@@ -141,6 +165,9 @@ impl Report {
             times(&self.delivery_us),
             self.server_cpu_us_per_object,
             self.peak_rss_mib,
+            self.memory.begin.rss_anon_mib,
+            self.memory.middle.rss_anon_mib,
+            self.memory.end.rss_anon_mib,
             self.objects,
             self.lost,
             self.duplicates,
@@ -165,6 +192,7 @@ impl Default for Report {
             delivery_us: none,
             server_cpu_us_per_object: 0.0,
             peak_rss_mib: 0.0,
+            memory: Course::default(),
             objects: 0,
             lost: 0,
             duplicates: 0,

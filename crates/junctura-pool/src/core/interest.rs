@@ -98,7 +98,7 @@ impl Core {
                     self.look_at_staged(id, false);
                 }
             }
-            Interest::Requirement(_) => {}
+            Interest::Requirement(requirement) => self.forget_lost(&requirement.lost),
         }
     }
 

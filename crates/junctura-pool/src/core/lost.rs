@@ -1,6 +1,7 @@
 //! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
 //!
-//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and counted beyond.
+//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and `gap_bytes` of all
+//! together, and counted beyond: one can make many requirements, and read none.
 
 use std::collections::BTreeMap;
 
@@ -70,29 +71,39 @@ impl Core {
 
     pub(super) fn keep_gaps(&mut self, id: u32, objects: &[u32], reason: &'static str) {
         const BYTES_EACH: usize = size_of::<LostObject>();
-        let limit = self.config.limits.gap_bytes_per_requirement;
+        let (limit_each, limit) = (
+            self.config.limits.gap_bytes_per_requirement,
+            self.config.limits.gap_bytes,
+        );
         for &object in objects {
             let entry = &self.objects[object as usize];
-            let (schema, sequence, length) = (entry.schema, entry.sequence, entry.record.len());
+            let (schema, sequence) = (entry.schema, entry.sequence);
+            let bytes = BYTES_EACH + entry.record.len();
+            let is_full = self.gap_bytes + bytes > limit;
             let Some(requirement) = self.requirement_mut(id) else {
                 return;
             };
-            let bytes = requirement.lost.bytes + BYTES_EACH + length;
-            if bytes > limit {
+            if is_full || requirement.lost.bytes + bytes > limit_each {
                 *requirement.lost.unnamed.entry(reason).or_default() += 1;
                 continue;
             }
             let record = self.objects[object as usize].record.clone();
             if let Some(requirement) = self.requirement_mut(id) {
-                requirement.lost.bytes = bytes;
+                requirement.lost.bytes += bytes;
                 requirement.lost.items.push(LostObject {
                     schema,
                     sequence,
                     record,
                     reason,
                 });
+                self.gap_bytes += bytes;
             }
         }
+    }
+
+    /// What was kept for a requirement is told, or nobody is to be told any more.
+    pub(super) fn forget_lost(&mut self, lost: &Lost) {
+        self.gap_bytes -= lost.bytes;
     }
 
     /// Tells what was kept to whoever is there to hear it.
@@ -109,6 +120,7 @@ impl Core {
         else {
             return;
         };
+        self.forget_lost(&lost);
         for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
             let names = same.iter().map(LostObject::name);
             send_gap(&mut self.count, client, request, names, same[0].reason, fx);

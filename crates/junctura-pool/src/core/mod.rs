@@ -96,6 +96,8 @@ pub struct Core {
     requirements: Vec<u32>,
     /// Of them, those with a name.
     named: BTreeMap<String, u32>,
+    /// Bytes that are kept for naming what requirements will not get.
+    gap_bytes: usize,
     /// Subscriptions that want to hear of clients or of requirements.
     watchers: Vec<u32>,
     breakers: broken::Breakers,
@@ -164,6 +166,7 @@ impl Core {
             unindexed: VecDeque::new(),
             requirements: Vec::new(),
             named: BTreeMap::new(),
+            gap_bytes: 0,
             watchers: Vec::new(),
             breakers: broken::Breakers::default(),
             now: 0,

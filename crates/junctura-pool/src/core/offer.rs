@@ -105,12 +105,8 @@ impl Core {
         if head.flags.get() & fixed::INLINE != 0 {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
         }
-        Ok(Examined {
-            key: identity.key,
-            dataset: identity.dataset,
-            keep: self.keep(client, &head, RecordRef::trusted(record))?,
-            on_same_key: identity.on_same_key,
-        })
+        let keep = self.keep(client, &head, RecordRef::trusted(record))?;
+        Ok(Examined { identity, keep })
     }
 
     /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
@@ -163,15 +159,16 @@ impl Core {
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
         let examined = self.examine(client, content)?;
+        let identity = examined.identity;
         let Content { head, record, inline } = content;
-        let earlier = self.find_key(examined.key);
-        if examined.on_same_key == SameKey::Reject {
-            self.refuse_second(examined.key, content)?;
+        let earlier = self.find_key(identity.key);
+        if identity.on_same_key == SameKey::Reject {
+            self.refuse_second(identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
         if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
-            self.decline(now, client, (examined.key, examined.dataset), declined, fx);
+            self.decline(now, client, identity, declined, fx);
             return Err(not_wanted(&self.key_text(schema, record)).into());
         }
         self.may_hold_another_object()?;
@@ -221,8 +218,8 @@ impl Core {
     ) -> u32 {
         let flags = head.flags.get();
         let id = self.objects.insert(Object {
-            key: examined.key,
-            dataset: examined.dataset,
+            key: examined.identity.key,
+            dataset: examined.identity.dataset,
             sequence: 0,
             length: head.length.get(),
             bundle: 0,
@@ -414,18 +411,17 @@ impl Core {
 }
 
 /// Which object a record is of.
+#[derive(Clone, Copy)]
 pub(super) struct Identity {
     pub(super) key: u128,
     pub(super) dataset: u64,
-    on_same_key: SameKey,
+    pub(super) on_same_key: SameKey,
 }
 
 /// What an offer says of itself.
 pub(super) struct Examined {
-    pub(super) key: u128,
-    pub(super) dataset: u64,
+    pub(super) identity: Identity,
     pub(super) keep: Keep,
-    pub(super) on_same_key: SameKey,
 }
 
 pub(super) enum Refusal {

@@ -213,6 +213,8 @@ pub struct InterestsStat {
     pub requirements: u64,
     /// Of them, those with a name.
     pub named: u64,
+    /// Bytes kept for naming what requirements will not get and nobody was told of yet.
+    pub gap_bytes: u64,
     /// Withdraws that wait.
     pub withdrawals: u64,
 }
@@ -414,6 +416,7 @@ impl Core {
                 unindexed: self.unindexed_interests() as u64,
                 requirements: self.requirements.len() as u64,
                 named: self.named.len() as u64,
+                gap_bytes: self.gap_bytes as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {

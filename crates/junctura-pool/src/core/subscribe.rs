@@ -76,27 +76,18 @@ impl Core {
 
     /// Something happened to an object that matches a subscription.
     pub(super) fn tell_subscription(&mut self, id: u32, object: u32, event: u32, fx: &mut impl Effects) {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
-            return;
-        };
-        if subscription.events & event == 0 || self.is_overrun(id, fx) {
+        if !self.hears(id, event, fx) {
             return;
         }
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
-            return;
-        };
         let entry = &self.objects[object as usize];
         let happened = Happened {
             event,
             object: Some(entry.name()),
             length: entry.length,
             client: self.wire_peer(entry.producer),
-            reason: "".into(),
-            requirement: None,
-            bundle: None,
+            ..Happened::default()
         };
-        fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
-        self.count.events += 1;
+        self.count.events += u64::from(self.tell(id, happened, fx));
     }
 
     /// An object has just left the sight of readers.
@@ -119,21 +110,11 @@ impl Core {
         }
     }
 
-    /// A client joined or left.
+    /// A client joined or left; one that was never let in did neither.
     pub(super) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
-        for id in self.watchers_of(event, fx) {
-            let Some(peer) = self.wire_peer(client) else { continue };
-            let happened = Happened {
-                event,
-                object: None,
-                length: 0,
-                client: Some(peer),
-                reason: reason.into(),
-                requirement: None,
-                bundle: None,
-            };
-            self.count.events += u64::from(self.tell(id, happened, fx));
-        }
+        self.tell_watchers(event, Some(client), reason, fx, |core| {
+            core.wire_peer(client).map(|_| Happened::default())
+        });
     }
 
     /// A requirement with a name was made, or ends; or one is broken.
@@ -145,24 +126,16 @@ impl Core {
         reason: &str,
         fx: &mut impl Effects,
     ) {
-        for id in self.watchers_of(event, fx) {
-            let Some(about) = self.requirement_ref(requirement) else {
-                continue;
-            };
-            let happened = Happened {
-                event,
-                object: None,
-                length: 0,
-                client: by.and_then(|client| self.wire_peer(client)),
-                reason: reason.into(),
+        self.tell_watchers(event, by, reason, fx, |core| {
+            let about = core.requirement_ref(requirement)?;
+            Some(Happened {
                 requirement: Some(RequirementName {
                     name: about.named().map_or("", |named| &named.name).into(),
                     selector: about.selectors.text().into(),
                 }),
-                bundle: None,
-            };
-            self.count.events += u64::from(self.tell(id, happened, fx));
-        }
+                ..Happened::default()
+            })
+        });
     }
 
     /// A bundle became visible, or was aborted.
@@ -174,33 +147,46 @@ impl Core {
         reason: &str,
         fx: &mut impl Effects,
     ) {
-        for id in self.watchers_of(event, fx) {
-            let Some(bundle) = self.bundle_name(number) else {
+        self.tell_watchers(event, by, reason, fx, |core| {
+            Some(Happened {
+                bundle: Some(core.bundle_name(number)?),
+                ..Happened::default()
+            })
+        });
+    }
+
+    /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
+    fn tell_watchers(
+        &mut self,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+        about: impl Fn(&Self) -> Option<Happened<'_>>,
+    ) {
+        for id in self.watchers.clone() {
+            if !self.hears(id, event, fx) {
                 continue;
-            };
+            }
+            let Some(about) = about(self) else { return };
             let happened = Happened {
                 event,
-                object: None,
-                length: 0,
                 client: by.and_then(|client| self.wire_peer(client)),
                 reason: reason.into(),
-                requirement: None,
-                bundle: Some(bundle),
+                ..about
             };
             self.count.events += u64::from(self.tell(id, happened, fx));
         }
     }
 
-    /// The subscriptions to an event that is not about an object.
-    fn watchers_of(&mut self, event: u32, fx: &mut impl Effects) -> Vec<u32> {
-        let mut watchers = self.watchers.clone();
-        watchers.retain(|&id| match self.interests.get(id as usize) {
-            Some(Interest::Subscription(subscription)) => subscription.events & event != 0 && !self.is_overrun(id, fx),
-            _ => false,
-        });
-        watchers
+    /// Whether this is a subscription to an event, and is read.
+    pub(super) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
+        let is_asked_for = matches!(self.interests.get(id as usize),
+            Some(Interest::Subscription(subscription)) if subscription.events & event != 0);
+        is_asked_for && !self.is_overrun(id, fx)
     }
 
+    /// Tells an event to a subscription; false if there is none.
     pub(super) fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
         let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
             return false;

@@ -16,6 +16,7 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 
 use super::interest::Interest;
 use super::keys::Filed;
+use super::offer::Identity;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -44,7 +45,7 @@ impl Core {
                 record: &wanted.record,
                 length: 0,
             };
-            self.decline(now, client, (identity.key, identity.dataset), declined, fx);
+            self.decline(now, client, identity, declined, fx);
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
@@ -70,7 +71,7 @@ impl Core {
         &mut self,
         now: Nanoseconds,
         client: u32,
-        (key, dataset): (u128, u64),
+        Identity { key, dataset, .. }: Identity,
         declined: Declined<'_>,
         fx: &mut impl Effects,
     ) {
@@ -121,9 +122,7 @@ impl Core {
         let mut matched = Vec::new();
         self.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
         for id in matched {
-            let is_asked_for = matches!(self.interests.get(id as usize),
-                Some(Interest::Subscription(subscription)) if subscription.events & event != 0);
-            if !is_asked_for || self.is_overrun(id, fx) {
+            if !self.hears(id, event, fx) {
                 continue;
             }
             let happened = Happened {
@@ -135,9 +134,7 @@ impl Core {
                 }),
                 length: what.length,
                 client: self.wire_peer(client),
-                reason: "".into(),
-                requirement: None,
-                bundle: None,
+                ..Happened::default()
             };
             self.count.events += u64::from(self.tell(id, happened, fx));
         }

@@ -8,6 +8,7 @@ use junctura_wire::Reply;
 use junctura_wire::fixed::RingsHead;
 
 use super::poller::Ready;
+use super::traffic::Traffic;
 
 /// A client with more than this unread is not read itself, until it has caught up.
 const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
@@ -81,9 +82,11 @@ impl Connection {
     }
 
     /// Sends what is queued, as far as the client takes it. Whether it is read again, after a pause.
-    pub(super) fn flush(&mut self) -> Result<bool> {
+    pub(super) fn flush(&mut self, traffic: &mut Traffic) -> Result<bool> {
         if !self.outbox.is_empty() {
+            let before = self.outbox.len();
             self.carrier.send(&mut self.outbox)?;
+            traffic.wrote(before - self.outbox.len());
         }
         let was_paused = self.is_paused;
         if self.outbox.len() > BACKLOG_BYTES_PAUSE {

@@ -12,6 +12,7 @@ mod embedded;
 mod incarnation;
 mod poller;
 mod spiller;
+mod traffic;
 mod world;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -206,7 +207,9 @@ impl Server {
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
         if self.unfinished.is_empty() {
             let deadline = self.deadline();
-            self.poller.wait(ready, deadline, self.options.spin)
+            let slept = self.poller.wait(ready, deadline, self.options.spin)?;
+            self.world.traffic.wakeups += u64::from(slept);
+            Ok(())
         } else {
             self.poller.look(ready)
         }
@@ -352,9 +355,15 @@ impl Server {
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
         let received = connection.receive(&mut inbox);
+        if let Ok(Received::Bytes(bytes)) = received {
+            self.world.traffic.read(bytes);
+        }
         let now = self.now();
+        let mut frames = 0;
         let broken = loop {
-            match inbox.next_frame() {
+            let next = inbox.next_frame();
+            frames += u64::from(matches!(next, Ok(Some(_))));
+            match next {
                 Ok(None) => break None,
                 Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
                     Ok(Request::Hello(hello)) => {
@@ -371,6 +380,7 @@ impl Server {
                 Err(error) => break Some(error),
             }
         };
+        self.world.traffic.frames_read += frames;
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
             if connection.has_more() {
@@ -426,7 +436,7 @@ impl Server {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
-        match connection.flush() {
+        match connection.flush(&mut self.world.traffic) {
             Ok(_) if connection.is_finished() => {
                 if let Some(connection) = self.world.connections.remove(&client) {
                     self.forget(connection);

@@ -173,8 +173,8 @@ impl Poller {
     }
 
     /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`, if that has
-    /// been worth it.
-    pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<()> {
+    /// been worth it. Whether it slept.
+    pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<bool> {
         if let Some(deadline) = deadline {
             self.alarm.set(deadline)?;
         }
@@ -182,10 +182,10 @@ impl Poller {
             self.look_for(ready, spin)?;
             self.patience.looked(!ready.is_empty());
             if !ready.is_empty() {
-                return Ok(());
+                return Ok(false);
             }
         }
-        self.wait_once(ready, None)
+        self.wait_once(ready, None).map(|()| true)
     }
 
     fn look_for(&self, ready: &mut Vec<Wakeup>, time: Duration) -> Result<()> {

@@ -11,6 +11,7 @@ use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
 use super::connection::Connection;
 use super::spiller::{Spiller, Task};
+use super::traffic::Traffic;
 use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 
 #[derive(Default)]
@@ -18,6 +19,7 @@ pub(super) struct World {
     pub(super) connections: HashMap<u32, Connection>,
     segments: HashMap<u32, Arc<Segment>>,
     pub(super) spiller: Option<Spiller>,
+    pub(super) traffic: Traffic,
     /// Connections with something to send: first those that were given objects.
     receivers: Vec<u32>,
     others: Vec<u32>,
@@ -74,6 +76,7 @@ impl World {
             tracing::error!(%error, client, "a reply could not be queued");
             connection.is_closing = true;
         }
+        self.traffic.frames_written += 1;
         if !connection.is_touched {
             connection.is_touched = true;
             let queue = if is_delivery {
@@ -174,6 +177,7 @@ impl Effects for World {
             "pid": std::process::id(),
             "cpu_ns": cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
             "rss_bytes": resident_bytes(),
+            "traffic": self.traffic,
             "backlog_bytes": self.connections.values().map(|connection| connection.outbox.len()).sum::<usize>(),
         }))
     }

@@ -7,7 +7,7 @@ use junctura_wire::fixed;
 
 use super::super::interest::Interest;
 use super::super::object::{Place, State};
-use super::super::offer::{Content, Examined, Refusal};
+use super::super::offer::{Content, Examined, Identity, Refusal};
 use super::super::order::sortable_key;
 use super::super::spill::Tier;
 use super::super::{Core, Nanoseconds};
@@ -51,7 +51,7 @@ impl Core {
             other => other?,
         };
         if let Some(earlier) = earlier {
-            self.unstage(number, examined.key);
+            self.unstage(number, examined.identity.key);
             self.drop_staged(now, earlier, fx);
         }
         let id = self.insert_object(client, content, &examined, place, State::Staged);
@@ -64,7 +64,7 @@ impl Core {
             keep: examined.keep,
             order: self.order_of(id),
         };
-        self.enter_bundle(examined.key, examined.on_same_key, member);
+        self.enter_bundle(examined.identity, member);
         self.complete_if_whole(now, number, Some(client), fx);
         let sequence = self.objects.get(id as usize).map_or(0, |object| object.sequence);
         if sequence == 0 {
@@ -88,7 +88,7 @@ impl Core {
         let members = self.bundles.get(bundle.root).map(|root| &root.members);
         let Some(members) = members else { return Ok(None) };
         let key = || self.key_text(content.head.schema.get(), content.record);
-        match members.get(&examined.key) {
+        match members.get(&examined.identity.key) {
             Some(member) if member.bundle == number => return Ok(Some(member.object)),
             Some(member) => {
                 let other = self
@@ -100,8 +100,8 @@ impl Core {
             }
             None => {}
         }
-        if examined.on_same_key == SameKey::Reject {
-            self.refuse_second(examined.key, content)?;
+        if examined.identity.on_same_key == SameKey::Reject {
+            self.refuse_second(examined.identity.key, content)?;
         }
         bundle.room_for_one()?;
         let limit = self.config.limits.members_per_bundle;
@@ -113,13 +113,13 @@ impl Core {
         Ok(None)
     }
 
-    fn enter_bundle(&mut self, key: u128, on_same_key: SameKey, member: Member) {
+    fn enter_bundle(&mut self, identity: Identity, member: Member) {
         let number = member.bundle;
         let object = &self.objects[member.object as usize];
         let (place, length) = (object.place, object.length);
         self.pin(place, length, true);
-        if on_same_key == SameKey::Reject {
-            self.bundles.reserved.insert(key);
+        if identity.on_same_key == SameKey::Reject {
+            self.bundles.reserved.insert(identity.key);
         }
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
@@ -128,7 +128,7 @@ impl Core {
         bundle.bytes += length;
         let root = bundle.root;
         if let Some(root) = self.bundles.table.get_mut(&root) {
-            root.members.insert(key, member);
+            root.members.insert(identity.key, member);
         }
     }
 

@@ -317,6 +317,41 @@ fn what_went_while_nobody_read_is_told_to_the_next_reader_and_counted_beyond_a_l
 }
 
 #[test]
+fn what_is_kept_of_names_for_all_requirements_together_has_a_limit() {
+    let mut world = World::with(|config| config.limits.gap_bytes = 200);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require_named(c, 1, "m", "", 0);
+    world.require_named(c, 2, "n", "", 0);
+    let lose = |world: &mut World, name: &str| {
+        world.offer(p, 1, name, "", 0);
+        world.withdraw(p, 2, name, None, true);
+    };
+    lose(&mut world, "a");
+    let full = world.core.stat().interests.gap_bytes;
+    assert!((100..=200).contains(&full));
+    lose(&mut world, "b");
+    assert_eq!(world.core.stat().interests.gap_bytes, full);
+    world.heard(c);
+    read(&mut world, c, 3, "m");
+    let said = [
+        "3: began v2",
+        "3: gap withdrawn a v1",
+        "3: gap withdrawn and 1 more",
+        "3: live",
+    ];
+    assert_eq!(world.heard(c), said, "it was told as one that is alone");
+    assert_eq!(
+        world.core.stat().interests.gap_bytes,
+        full / 2,
+        "what was told is not kept"
+    );
+    lose(&mut world, "c");
+    assert_eq!(world.core.stat().interests.gap_bytes, full, "there is room again");
+    world.retract(c, 4, "n");
+    assert_eq!(world.core.stat().interests.gap_bytes, 0);
+}
+
+#[test]
 fn one_for_newest_versions_is_not_owed_a_superseded_one_again() {
     let mut world = World::new();
     let (p, c) = (world.join("p"), world.join("c"));

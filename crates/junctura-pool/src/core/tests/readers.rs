@@ -235,6 +235,8 @@ fn events_tell_of_objects_and_clients() {
     world.release(p, 3);
     let q = world.join("q");
     world.leave(q);
+    let never_let_in = world.core.join().unwrap();
+    world.leave(never_let_in);
     assert_eq!(
         world.heard(c),
         [

@@ -1,0 +1,32 @@
+//! How much is said, and in how many pieces: many small messages are to travel in few.
+
+use serde::Serialize;
+
+/// What a server has read and written since it began, all clients together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Traffic {
+    /// Times that the server slept and was woken.
+    pub(super) wakeups: u64,
+    /// Times that it took from a client what had come.
+    pub(super) reads: u64,
+    /// Messages that came with these.
+    pub(super) frames_read: u64,
+    pub(super) bytes_read: u64,
+    /// Times that it gave a client what was there for it.
+    pub(super) writes: u64,
+    /// Messages to clients.
+    pub(super) frames_written: u64,
+    pub(super) bytes_written: u64,
+}
+
+impl Traffic {
+    pub(super) fn read(&mut self, bytes: usize) {
+        self.reads += 1;
+        self.bytes_read += bytes as u64;
+    }
+
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.writes += 1;
+        self.bytes_written += bytes as u64;
+    }
+}
