@@ -428,7 +428,9 @@ impl Server {
             if touched.is_empty() {
                 return;
             }
-            touched.into_iter().for_each(|client| self.flush_one(client));
+            for client in touched {
+                self.flush_one(client);
+            }
         }
     }
 
