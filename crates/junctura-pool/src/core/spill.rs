@@ -257,12 +257,12 @@ impl Core {
         let Some(at) = tier.extents.take(length) else {
             return false;
         };
-        let object_to_move = Some(id);
-        let job = tier.jobs.insert(Job {
-            object: object_to_move,
+        let new = Job {
+            object: Some(id),
             at,
             length,
-        }) as u32;
+        };
+        let job = tier.jobs.insert(new) as u32;
         tier.bytes_underway += length;
         object.leaving = Leaving::Underway(job);
         fx.spill(SpillJob { job, from, length, at });
