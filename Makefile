@@ -14,10 +14,10 @@ export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck python_speed
+BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py benches/*.py)))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
@@ -35,7 +35,8 @@ setup: ## install what is missing: system packages, .venv, crates
 build: setup ## the command `junctura`, and the Python package into .venv
 ifneq ($(CLI),)
 	@echo "build: junctura (release)"
-	@cargo build --release -p junctura-cli
+	@# With the features of both packages, so that the second one finds its dependencies built.
+	@cargo build --release -p junctura-cli $(if $(PYTHON_CRATE),-p junctura-python) --bin junctura
 endif
 ifneq ($(PYTHON_CRATE),)
 	@echo "build: Python package into .venv (release)"
@@ -59,12 +60,13 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@cargo fmt --manifest-path benches/rivals/Cargo.toml --check
 	@echo "lint: cargo clippy"
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@cargo clippy --quiet -p junctura --lib --no-deps -- -D warnings
 	@echo "lint: ruff"
 	@ruff check --quiet .
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
-	@for part in $(TYPED); do MYPYPATH=python mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python:tests/e2e mypy $(LAX) $$part; done
+	@for part in $(TYPED); do MYPYPATH=python:tests/link mypy $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/storm mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
@@ -85,7 +87,7 @@ bench: build ## every benchmark, beside its rivals; figures in bench-out
 	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
 .PHONY: soak
-soak: build ## the long runs: tests named soak_*, ten minutes of storms, five minutes of fuzzing a target
+soak: build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: storms, with fresh seeds"
@@ -97,12 +99,15 @@ fuzz: setup ## fuzz each target for SECONDS (default 60)
 	@fuzz/run.sh $(or $(SECONDS),60)
 
 .PHONY: docs
-docs: setup ## the Rust reference, with broken links as errors
+docs: setup ## the site of the guide, and the Rust reference; broken links are errors
+	@echo "docs: site"
+	@$(PY) tools/comparison.py --check
+	@$(PY) -m sphinx -q -n -W --keep-going -d $(CARGO_TARGET_DIR)/site -b html docs site
 	@echo "docs: cargo doc"
-	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps $(TESTED)
-	@echo "docs: $(CARGO_TARGET_DIR)/doc/junctura/index.html"
+	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps $(TESTED) --features junctura/tokio
+	@echo "docs: site/index.html, $(CARGO_TARGET_DIR)/doc/junctura/index.html"
 
 .PHONY: clean
 clean: ## remove what was built (not .venv, not .tools)
-	@echo "clean: target demo-out bench-out"
-	@rm -rf target demo-out bench-out
+	@echo "clean: target demo-out bench-out site"
+	@rm -rf target demo-out bench-out site

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -12,5 +13,6 @@ import junctura
 
 @pytest.fixture(autouse=True)
 def _names(doctest_namespace: dict[str, Any]) -> None:
+    doctest_namespace["asyncio"] = asyncio
     doctest_namespace["junctura"] = junctura
     doctest_namespace["numpy"] = np

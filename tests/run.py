@@ -37,21 +37,49 @@ class Suite:
     command: list[str]
     there: list[str] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
     limit_s: int = 900
 
     def exists(self) -> bool:
         return all(any(ROOT.glob(pattern)) for pattern in self.there)
 
 
+# Every pool is reached over TCP, through a gate of the client's own.
+OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
+# As before, and from there by an upstream of the client's own.
+BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
+# Over TCP, with three streams for each connection.
+OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
 SUITES = [
     Suite("lint", ["make", "lint"]),
     Suite("unit", [*CARGO_TEST, *TESTED, "--lib", "--bins"]),
     Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
+    Suite(
+        "integration-tcp",
+        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        there=["crates/junctura/tests/*.rs"],
+        environment=OVER_TCP,
+    ),
+    Suite(
+        "integration-upstream",
+        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        there=["crates/junctura/tests/*.rs"],
+        environment=BY_UPSTREAM,
+    ),
+    Suite(
+        "integration-streams",
+        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        there=["crates/junctura/tests/*.rs"],
+        environment=OVER_STREAMS,
+    ),
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
     Suite("loom", ["tools/loom.sh"]),
     Suite("simulation", [*CARGO_TEST, "--release", "-p", "junctura-sim"], there=["crates/junctura-sim/Cargo.toml"]),
+    Suite(
+        "store", [*CARGO_TEST, "--release", "-p", "junctura-store", "--lib"], there=["crates/junctura-store/Cargo.toml"]
+    ),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"]),
     Suite(
@@ -62,6 +90,10 @@ SUITES = [
     ),
     Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
+    Suite(
+        "e2e-tcp", [*PYTEST, "tests/e2e", "tests/python"], there=["tests/e2e"], needs=["build"], environment=OVER_TCP
+    ),
+    Suite("link", [*PYTEST, "tests/link"], there=["tests/link"], needs=["build"]),
     Suite("storm", [*PYTEST, "tests/storm"], there=["tests/storm"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
     Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
@@ -73,6 +105,13 @@ SUITES = [
     ),
     Suite("install", [PYTHON, "tests/install/run.py"], there=["tests/install", "crates/junctura-python/Cargo.toml"]),
     Suite("readme", [PYTHON, "tests/readme/run.py"], there=["tests/readme/run.py"]),
+    Suite(
+        "guide",
+        [PYTHON, "tests/readme/run.py", *sorted(map(str, ROOT.glob("docs/guide/*.md")))],
+        there=["docs/guide", "crates/junctura-python/Cargo.toml"],
+        needs=["build"],
+    ),
+    Suite("site", [*PYTEST, "tests/site"], there=["tests/site"], needs=["build"]),
     Suite("cli-page", [PYTHON, "tests/readme/run.py", "docs/cli.md"], there=["docs/cli.md"], needs=["build"]),
 ]
 
@@ -116,7 +155,7 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
     process = subprocess.Popen(
         suite.command,
         cwd=ROOT,
-        env=environment,
+        env={**environment, **suite.environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

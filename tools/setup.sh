@@ -92,8 +92,27 @@ crates() {
     fi
 }
 
+# Makes bad links for tests. Where there is no Go, those are left out.
+toxiproxy() {
+    local go package=github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0
+    go=$(command -v go || echo /usr/local/go/bin/go)
+    if [ -x .tools/bin/toxiproxy-server ] || [ ! -x "$go" ]; then
+        return
+    fi
+    say "toxiproxy (go install)"
+    mkdir -p .tools/go .tools/bin
+    if GOBIN="$PWD/.tools/go" GOPATH="$PWD/.tools/go" GOCACHE="$PWD/.tools/go/cache" GOFLAGS=-modcacherw \
+        "$go" install "$package" >.tools/go.log 2>&1; then
+        mv .tools/go/server .tools/bin/toxiproxy-server
+    else
+        say "toxiproxy cannot be had here (see .tools/go.log): tests of bad links are left out"
+    fi
+    rm -rf .tools/go
+}
+
 has_rust
 system_packages
 python_environment
 crates
+toxiproxy
 say "ready"

@@ -17,6 +17,11 @@ K 1.0 {space=default}{}{name=ones}
 
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from junctura._native import (
     Allocation,
     Bundle,
@@ -72,6 +77,10 @@ from junctura.errors import (
     Unsupported,
 )
 
+if TYPE_CHECKING:
+    from junctura import aio
+    from junctura._tables import to_arrow, to_pandas
+
 __all__ = [
     "Allocation",
     "AlreadyExists",
@@ -123,4 +132,19 @@ __all__ = [
     "Unsupported",
     "Version",
     "__version__",
+    "aio",
+    "to_arrow",
+    "to_pandas",
 ]
+
+# What not every program needs is loaded when it is first named.
+_LATER = {"aio": ("junctura.aio", None), "to_arrow": ("junctura._tables", "to_arrow")}
+_LATER["to_pandas"] = ("junctura._tables", "to_pandas")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'junctura' has no attribute {name!r}")
+    module, member = _LATER[name]
+    found = importlib.import_module(module)
+    return found if member is None else getattr(found, member)

@@ -57,8 +57,33 @@ def _text(dtype: np.dtype[Any]) -> str:
 
 def describe(data: Any) -> tuple[Array, int, str, list[int]]:
     """Any array: itself, its bytes, its dtype and its shape."""
-    array = np.asarray(data)
+    try:
+        array = _array(data)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        # Arrays of other libraries that are on a device, say, or have types that NumPy has not.
+        raise InvalidArgument("data", f"NumPy cannot read this {type(data).__name__}: {error}") from error
     return array, array.nbytes, _text(array.dtype), list(array.shape)
+
+
+def _array(data: Any) -> Array:
+    if isinstance(data, bytes):
+        return np.frombuffer(data, np.uint8)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
+        return np.from_dlpack(data)
+    array: Array = np.asarray(data)
+    return array
+
+
+def dlpack(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The capsule of an array; before NumPy 2.1 there is no such thing for one that is read-only."""
+    if stream is not None:
+        raise BufferError("there is no stream in main memory")
+    given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+    try:
+        return array.__dlpack__(**{name: value for name, value in given.items() if value is not None})
+    except TypeError:
+        # NumPy before 2.1 knows none of these.
+        return (array.copy() if copy else array).__dlpack__()
 
 
 def fill(memory: Any, array: Array) -> None:

@@ -136,3 +136,65 @@ def test_ctrl_c_ends_a_put_that_waits_for_its_pipe(shell: Shell) -> None:
     put.signal(signal.SIGINT)
     assert put.popen.wait(timeout=60) == 130
     assert shell.text("ls", "--count") == "1\n"
+
+
+def test_follow_gives_what_is_there_and_what_comes(shell: Shell, tmp_path: Path) -> None:
+    def put(name: str) -> None:
+        shell.run("put", "-", "--schema", "free", "--set", f"name={name}", stdin=name.encode())
+
+    put("early")
+    get = shell.start("get", "--follow", "space=default", "--json", "-o", f"{tmp_path}/", "--template", "{name}")
+    assert get.document()["file"] == f"{tmp_path}/early"
+    put("late")
+    # Each is there at once, and so is the line that says so.
+    assert get.document()["attributes"]["name"] == "late"
+    assert (tmp_path / "late").read_bytes() == b"late"
+    get.signal(signal.SIGINT)
+    status, _, said = get.end()
+    assert status == 130
+    assert "Interrupted" in said
+    piped = shell.start("get", "--follow", "name=later", "--count", "1")
+    put("later")
+    assert piped.end()[:2] == (0, "later")
+
+
+def test_follow_ends_as_it_was_told(shell: Shell, tmp_path: Path) -> None:
+    shell.run("get", "--follow", "name=x", "--timeout", "10ms", "-o", f"{tmp_path}/")
+    shell.error(4, "get", "--follow", "name=x", "--count", "1", "--timeout", "10ms", "-o", f"{tmp_path}/")
+    joined = shell.watch("--kind", "joined")
+    get = shell.start("get", "--follow", "name=x", "-o", "-")
+    joined.document()
+    shell.run("stop", "--now")
+    assert get.end()[0] == 5
+    assert "never be whole" in shell.error(2, "get", "--follow", "name=x", "-o", tmp_path / "one")
+    for option in (["--count", "1"], ["--group", "g"], ["--sort", "name"]):
+        assert "--all or --follow" in shell.error(2, "get", "name=x", *option)
+
+
+STATES = """
+name: states
+same_key: supersede
+key: {dataset: [], collocation: [], element: [name]}
+attributes: {name: {type: string}}
+"""
+
+
+def test_a_newer_version_takes_the_place_of_the_one_before(bare: Shell, tmp_path: Path) -> None:
+    (tmp_path / "states.yaml").write_text(STATES)
+    bare.serve("--schema", str(tmp_path / "states.yaml"))
+    get = bare.start("get", "--follow", "name=a", "--json", "-o", f"{tmp_path}/", "--template", "{name}")
+    for state in (b"1", b"2"):
+        bare.run("put", "-", "--set", "name=a", stdin=state)
+        get.document()
+        assert (tmp_path / "a").read_bytes() == state
+    # Another version of what was counted is no other object.
+    assert "1 of 2" in bare.error(4, "wait-for", "name=a", "--count", "2", "--timeout", "0s")
+    # Copied, each is a version there, too.
+    other = bare.start("serve", "unix:other", "--schema", str(tmp_path / "states.yaml"))
+    assert "serving" in other.said()
+    copy = bare.start("cp", "unix:test", "unix:other", "name=a", "--follow", "--count", "2", "--json")
+    first = copy.document()["version"]
+    bare.run("put", "-", "--set", "name=a", stdin=b"3")
+    assert copy.document()["version"] > first
+    assert copy.end()[0] == 0
+    assert bare.run("get", "name=a", "-o", "-", "--pool", "unix:other").stdout == b"3"

@@ -43,6 +43,18 @@ def test_until_live(pool: junctura.Pool) -> None:
     assert [obj.in_first_phase for obj in follow] == [True] * 3
 
 
+def test_until_live_from_a_cursor(pool: junctura.Pool) -> None:
+    offer(pool, *"ab")
+    with pool.follow() as follow:
+        cursor = [follow.next(timeout=60) for _ in range(2)][-1].cursor
+    offer(pool, *"dc")
+    with pool.follow(cursor=cursor, until_live=True, live="yield") as follow:
+        offer(pool, "e")
+        found = list(follow)
+    assert isinstance(found[0], junctura.Live)
+    assert [obj["name"] for obj in found[1:]] == ["d", "c"]
+
+
 def test_only_new(pool: junctura.Pool) -> None:
     offer(pool, "a")
     with pool.follow(only_new=True, live="yield") as follow:

@@ -20,7 +20,7 @@ for at in range(4):
     pool.offer(b"", name=f"{{at}}")
 {setup}
 try:
-    print("waiting", flush=True)
+    {tell}
     {wait}
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -29,7 +29,60 @@ assert len(pool.list("name=0/1/2/3")) == 4, pool.list()
 print("done", flush=True)
 """
 
+A_BUNDLE = "bundle = pool.bundle('b', members=2)"
+OWED = "kept = pool.require('name=a'); pool.offer(b'', name='a')"
+# Before the loop runs, asyncio itself may take a signal for a mere cancellation (CPython 3.11, `Runner.run`).
+TELL = 'print("waiting", flush=True)'
+IN_A_LOOP = """
+import asyncio
+async def main():
+    print("waiting", flush=True)
+    async with junctura.aio.Pool(pool) as ours:
+        {}
+"""
+RUN = "asyncio.run(main())"
+
+
+def awaited(*lines: str) -> tuple[str, str]:
+    return IN_A_LOOP.format("\n        ".join(lines)), RUN
+
+
 WAITS = {
+    "a demand that was begun": ("demand = pool.begin_demand(name='a')", "demand.get()"),
+    "a demand through a requirement": ("kept = pool.require('name=a')", "kept.demand(name='a')"),
+    "follow of a group": ("follow = pool.follow('name=x', group='g')", "next(follow)"),
+    "follow of a requirement": ("kept = pool.require('name=x'); follow = kept.follow()", "next(follow)"),
+    "wait": ("demand = pool.begin_demand(name='a')", "pool.wait(demand)"),
+    "wait with a timer": ("timer = junctura.Timer(after=3600)", "pool.wait(timer)"),
+    "a bundle": (A_BUNDLE, "bundle.wait()"),
+    "a bundle with a timeout": (A_BUNDLE, "bundle.wait(3600)"),
+    "retire": (OWED, "pool.retire('name=a')"),
+    "a pipeline": (
+        "pipeline = pool.pipeline()",
+        "[pipeline.offer(bytes(1 << 20), name=f'big {at}') for at in range(64)]",
+    ),
+    "asyncio: demand": awaited("await ours.demand(name='a')"),
+    "asyncio: demand with a timeout": awaited("await ours.demand(name='a', timeout=3600)"),
+    "asyncio: follow": awaited("async for obj in ours.follow('name=x'): pass"),
+    "asyncio: follow with a timeout": awaited("await ours.follow('name=x').next(3600)"),
+    "asyncio: follow of a group": awaited("async for obj in ours.follow('name=x', group='g'): pass"),
+    "asyncio: events": awaited("async for event in ours.subscribe('name=x', kinds=['offered']): pass"),
+    "asyncio: withdraw": (OWED + awaited("await ours.withdraw(name='a')")[0], RUN),
+    "asyncio: retire": (OWED + awaited("await ours.retire('name=a')")[0], RUN),
+    "asyncio: offer": awaited("for at in range(64):", "    await ours.offer(bytes(1 << 20), name=f'big {at}')"),
+    "asyncio: offer_many": awaited(
+        "await ours.offer_many([(bytes(1 << 20), {'name': f'big {at}'}) for at in range(64)])"
+    ),
+    "asyncio: pipeline": awaited(
+        "async with ours.pipeline() as pipeline:",
+        "    for at in range(64):",
+        "        await pipeline.offer(bytes(1 << 20), name=f'big {at}')",
+    ),
+    "asyncio: allocate": awaited("kept = [await ours.allocate(1 << 20) for _ in range(64)]"),
+    "asyncio: a bundle": awaited("async with ours.bundle('b', members=2) as bundle:", "    await bundle.wait()"),
+    "asyncio: a requirement": awaited("async with ours.require('name=x') as kept:", "    await kept.demand(name='x')"),
+    "asyncio: wait": awaited("await ours.wait(ours.subscribe(kinds=['left']))"),
+    "asyncio: many tasks": awaited("await asyncio.gather(*(ours.demand(name=f'x{at}') for at in range(100)))"),
     "demand": ("", "pool.demand(name='a')"),
     "demand with a timeout": ("", "pool.demand(name='a', timeout=3600)"),
     "follow": ("follow = pool.follow('name=x')", "next(follow)"),
@@ -39,6 +92,15 @@ WAITS = {
     "offer": ("", "[pool.offer(bytes(1 << 20), name=f'big {at}') for at in range(64)]"),
     "offer_many": ("", "pool.offer_many([(bytes(1 << 20), {'name': f'big {at}'}) for at in range(64)])"),
     "allocate": ("", "kept = [pool.allocate(1 << 20) for _ in range(64)]"),
+    "stop": (
+        f"server = junctura.Pool(schema='free'); {OWED}".replace("pool.", "server."),
+        "server.stop()",
+    ),
+    "asyncio: stop": (
+        f"server = junctura.Pool(schema='free'); {OWED}".replace("pool.", "server.")
+        + awaited("await junctura.aio.Pool(server).stop()")[0],
+        RUN,
+    ),
     "another thread reads": (
         "import threading; threading.Thread(target=lambda: pool.demand(name='a'), daemon=True).start()",
         "pool.demand(name='b')",
@@ -61,7 +123,7 @@ def run(program: str, sent: signal.Signals) -> tuple[str, int]:
 
 @pytest.mark.parametrize(("setup", "wait"), WAITS.values(), ids=WAITS.keys())
 def test_ctrl_c(setup: str, wait: str) -> None:
-    program = PROGRAM.format(setup=setup, wait=wait)
+    program = PROGRAM.format(setup=setup, tell="pass" if wait == RUN else TELL, wait=wait)
     assert run(program, signal.SIGINT) == ("interrupted\ndone\n", 0)
 
 
@@ -122,8 +184,9 @@ CHILD = """
 import sys
 import junctura
 pool = junctura.Pool(sys.argv[1], schema="free")
-pool.offer(b"", name="ready")
 try:
+    # The creator may hear of it, and be gone, before this returns.
+    pool.offer(b"", name="ready")
     pool.demand(name="never")
 except junctura.Disconnected:
     print("told", flush=True)

@@ -6,6 +6,7 @@ sleeps or asks again: processes tell each other on pipes how far they are.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import selectors
 import signal
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -22,6 +23,9 @@ import pytest
 import junctura
 
 LARGE = 1 << 18
+
+# Pools are reached over TCP here (see CONTRIBUTING.md).
+TCP = os.environ.get("JUNCTURA_TEST_DETOUR") == "tcp"
 
 
 class Child:
@@ -403,7 +407,7 @@ def test_lesson_27_small_payloads_travel_inside_the_message(pool: junctura.Pool)
         assert (stat["memory"]["segments"], stat["totals"]["segments_made"]) == (0, 0)
         assert stat["clients"][0]["leased_bytes"] == 0
         pool.offer(bytes(LARGE), name="large")
-        assert next(follow).transport == "shared"
+        assert next(follow).transport == ("tcp" if TCP else "shared")
         assert pool.stat()["totals"]["segments_made"] > 0
 
 
@@ -468,12 +472,59 @@ def megabytes() -> list[tuple[bytes, dict[str, str]]]:
 ONCE = junctura.Released(1)
 
 
+def awaited(call: Callable[[junctura.aio.Pool], Coroutine[Any, Any, Any]]) -> Wait:
+    """The same in a loop, ended by an offer of somebody else."""
+
+    def wait(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], object], Callable[[], object]]:
+        return lambda: asyncio.run(call(junctura.aio.Pool(pool))), offer_one(other)
+
+    return wait
+
+
+def through_a_requirement(
+    pool: junctura.Pool, other: junctura.Pool
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    requirement = pool.require("name=a")
+    return lambda: requirement.demand(name="a"), offer_one(other)
+
+
+def a_bundle(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], object], Callable[[], object]]:
+    ours = pool.bundle("b", members=1)
+    theirs = other.bundle("b", members=1)
+    return ours.wait, lambda: theirs.offer(b"", name="a")
+
+
+def stop(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], object], Callable[[], object]]:
+    requirement = other.require("name=a")
+    pool.offer(b"", name="a")
+    return pool.stop, lambda: requirement.demand(name="a").release()
+
+
+def offer_through_a_pipeline(pool: junctura.Pool) -> None:
+    with pool.pipeline() as pipeline:
+        for data, given in megabytes():
+            pipeline.offer(data, given, retention=ONCE)
+
+
+async def offer_all(pool: junctura.aio.Pool) -> None:
+    for data, given in megabytes():
+        await pool.offer(data, given, retention=ONCE)
+
+
 def allocate_many(pool: junctura.Pool) -> None:
     for at in range(64):
         pool.allocate(1 << 20).offer(name=f"{at}", retention=ONCE)
 
 
 WAITS: dict[str, Wait] = {
+    "asyncio: demand": awaited(lambda pool: pool.demand(name="a")),
+    "asyncio: follow": awaited(lambda pool: pool.follow().next()),
+    "asyncio: follow of a group": awaited(lambda pool: pool.follow("", group="g").next()),
+    "asyncio: offer": full(lambda pool: asyncio.run(offer_all(junctura.aio.Pool(pool)))),
+    "demand through a requirement": through_a_requirement,
+    "bundle": a_bundle,
+    "stop": stop,
+    "pipeline": full(offer_through_a_pipeline),
     "demand": lambda pool, other: (lambda: pool.demand(name="a"), offer_one(other)),
     "a demand that was begun": lambda pool, other: (begun_demand(pool), offer_one(other)),
     "follow": lambda pool, other: (pool.follow().next, offer_one(other)),

@@ -69,6 +69,78 @@ def test_other_things_are_pickled(pool: junctura.Pool) -> None:
         pickle.dumps(pool.demand(name="a"))
 
 
+def test_what_was_heard_is_pickled_by_value(pool: junctura.Pool) -> None:
+    with pool.subscribe() as events, pool.follow(gaps="yield") as follow:
+        kept = pool.require("name=lost")
+        pool.offer(b"payload", name="a", colour="red")
+        pool.offer(b"", name="lost")
+        next(follow)
+        entry = pool.list("name=a")[0]
+        heard = [next(events) for _ in range(2)]
+        pool.withdraw(name="a")
+        heard.append(next(events))
+        with pool.bundle("some/path", members=1) as bundle:
+            bundle.offer(np.zeros((2, 3)), name="b")
+        while heard[-1].kind != "completed":
+            heard.append(next(events))
+        pool.require("name=x", name="archive")
+        heard.append(next(events))
+        kept.retract()
+    for thing in (entry, *heard):
+        copy = pickle.loads(pickle.dumps(thing))
+        assert type(copy) is type(thing) and repr(copy) == repr(thing)
+        for name in (
+            "attributes",
+            "key",
+            "version",
+            "nbytes",
+            "staged_in",
+            "spilled",
+            "kind",
+            "requirement",
+            "bundle",
+            "reason",
+        ):
+            assert getattr(copy, name, None) == getattr(thing, name, None)
+        if isinstance(thing, junctura.Event) and isinstance(copy, junctura.Event):
+            assert copy.client == thing.client
+            assert (copy.object and copy.object.attributes) == (thing.object and thing.object.attributes)
+
+
+def test_gaps_are_pickled_by_value(pool: junctura.Pool) -> None:
+    with pool.follow(window=1, gaps="yield") as follow:
+        for name in "ab":
+            pool.offer(b"", name=name)
+        with follow.next():
+            pool.withdraw(name="b")
+        gap = follow.next()
+    copy = pickle.loads(pickle.dumps(gap))
+    assert isinstance(copy, junctura.Gap)
+    assert (copy.reason, copy.unnamed, [item.key for item in copy.items]) == (
+        gap.reason,
+        gap.unnamed,
+        [item.key for item in gap.items],
+    )
+
+
+@pytest.mark.parametrize("make", ["follow", "subscribe", "bundle", "pipeline", "begin_demand", "allocate", "demand"])
+def test_handles_are_not_pickled(pool: junctura.Pool, make: str) -> None:
+    pool.offer(b"", name="a")
+    arguments: dict[str, tuple[Any, ...]] = {"begin_demand": ("name=a",), "demand": ("name=a",), "allocate": (10,)}
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(getattr(pool, make)(*arguments.get(make, ())))
+
+
+def test_a_pickled_pool_whose_creator_has_ended_says_so() -> None:
+    pool = junctura.Pool(schema="free")
+    words = pickle.dumps(pool)
+    pool.close()
+    del pool
+    gc.collect()
+    with pytest.raises(junctura.Unavailable):
+        pickle.loads(words)
+
+
 def in_child(work: Any) -> None:
     """Runs `work` in a forked child, which ends as programs end."""
     child = multiprocessing.get_context("fork").Process(target=work)
@@ -92,6 +164,35 @@ def test_a_forked_child_releases_nothing_of_its_parent(pool: junctura.Pool, size
     pool.offer(b"", name="still there")
     assert {entry["name"] for entry in pool.list()} == {"a", "still there"}
     assert bytes(held[0]) == bytes(size)
+
+
+@pytest.mark.parametrize("size", [100, SHARED])
+def test_views_are_readable_on_both_sides_of_a_fork(pool: junctura.Pool, size: int) -> None:
+    """A child reads what its parent held, gives nothing back for it, and what it asks of such handles is refused."""
+    pool.offer(np.arange(size, dtype="u1"), name="a", retention=junctura.Released(1))
+    obj = pool.demand(name="a")
+    held = [obj.array(), np.asarray(memoryview(obj)), np.from_dlpack(obj)]
+    expected = np.arange(size, dtype="u1")
+    follow, events, demand = pool.follow("name=x"), pool.subscribe(), pool.begin_demand("name=x")
+
+    def work() -> None:
+        assert all(np.array_equal(one, expected) for one in held)
+        assert obj["name"] == "a"
+        for call in (follow.next, events.next, demand.get):
+            with pytest.raises(junctura.Closed, match="forked"):
+                call()
+        assert pool.list()[0]["name"] == "a"
+
+    for _ in range(3):
+        in_child(work)
+    assert all(np.array_equal(one, expected) for one in held)
+    assert len(pool.list()) == 1
+    held.clear()
+    gc.collect()
+    obj.release()
+    assert pool.list() == []
+    pool.offer(b"", name="x")
+    assert next(follow)["name"] == "x"
 
 
 def test_a_forked_child_uses_the_pool_anew(pool: junctura.Pool) -> None:

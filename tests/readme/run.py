@@ -1,8 +1,11 @@
-"""Executes the README: each ``sh`` and ``python`` block in its order, in a scratch folder.
+"""Executes pages: each ``sh`` and ``python`` block in its order, in a scratch folder for each page.
 
-The shell blocks are one session of bash, so that a variable or a background server of one is there for the next; what
-still runs at the end is ended. A Python block is a program of its own, as a reader would paste it. A block behind the
-comment ``<!-- not run: why -->`` is left out. The first block that fails ends the run and is named with its line.
+``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that a
+variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is a
+program of its own, as a reader would paste it. A block behind the comment ``<!-- not run: why -->`` is left out. The
+first block that fails ends its page and is named with its line. ``rust`` blocks of the guide are tested by
+``cargo test --doc``; ``text`` is what something prints. A block in any other language would be run by nobody, and is an
+error.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+RUN = ("sh", "python")
+TESTED_ELSEWHERE = ("rust", "text")
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of the README that a reader would run."""
+    """A piece of a page that a reader would run."""
 
     line: int
     language: str
@@ -32,8 +37,10 @@ def blocks(text: str) -> list[Block]:
     """The blocks to run, in their order."""
     found = []
     for match in BLOCK.finditer(text):
-        if match["language"] in ("sh", "python") and not match["skip"]:
-            line = text.count("\n", 0, match.start("code")) + 1
+        line = text.count("\n", 0, match.start("code")) + 1
+        if match["language"] not in RUN + TESTED_ELSEWHERE:
+            raise SystemExit(f"line {line - 1}: nobody runs a block of {match['language']}")
+        if match["language"] in RUN and not match["skip"]:
             found.append(Block(line, match["language"], match["code"]))
     return found
 
@@ -56,15 +63,17 @@ def script(found: list[Block], scratch: Path, page: str) -> str:
 def environment(scratch: Path) -> dict[str, str]:
     """The built command and the Python of the house first; sockets of this run apart from those of the user."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    path = f"{ROOT / '.venv/bin'}:{target / 'release'}:{os.environ.get('PATH', '')}"
+    path = f"{Path(sys.executable).parent}:{target / 'release'}:{os.environ.get('PATH', '')}"
     runtime = scratch / "run"
     runtime.mkdir(mode=0o700)
     return {**os.environ, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
 
 
-def main() -> int:
-    page = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "README.md"
+def execute(page: Path) -> tuple[int, int]:
+    """Runs a page: how many of its blocks passed, and how many failed; those after the first that fails are not run."""
     found = blocks(page.read_text())
+    if not found:
+        return 0, 0
     with tempfile.TemporaryDirectory(prefix="tour-") as folder:
         scratch = Path(folder)
         here = scratch / "here"
@@ -78,9 +87,15 @@ def main() -> int:
     if code != 0 and passed < len(found):
         block = found[passed]
         print(f"{page.name}:{block.line}: this {block.language} block failed (exit status {code}):\n{block.code}")
-    failed = 0 if code == 0 else 1
+    return passed, int(code != 0)
+
+
+def main() -> int:
+    pages = [Path(name) for name in sys.argv[1:]] or [ROOT / "README.md"]
+    outcomes = [execute(page) for page in pages]
+    passed, failed = (sum(numbers) for numbers in zip(*outcomes, strict=True))
     print(f"readme: {passed} passed, {failed} failed")
-    return failed
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
 from e2e_shell import Shell
+from e2e_tell import pytest_terminal_summary, tell
 
-TOLD: list[str] = []
+__all__ = ["pytest_terminal_summary", "tell"]
 
 
 @pytest.fixture
@@ -22,14 +23,3 @@ def bare() -> Iterator[Shell]:
     shell = Shell()
     yield shell
     shell.close()
-
-
-@pytest.fixture
-def tell() -> Callable[[str], None]:
-    """Says a line at the end of the run."""
-    return TOLD.append
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in TOLD:
-        terminalreporter.write_line(line)

@@ -104,14 +104,15 @@ class Consumer:
             follow = pool.follow("class=od", gaps="yield", live="yield", **options)
         seq = f"{pool.incarnation}.{follow.snapshot_sequence}"
         versions = "all" if self.group else "newest"
-        record.note("following", wants="all", versions=versions, seq=seq, cursor=None)
+        record.note("following", wants="all", versions=versions, seq=seq, cursor=options.get("cursor"))
         return follow
 
     def what_became_of_the_cursor(self, pool: junctura.Pool) -> str:
-        if self.cursor is None:
+        cursor, self.cursor = self.cursor, None
+        if cursor is None:
             return "none"
         try:
-            pool.follow("class=od", cursor=self.cursor).close()
+            pool.follow("class=od", cursor=cursor).close()
         except junctura.Error as error:
             return type(error).__name__
         return "taken"
@@ -124,19 +125,18 @@ class Consumer:
             with contextlib.suppress(junctura.Timeout):
                 self.take(follow.next(timeout=0.1), record)
         # What is still on its way to another member comes back with that member's end.
-        if self.group:
-            follow.close()
-        for item in self.follow(pool, record, until_live=True):
-            self.take(item, record)
         follow.close()
+        # One alone goes on where it was.
+        rest = {} if self.group else {"cursor": self.cursor}
+        for item in self.follow(pool, record, until_live=True, **rest):
+            self.take(item, record)
 
     def take(self, item: Any, record: Record) -> None:
         if isinstance(item, junctura.Live):
             record.note("live")
             return
         if isinstance(item, junctura.Gap):
-            items = [[one.key, str(one.version)] for one in item.items]
-            record.note("gap", items=items, reason=item.reason)
+            record.note("gap", items=[[one.key, str(one.version)] for one in item.items], reason=item.reason)
             return
         what = {"id": item.key, "version": str(item.version)}
         again = item.redelivered
@@ -162,8 +162,7 @@ def main() -> None:
                     produce(pool, record, name, orders)
                 else:
                     consumer.work(pool, record, orders)
-                # Answered after all that was released.
-                pool.stat()
+                pool.sync()
         except junctura.Error as error:
             say("lost", code=type(error).__name__)
         else:

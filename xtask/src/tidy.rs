@@ -6,13 +6,14 @@ use crate::tree::Tree;
 
 mod crates;
 mod docs;
+mod examples;
 mod licences;
 mod text;
 
 /// A rule answers with what is wrong, a line each.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 10] = [
     ("arrows between crates point down", crates::arrows_point_down),
     (
         "pure crates have no I/O, clock or threads",
@@ -24,6 +25,10 @@ const RULES: [(&str, Rule); 9] = [
     ("no file names a path of somebody's machine", text::no_private_paths),
     ("every decision is listed", docs::decisions_are_listed),
     ("links between pages lead somewhere", docs::links_lead_somewhere),
+    (
+        "every function of the facade is used in an example on its page",
+        examples::functions_are_shown,
+    ),
     ("licences are allowed by deny.toml", licences::are_allowed),
 ];
 

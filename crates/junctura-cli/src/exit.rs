@@ -1,20 +1,24 @@
 //! Exit statuses: one meaning each, documented in `--help`.
 
-use std::process::ExitCode;
-
 use junctura::{Code, Result};
 
-/// What `junctura --help` says about exit statuses.
+/// What exit statuses mean, as every help says.
+pub(crate) const STATUSES: &str =
+    "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
+4 timed out; 5 the pool cannot be reached; 6 the pool is full or a limit was reached; 130 interrupted.";
+
+/// What `junctura --help` says in the end.
 pub(crate) const HELP: &str =
     "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
 4 timed out; 5 the pool cannot be reached; 6 the pool is full or a limit was reached; 130 interrupted.
-The pool is the one that --pool or JUNCTURA_POOL names (default: unix:default).";
+The pool is the one that --pool or JUNCTURA_POOL names (default: unix:default).
+Is something wrong with this machine? `junctura doctor` looks.";
 
 /// Prints an error, if there is one, and gives the status that stands for it.
-pub(crate) fn status(outcome: Result<()>) -> ExitCode {
-    let Err(error) = outcome else { return ExitCode::SUCCESS };
-    eprintln!("junctura: {error}");
-    ExitCode::from(match error.code() {
+pub(crate) fn status(outcome: Result<()>) -> u8 {
+    let Err(error) = outcome else { return 0 };
+    say!("junctura: {error}");
+    match error.code() {
         Code::NotFound | Code::Gone | Code::NotWanted => 3,
         Code::InvalidSelector | Code::SchemaMismatch | Code::TypeMismatch | Code::InvalidArgument | Code::TooLarge => 2,
         Code::Timeout => 4,
@@ -22,5 +26,5 @@ pub(crate) fn status(outcome: Result<()>) -> ExitCode {
         Code::PoolFull | Code::LimitExceeded | Code::BundleFull => 6,
         Code::Interrupted => 130,
         _ => 1,
-    })
+    }
 }

@@ -12,18 +12,22 @@ use crate::url::PoolArguments;
 const EXAMPLES: &str = "Examples:
   junctura require param=t/u --name products --group     make one
   junctura get --all --group products -o fields/         receive a share of it
-  junctura group list
+  junctura groups                                        list them
   junctura group show products --json | jq .group.members
   junctura group remove products";
 
 /// Look at consumer groups, or remove them
 ///
 /// The members of a group share what matches: each object goes to one of them at a time, and is done when that one releases it.
+/// A group is a requirement with a name that many read: `junctura require --group` makes one, and `junctura retract` ends one as
+/// `remove` does. Without a word more, lists them.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
+    #[command(flatten)]
+    list: ListArguments,
 }
 
 #[derive(Subcommand, Debug)]
@@ -72,9 +76,10 @@ struct RemoveArguments {
 /// Does it.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
-        What::List(arguments) => list(arguments),
-        What::Show(arguments) => show(arguments),
-        What::Remove(arguments) => remove(arguments),
+        None => list(&arguments.list),
+        Some(What::List(arguments)) => list(arguments),
+        Some(What::Show(arguments)) => show(arguments),
+        Some(What::Remove(arguments)) => remove(arguments),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use junctura::{Code, Error, Pool, Result};
+use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
 use crate::url::PoolArguments;
@@ -14,18 +15,34 @@ use crate::url::PoolArguments;
 /// The exit status of a command that a second Ctrl-C ends.
 const STATUS: i32 = 130;
 
-/// Whether Ctrl-C was pressed. Clones are about the same.
+/// Whether Ctrl-C was pressed. Clones are about the same; with the last one the process is as it was.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<Pressed>);
+
+#[derive(Debug, Default)]
+struct Pressed {
+    flag: Arc<AtomicBool>,
+    handlers: Vec<SigId>,
+}
+
+impl Drop for Pressed {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            signal_hook::low_level::unregister(handler);
+        }
+    }
+}
 
 impl Interrupt {
     /// Begins to take Ctrl-C.
     pub(crate) fn install() -> Result<Interrupt> {
-        let pressed = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register_conditional_shutdown(SIGINT, STATUS, Arc::clone(&pressed))
-            .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&pressed)))
-            .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))?;
-        Ok(Interrupt(pressed))
+        let mut pressed = Pressed::default();
+        // In this order: the first press finds the flag down.
+        let ends = signal_hook::flag::register_conditional_shutdown(SIGINT, STATUS, Arc::clone(&pressed.flag));
+        pressed.handlers.push(ends.map_err(|error| failed(&error))?);
+        let tells = signal_hook::flag::register(SIGINT, Arc::clone(&pressed.flag));
+        pressed.handlers.push(tells.map_err(|error| failed(&error))?);
+        Ok(Interrupt(Arc::new(pressed)))
     }
 
     /// One that nobody presses.
@@ -36,7 +53,7 @@ impl Interrupt {
 
     /// `Interrupted` after Ctrl-C.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) {
+        if self.0.flag.load(Ordering::Relaxed) {
             Err(Error::new(Code::Interrupted, "Ctrl-C", ""))
         } else {
             Ok(())
@@ -55,6 +72,16 @@ impl Interrupt {
     }
 }
 
+/// From now on a file that may not grow any more (`ulimit -f`) is an error of the write, and not the end of the process.
+pub(crate) fn survive_file_limit() -> Result<()> {
+    let told = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    told.map(drop).map_err(|error| failed(&error))
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(Code::Io, "signals", error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +92,10 @@ mod tests {
         assert!(interrupt.check().is_ok());
         signal_hook::low_level::raise(SIGINT).unwrap();
         assert_eq!(interrupt.check().unwrap_err().code(), Code::Interrupted);
+        // The next command of this process has a first press of its own.
+        drop(interrupt);
+        let next = Interrupt::install().unwrap();
+        signal_hook::low_level::raise(SIGINT).unwrap();
+        assert_eq!(next.check().unwrap_err().code(), Code::Interrupted);
     }
 }

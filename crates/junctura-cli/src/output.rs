@@ -1,5 +1,6 @@
 //! Standard output: buffered, and quiet when its reader has had enough (`junctura ls | head -1`).
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 
@@ -7,6 +8,14 @@ use junctura::{Code, Error, Result};
 
 /// The subject of errors about standard output.
 const SUBJECT: &str = "standard output";
+
+/// A line on standard error. Unlike `eprintln!` it does not mind that nobody is there to read it.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
 
 /// Standard output. What was written is there after [`Out::flush`].
 pub(crate) struct Out {
@@ -16,10 +25,9 @@ pub(crate) struct Out {
 
 impl Out {
     pub(crate) fn new() -> Out {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Out {
             stream: BufWriter::with_capacity(64 << 10, io::stdout()),
-            styled: is_terminal() && !plain,
+            styled: is_styled(is_terminal()),
         }
     }
 
@@ -38,18 +46,61 @@ impl Out {
         writeln!(self, "{document}")
     }
 
-    /// A line that stands out on a terminal, unless `NO_COLOR` is set.
+    /// A line that stands out where styles are wanted.
     pub(crate) fn heading(&mut self, text: &str) -> Result<()> {
+        let text = self.styled(Style::Heading, text);
+        writeln!(self, "{text}")
+    }
+
+    /// A word that stands out where styles are wanted.
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+        let code = match style {
+            Style::Heading => "1",
+            Style::Good => "32",
+            Style::Doubtful => "33",
+            Style::Bad => "1;31",
+        };
         if self.styled {
-            writeln!(self, "\x1b[1m{text}\x1b[0m")
+            format!("\x1b[{code}m{text}\x1b[0m")
         } else {
-            writeln!(self, "{text}")
+            text.to_owned()
         }
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.stream.flush().map_err(|error| failed(&error))
     }
+}
+
+/// How a word stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Heading,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+/// Whether a stream gets styles: on a terminal, unless `NO_COLOR` or `CLICOLOR=0` says otherwise, and elsewhere if
+/// `CLICOLOR_FORCE` does.
+pub(crate) fn is_styled(on_terminal: bool) -> bool {
+    let variable = |name: &str| std::env::var_os(name);
+    choose(
+        on_terminal,
+        variable("NO_COLOR").as_deref(),
+        variable("CLICOLOR").as_deref(),
+        variable("CLICOLOR_FORCE").as_deref(),
+    )
+}
+
+fn choose(on_terminal: bool, no_color: Option<&OsStr>, color: Option<&OsStr>, force: Option<&OsStr>) -> bool {
+    if no_color.is_some_and(|value| !value.is_empty()) {
+        return false;
+    }
+    if force.is_some_and(|value| !value.is_empty() && value != "0") {
+        return true;
+    }
+    on_terminal && color.is_none_or(|value| value != "0")
 }
 
 /// Whether a person reads standard output.
@@ -77,6 +128,17 @@ pub(crate) fn quietly(outcome: Result<()>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn styles_are_for_terminals_unless_somebody_says_otherwise() {
+        let some = |text: &'static str| Some(OsStr::new(text));
+        assert!(choose(true, None, None, None));
+        assert!(!choose(false, None, None, None));
+        assert!(choose(true, some(""), some("1"), some("0")));
+        assert!(!choose(true, some("1"), None, some("1")));
+        assert!(!choose(true, None, some("0"), None));
+        assert!(choose(false, None, some("0"), some("1")));
+    }
 
     #[test]
     fn only_a_broken_pipe_is_quiet() {

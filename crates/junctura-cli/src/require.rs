@@ -40,7 +40,8 @@ const RETRACT_EXAMPLES: &str = "Examples:
 /// broken when its readers have released nothing for --stuck-after, or at its quota with --on-full break: its readers are told
 /// what they will not get, and so is everyone who watches.
 #[derive(Args, Debug)]
-#[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)))]
+#[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)),
+    mut_arg("client_name", |arg| arg.visible_alias(None)))]
 pub(crate) struct RequireArguments {
     #[command(flatten)]
     pool: PoolArguments,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use junctura::{Code, Error, Pool, Result, Schema};
+use junctura::{Code, Error, Result, Schema};
 use junctura_model::selector::{Context, Selector};
 use junctura_model::{Attribute, RecordRef};
 use serde_json::json;
@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::attributes::{Pair, given, pair, pictured};
 use crate::output::Out;
 use crate::today::today;
+use crate::url::ClientArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura schema list
@@ -64,6 +65,8 @@ struct Show {
     /// Look for it in this pool
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
+    #[command(flatten)]
+    client: ClientArguments,
 }
 
 /// List the built-in schemas, or those of a pool
@@ -72,6 +75,8 @@ struct List {
     /// Those of this pool; the first is its default
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
+    #[command(flatten)]
+    client: ClientArguments,
     /// Print a JSON line for each
     #[arg(long)]
     json: bool,
@@ -122,7 +127,7 @@ impl Check {
 impl Show {
     fn run(&self, out: &mut Out) -> Result<()> {
         let schema = match &self.pool {
-            Some(url) => Pool::connect(url)?.schema(Some(&self.schema))?,
+            Some(url) => self.client.connect(url)?.schema(Some(&self.schema))?,
             None => read(&self.schema)?,
         };
         write!(out, "{}", schema.to_yaml())
@@ -132,7 +137,7 @@ impl Show {
 impl List {
     fn run(&self, out: &mut Out) -> Result<()> {
         let schemas: Vec<Arc<Schema>> = match &self.pool {
-            Some(url) => Pool::connect(url)?.schemas()?,
+            Some(url) => self.client.connect(url)?.schemas()?,
             None => Schema::BUILTIN_NAMES
                 .iter()
                 .filter_map(|name| Schema::builtin(name))

@@ -1,17 +1,27 @@
 //! `junctura serve`: a pool that other processes share.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use junctura::{Code, Error, Result, Schema};
-use junctura_pool::server::{Server, ServerOptions};
+use junctura::{Code, Error, Pool, Result, Schema};
+use junctura_link::{Endpoint, Gate, GateOptions, Identity};
+use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
 
+use crate::interrupt::survive_file_limit;
 use crate::require::read;
-use crate::size;
+use crate::{security, size};
+
+const EXAMPLES: &str = "Examples:
+  junctura serve                                             this user's own pool, until Ctrl-C
+  junctura serve unix:model --budget 16GiB --spill /local/tmp
+  junctura serve unix:model --schema mine.yaml --requirements wanted.yaml
+  junctura serve unix:model --until-gone model,viewer        until both have come and gone
+  junctura serve --upstream tcp://node7:7000                 node7's pool, fetched once for all processes of this machine";
 
 /// Serve a pool until stopped (`junctura stop`, SIGTERM or Ctrl-C)
 ///
@@ -19,13 +29,34 @@ use crate::size;
 /// drain: it takes nothing new, and ends when all that requirements are owed was received, or after --drain-timeout. A second
 /// one ends it at once.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[arg(
-        help = "Where to listen: unix:NAME, unix:/path.sock or unix:@abstract",
-        default_value = "unix:default",
-        env = "JUNCTURA_POOL"
+        help = "Where to listen: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]"
     )]
-    address: String,
+    address: Option<String>,
+    /// Serve no pool of one's own but the one at tcp://HOST:PORT, to this user's processes of this machine: they share one link
+    /// to it, and what several of them are given comes once. They find it by the same URL, or at the address if one is given.
+    /// `JUNCTURA_TOKEN_FILE` and `JUNCTURA_CA_FILE` name what is shown there and believed
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// With --upstream: how much is kept at most of what nobody holds (default: 1GiB, or a quarter of this machine's memory)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "upstream")]
+    mirror: Option<u64>,
+    /// With --upstream: how many streams the link has, from 1 to 8; large payloads go over all of them at once (default:
+    /// `JUNCTURA_STREAMS`, or one)
+    #[arg(long, value_name = "NUMBER", requires = "upstream")]
+    streams: Option<usize>,
+    /// Listen here, too, for clients of other machines: tcp://HOST:PORT (port 0: any that is free). May be given several times
+    #[arg(long, value_name = "URL")]
+    listen: Vec<String>,
+    /// The secrets with which clients of other machines are served, as `junctura cert` and `junctura token` make them.
+    /// Beyond loopback they are needed; with them, clients on loopback need a token, too
+    #[arg(long, value_name = "DIRECTORY")]
+    security: Option<PathBuf>,
+    /// A client of another machine that is not heard of for so long is given up
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
+    lease: Duration,
     /// A schema of the pool: the name of a built-in one or a YAML file; the first given is the default, the built-in ones
     /// follow
     #[arg(long, value_name = "NAME|FILE")]
@@ -77,15 +108,19 @@ pub(crate) struct Arguments {
 
 /// Serves.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let address: Address = arguments.address.parse()?;
+    if let Some(url) = &arguments.upstream {
+        return arguments.serve_upstream(url);
+    }
+    let (address, endpoints) = arguments.addresses()?;
     open_many_files();
+    survive_file_limit()?;
     let server = match Server::bind(&address, arguments.options()?) {
         Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
         bound => bound?,
     };
+    let gates = arguments.open_gates(&server, endpoints)?;
     let stopper = server.stopper();
-    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
-        .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))?;
+    let mut signals = ends()?;
     std::thread::spawn(move || {
         let mut signals = signals.forever();
         if signals.next().is_some() {
@@ -95,12 +130,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             stopper.stop();
         }
     });
-    if arguments.announce {
-        println!("{}", server.address());
-    } else {
-        eprintln!("junctura: serving {}", server.address());
+    let shown = (!Endpoint::is_meant(&arguments.address())).then(|| server.address().to_string());
+    let listening = shown
+        .into_iter()
+        .chain(gates.iter().map(|gate| gate.endpoint().to_string()));
+    for url in listening {
+        arguments.show(&url);
     }
     server.run()
+}
+
+/// The signals that end a server.
+fn ends() -> Result<signal_hook::iterator::Signals> {
+    signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
+        .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))
 }
 
 /// A client takes four descriptors, and the limit is often 1,024 unless one asks for more.
@@ -118,6 +161,73 @@ fn open_many_files() {
 }
 
 impl Arguments {
+    fn address(&self) -> String {
+        let usual = || std::env::var("JUNCTURA_POOL").unwrap_or_else(|_| "unix:default".to_owned());
+        self.address.clone().unwrap_or_else(usual)
+    }
+
+    fn show(&self, url: &str) {
+        if self.announce {
+            // Whoever was to read it may be gone; others come.
+            let _ = writeln!(std::io::stdout(), "{url}");
+        } else {
+            say!("junctura: serving {url}");
+        }
+    }
+
+    fn serve_upstream(&self, url: &str) -> Result<()> {
+        open_many_files();
+        survive_file_limit()?;
+        let mut pool = Pool::builder().url(url);
+        if let Some(bytes) = self.mirror {
+            pool = pool.mirror_bytes(bytes);
+        }
+        if let Some(streams) = self.streams {
+            pool = pool.streams(streams);
+        }
+        let upstream = match pool.upstream(self.address.as_deref()) {
+            Err(error) if self.announce && error.code() == Code::AlreadyExists => return Ok(()),
+            opened => opened?,
+        };
+        let mut signals = ends()?;
+        self.show(&upstream.address().to_string());
+        signals.forever().next();
+        drop(upstream);
+        Ok(())
+    }
+
+    /// The server's own address, and where else it is to be found. One that is asked for on a network alone has one that only
+    /// its clients on this machine are told.
+    fn addresses(&self) -> Result<(Address, Vec<Endpoint>)> {
+        let mut endpoints = self.listen.iter().map(|url| url.parse()).collect::<Result<Vec<_>>>()?;
+        let address = self.address();
+        if Endpoint::is_meant(&address) {
+            endpoints.insert(0, address.parse()?);
+            return Ok((private_address()?, endpoints));
+        }
+        Ok((address.parse()?, endpoints))
+    }
+
+    fn open_gates(&self, server: &Server, endpoints: Vec<Endpoint>) -> Result<Vec<Gate>> {
+        let identity = Identity {
+            pid: std::process::id(),
+            incarnation: server.incarnation(),
+        };
+        let open = |endpoint| {
+            let (tls, key) = match &self.security {
+                Some(directory) => security::read(directory).map(|(tls, key)| (Some(tls), Some(key)))?,
+                None => (None, None),
+            };
+            Gate::open(GateOptions {
+                tls,
+                key,
+                lease: self.lease,
+                ..GateOptions::new(endpoint, server.address().clone(), identity)
+            })
+        };
+        endpoints.into_iter().map(open).collect()
+    }
+
     fn options(&self) -> Result<ServerOptions> {
         let defaults = Config::default();
         let budget_bytes = self.budget.unwrap_or_else(default_budget_bytes);
@@ -172,7 +282,7 @@ pub(crate) fn schema(name: &str) -> Result<Arc<Schema>> {
     Ok(Arc::new(Schema::parse_yaml(&text)?))
 }
 
-fn default_budget_bytes() -> u64 {
+pub(crate) fn default_budget_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     let total = info.totalram as u64 * u64::from(info.mem_unit.max(1));
     (total / 4).max(64 << 20)

@@ -7,6 +7,7 @@ use junctura::{Code, Pool, Result};
 
 use crate::interrupt::Interrupt;
 use crate::size;
+use crate::url::ClientArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura stop                                when all that was promised has been received
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
         value_name = "URL"
     )]
     pool: String,
+    #[command(flatten)]
+    client: ClientArguments,
     /// End it after this time anyway, and say what was left (exit status 4; default: as long as it takes)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
@@ -38,7 +41,10 @@ pub(crate) struct Arguments {
 /// Stops.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
-    let builder = Pool::builder().url(&arguments.pool).name("junctura stop").visitor(true);
+    let builder = Pool::builder()
+        .url(&arguments.pool)
+        .name(arguments.client.or("junctura stop"))
+        .visitor(true);
     let pool = interrupt.watch(builder).open()?;
     let timeout = if arguments.now {
         Some(Duration::ZERO)
@@ -46,9 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.timeout
     };
     match pool.stop(timeout) {
-        Err(left) if arguments.now && left.code() == Code::Timeout => eprintln!("junctura: {}", left.cause()),
+        Err(left) if arguments.now && left.code() == Code::Timeout => say!("junctura: {}", left.cause()),
         ended => ended?,
     }
-    eprintln!("junctura: {} has ended", pool.url());
+    say!("junctura: {} has ended", pool.url());
     Ok(())
 }

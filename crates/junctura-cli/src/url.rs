@@ -1,27 +1,61 @@
 //! Which pool a command talks to.
 
 use clap::Args;
-use junctura::{Pool, PoolBuilder};
+use junctura::{Pool, PoolBuilder, Result};
 
 /// Arguments of every command that talks to a pool.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArguments {
     #[arg(
-        help = "The pool: unix:NAME, unix:/path.sock or unix:@abstract",
+        help = "The pool: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT",
         long,
         env = "JUNCTURA_POOL",
         default_value = "unix:default",
         value_name = "URL"
     )]
     pub(crate) pool: String,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+}
+
+/// What a command calls itself.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ClientArguments {
+    #[arg(
+        id = "client_name",
+        help = "What this command calls itself in the pool, for events, counters and `serve --until-gone` [default: junctura and the command]",
+        long = "as",
+        visible_alias = "name",
+        env = "JUNCTURA_NAME",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    name: Option<String>,
+}
+
+impl ClientArguments {
+    /// The name, or else this one.
+    pub(crate) fn or(&self, name: &str) -> String {
+        let given = self.name.as_deref().filter(|given| !given.is_empty());
+        given.unwrap_or(name).to_owned()
+    }
+
+    /// Connects to look at schemas.
+    pub(crate) fn connect(&self, url: &str) -> Result<Pool> {
+        Pool::builder().url(url).name(self.or("junctura schema")).open()
+    }
 }
 
 impl PoolArguments {
     /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
-        Pool::builder()
-            .url(&self.pool)
-            .name(name)
-            .start(!self.pool.contains('@') && !self.pool.contains('/'))
+        builder(&self.pool).name(self.client.or(name))
     }
+}
+
+/// A builder for the pool at a URL; `unix:NAME` is started if nobody serves it yet.
+pub(crate) fn builder(url: &str) -> PoolBuilder {
+    Pool::builder()
+        .url(url)
+        .start(url.starts_with("unix:") && !url.contains('@') && !url.contains('/'))
 }

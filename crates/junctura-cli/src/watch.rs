@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .filter_map(|name| EventKind::from_name(name))
         .collect();
     let mut events = about_selector(pool.subscribe(&selector, &kinds), &selector)?;
-    eprintln!("junctura: watching {}", pool.url());
+    say!("junctura: watching {}", pool.url());
     let deadline = arguments
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));

@@ -189,6 +189,24 @@ impl SlotMut {
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
+
+    /// The bytes from `from` on in parts of `part_bytes`, the last of them what is left, so that several threads may write at
+    /// once. The right to write the slot ends with the last part. None when nothing lies behind `from`, or parts have no bytes.
+    #[must_use]
+    pub fn divide(self, from: usize, part_bytes: usize) -> Vec<SlotPart> {
+        let (start, length) = (self.start, self.length);
+        if part_bytes == 0 {
+            return Vec::new();
+        }
+        let whole = Arc::new(self);
+        let parts = (from..length).step_by(part_bytes).map(|at| SlotPart {
+            // SAFETY: `at` is less than the length of the slot, so the address stays within it.
+            start: unsafe { start.add(at) },
+            length: part_bytes.min(length - at),
+            _whole: Arc::clone(&whole),
+        });
+        parts.collect()
+    }
 }
 
 impl Deref for SlotMut {
@@ -219,6 +237,37 @@ impl Drop for SlotMut {
 unsafe impl Send for SlotMut {}
 // SAFETY: `&SlotMut` only reads.
 unsafe impl Sync for SlotMut {}
+
+/// A part of a slot's bytes, with the right to write them; the others have other owners.
+#[derive(Debug)]
+pub struct SlotPart {
+    start: NonNull<u8>,
+    length: usize,
+    /// Nobody reaches its bytes: it keeps the map, and the slot's bit.
+    _whole: Arc<SlotMut>,
+}
+
+impl Deref for SlotPart {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the bytes lie within the slot, which `_whole` keeps; `divide` has given no two parts the same ones, and has
+        // taken the slot itself from everybody else.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for SlotPart {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only borrow; the map is writable.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+// SAFETY: a `SlotPart` owns its bytes alone, as a `Box<[u8]>` would; what keeps the map is shared by `Arc`, and `Sync`.
+unsafe impl Send for SlotPart {}
+// SAFETY: `&SlotPart` only reads.
+unsafe impl Sync for SlotPart {}
 
 /// Mapped bytes; unmapped when dropped.
 #[derive(Debug)]

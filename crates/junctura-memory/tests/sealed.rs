@@ -202,6 +202,47 @@ fn a_slot_has_one_owner() {
 }
 
 #[test]
+fn parts_of_a_slot_are_written_at_once_and_keep_it_until_the_last() {
+    let segment = Segment::create(BYTES).unwrap();
+    let (writer, reader) = (writable(&segment, 4096), readonly(&segment));
+    writer.take(2, 5).unwrap().copy_from_slice(b"first");
+    let mut parts = writer.take(2, 3000).unwrap().divide(5, 1000);
+    assert_eq!(
+        parts.iter().map(|part| part.len()).collect::<Vec<_>>(),
+        [1000, 1000, 995]
+    );
+    std::thread::scope(|scope| {
+        for (number, part) in (1..).zip(&mut parts) {
+            scope.spawn(move || part.fill(number));
+        }
+    });
+    let expected = [&b"first"[..], &[1; 1000], &[2; 1000], &[3; 995], &[0; 1096]].concat();
+    assert_eq!(reader.slice(2 * 4096, 4096).unwrap(), expected);
+    assert_eq!(parts[1][0], 2);
+    let last = parts.pop().unwrap();
+    drop(parts);
+    assert_eq!(writer.take(2, 0).unwrap_err().code(), Code::Conflict);
+    let mapping = Arc::downgrade(&writer);
+    drop(writer);
+    assert!(mapping.upgrade().is_some(), "a part keeps its map");
+    drop(last);
+    assert!(mapping.upgrade().is_none());
+}
+
+#[test]
+fn what_has_no_bytes_has_no_parts() {
+    let segment = Segment::create(4096).unwrap();
+    let writer = writable(&segment, 4096);
+    for (length, from, part_bytes) in [(0, 0, 10), (10, 10, 10), (10, usize::MAX, 10), (10, 0, 0)] {
+        assert_eq!(writer.take(0, length).unwrap().divide(from, part_bytes).len(), 0);
+    }
+    let whole = writer.take(0, 4096).unwrap().divide(0, usize::MAX);
+    assert_eq!((whole.len(), whole[0].len()), (1, 4096));
+    drop(whole);
+    assert!(writer.take(0, 4096).is_ok());
+}
+
+#[test]
 fn threads_race_for_a_slot_and_one_wins_each_time() {
     let segment = Segment::create(4096).unwrap();
     let writer = writable(&segment, 4096);

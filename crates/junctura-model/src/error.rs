@@ -114,6 +114,12 @@ codes! {
 
 impl Code {
     /// The code of that name, if there is one.
+    ///
+    /// ```
+    /// # use junctura_model::Code;
+    /// assert_eq!(Code::from_name("Timeout"), Some(Code::Timeout));
+    /// assert_eq!(Code::from_name(Code::Gone.name()), Some(Code::Gone));
+    /// ```
     #[must_use]
     pub fn from_name(name: &str) -> Option<Code> {
         Self::ALL.iter().copied().find(|code| code.name() == name)
@@ -127,6 +133,18 @@ impl fmt::Display for Code {
 }
 
 /// What went wrong, with what, and why.
+///
+/// ```
+/// # use junctura_model::{Advice, Code, Error};
+/// # fn main() -> junctura_model::Result<()> {
+/// let error = Error::new(Code::TypeMismatch, "levelist", "\"abc\" is no decimal").at(7);
+/// assert_eq!((error.code(), error.subject(), error.position()), (Code::TypeMismatch, "levelist", Some(7)));
+/// assert_eq!(error.code().advice(), Advice::FixInput);
+/// assert_eq!(error.to_string(), format!("TypeMismatch: levelist: {} (at byte 7)", error.cause()));
+/// assert_eq!(Code::from_name("Timeout"), Some(Code::Timeout));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX};
 use crate::record::{Entry, Record, RecordRef, text_of};
-use crate::schema::{LEVELS, Schema};
+use crate::schema::{AttrId, LEVELS, Schema};
 use crate::text::{is_bare, is_bare_byte, quote_into, unquote};
 use crate::value::{Given, Sink};
 
@@ -62,6 +62,30 @@ impl Schema {
                 (rest, is_first) = (after, false);
             }
             out.put(if is_first { "{}" } else { "}" });
+        }
+    }
+
+    /// Appends one value of a key as it stands in the text, its name and what stands in front of it: `{class=od` where it is
+    /// the first of its level, `,expver=0001` where not. A level ends with `}`, and an empty one is `{}`.
+    ///
+    /// # Panics
+    /// When the attribute is not one of the key's.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// let mars = Schema::builtin("mars").unwrap();
+    /// let (class, expver) = (mars.find("class").unwrap(), mars.find("expver").unwrap());
+    /// let mut text = String::new();
+    /// mars.key_part(class, true, "od", &mut text);
+    /// mars.key_part(expver, false, "0001", &mut text);
+    /// assert_eq!(text, "{class=od,expver=0001");
+    /// ```
+    pub fn key_part(&self, id: AttrId, is_first: bool, value: &str, out: &mut String) {
+        out.push_str(self.key_frame(id, is_first));
+        if is_bare(value.as_bytes()) {
+            out.push_str(value);
+        } else {
+            quote_into(value, out);
         }
     }
 

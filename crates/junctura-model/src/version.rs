@@ -52,6 +52,17 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A place in a follow.
+///
+/// ```
+/// # use junctura_model::{Cursor, Version};
+/// # fn main() -> junctura_model::Result<()> {
+/// # let printed = Cursor { incarnation: 1, phase: junctura_model::version::Phase::Live { last: 42 } }.to_string();
+/// let cursor: Cursor = printed.parse()?; // as a follow said it
+/// let newest: Version = "1.42".parse()?;
+/// assert_eq!(cursor.version(), newest);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// The life of the server that gave it.

@@ -14,6 +14,10 @@ pub struct Config {
     pub schemas: Vec<Arc<Schema>>,
     /// The server's incarnation: the first half of every version.
     pub incarnation: u64,
+    /// The server's process, as its clients are told; the server sets it.
+    pub pid: u32,
+    /// The machine it runs on; the server sets it.
+    pub host: String,
     /// Payload memory that the pool may take, in bytes, whoever uses it.
     pub budget_bytes: u64,
     /// Where payloads go that memory has no room for; without, those who offer wait.
@@ -34,6 +38,8 @@ pub struct Config {
     pub stuck_after: Duration,
     /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
     pub orphan_timeout: Duration,
+    /// How many objects an event lets go before others get their turn. What goes later is out of sight already.
+    pub leaving_at_once: usize,
     /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
     pub until_gone: Vec<String>,
     /// What one client, and all together, may ask for.
@@ -48,6 +54,8 @@ impl Default for Config {
                 .filter_map(|name| Schema::builtin(name))
                 .collect(),
             incarnation: 1,
+            pid: 0,
+            host: String::new(),
             budget_bytes: 4 << 30,
             spill: None,
             inline_bytes_max: 4096,
@@ -57,6 +65,7 @@ impl Default for Config {
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
             orphan_timeout: Duration::from_mins(1),
+            leaving_at_once: 256,
             until_gone: Vec::new(),
             limits: Limits::default(),
         }

@@ -70,7 +70,11 @@ impl Allocation {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<Form>) -> PyResult<Self> {
         let bundle = current(py, pool);
         let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
-        let mut allocation = allocated.or_raise(py)?;
+        Ok(Self::of(pool, allocated.or_raise(py)?, form))
+    }
+
+    pub(crate) fn of(pool: &Pool, mut allocation: junctura::Allocation, form: Option<Form>) -> Self {
+        let length = allocation.len();
         let mut own = Vec::new();
         let (start, memory) = if allocation.is_shared() {
             (Start::of(&mut allocation), Memory::Slot(allocation))
@@ -82,7 +86,7 @@ impl Allocation {
             memory,
             arrays: Vec::new(),
         });
-        Ok(Self {
+        Self {
             pool: pool.clone(),
             start,
             length,
@@ -90,7 +94,7 @@ impl Allocation {
             form,
             views: Views::default(),
             inner,
-        })
+        }
     }
 
     /// What array it is to be.
@@ -126,6 +130,15 @@ impl Allocation {
             }
             Memory::Offered(_) | Memory::Left(_) => return Err(gone(py)),
         })
+    }
+
+    /// As an array of which nobody knows here, so that nothing is offered while it is used.
+    pub(crate) fn seen<'py>(&self, this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let arrays = arrays(this.py())?;
+        match &self.form {
+            Some(form) => arrays.call_method1("view", (this, &*form.dtype, &form.shape)),
+            None => arrays.call_method1("view", (this, None::<&str>, None::<usize>)),
+        }
     }
 
     /// Gives the memory up: at once if nobody looks at it, else when the last view is gone.
@@ -201,6 +214,7 @@ impl Allocation {
         let this = slf.get();
         let form = this.form.as_ref().filter(|_| dtype.is_none());
         let array = match (form, shape) {
+            (_, None) if dtype.is_none() => this.seen(slf)?,
             (Some(form), None) => arrays(py)?.call_method1("view", (slf, &*form.dtype, &form.shape))?,
             (Some(form), Some(shape)) => arrays(py)?.call_method1("view", (slf, &*form.dtype, shape))?,
             (None, _) => arrays(py)?.call_method1("view", (slf, dtype, shape))?,

@@ -78,6 +78,11 @@ impl Views {
         Ok(())
     }
 
+    /// There is one that stays.
+    pub(crate) fn stay(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// A view is gone.
     pub(crate) fn hide(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);

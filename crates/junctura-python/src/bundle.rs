@@ -141,27 +141,41 @@ impl Bundle {
             Some(path) => pool.open_bundle(path, &options, given.iter().copied()),
             None => pool.bundle(),
         });
-        Ok(Self {
+        Ok(Self::of(pool, path, options.members.is_some(), opened.or_raise(py)?))
+    }
+
+    pub(crate) fn of(pool: &Pool, path: Option<String>, counts: bool, bundle: junctura::Bundle) -> Self {
+        Self {
             pool: pool.clone(),
             path,
-            counts: options.members.is_some(),
+            counts,
             inner: Arc::new(Mutex::new(Inner {
-                bundle: Some(Arc::new(opened.or_raise(py)?)),
+                bundle: Some(Arc::new(bundle)),
                 completed: None,
             })),
-        })
+        }
+    }
+
+    /// What became visible with it, as far as that is known here.
+    pub(crate) fn known(&self, py: Python<'_>) -> Option<Completed> {
+        self.lock(py).completed.clone().map(Completed)
+    }
+
+    pub(crate) fn noted(&self, py: Python<'_>, completed: junctura::Completed) -> Completed {
+        self.note(py, &completed);
+        Completed(completed)
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
         lock(py, &self.inner)
     }
 
-    fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Bundle>> {
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Bundle>> {
         let bundle = self.lock(py).bundle.clone();
         bundle.ok_or_else(|| closed(py, "bundle", "it was left"))
     }
 
-    fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
+    pub(crate) fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
         let bundle = self.lock(py).bundle.take()?;
         BLOCKS.with_borrow_mut(|blocks| blocks.retain(|block| !self.is_of(block)));
         Some(bundle)

@@ -131,16 +131,7 @@ impl Pool {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bundle> {
         let attributes = Attributes::read(attributes, keywords)?;
-        let options = BundleOptions {
-            members,
-            orphan_timeout: read_timeout(py, orphan_timeout)?,
-            schema,
-        };
-        let says_something = members.is_some() || orphan_timeout.is_some() || !attributes.is_empty();
-        if path.is_none() && says_something {
-            let cause = "a bundle without a path has no number of members, orphan timeout or attributes";
-            return Err(invalid(py, "bundle", cause));
-        }
+        let options = bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
         Bundle::open(py, &self.inner, path, &attributes, options)
     }
 
@@ -209,4 +200,25 @@ impl Pool {
         }
         Ok(list)
     }
+}
+
+/// How a bundle is opened.
+pub(crate) fn bundle_options<'a>(
+    py: Python<'_>,
+    path: Option<&str>,
+    attributes: &Attributes<'_>,
+    members: Option<u64>,
+    orphan_timeout: Option<f64>,
+    schema: Option<&'a str>,
+) -> PyResult<BundleOptions<'a>> {
+    let says_something = members.is_some() || orphan_timeout.is_some() || !attributes.is_empty();
+    if path.is_none() && says_something {
+        let cause = "a bundle without a path has no number of members, orphan timeout or attributes";
+        return Err(invalid(py, "bundle", cause));
+    }
+    Ok(BundleOptions {
+        members,
+        orphan_timeout: read_timeout(py, orphan_timeout)?,
+        schema,
+    })
 }

@@ -19,6 +19,7 @@ use crate::allocation::{Allocation, Filled};
 use crate::buffer::Lent;
 use crate::bundle::current;
 use crate::error::{OrRaise, invalid};
+use crate::exchange;
 use crate::given::{Attributes, type_name};
 use crate::options::schema_of;
 use crate::version::Version;
@@ -67,7 +68,15 @@ impl<'py> Prepared<'py> {
     ) -> PyResult<Self> {
         let mut attributes = Attributes::read(attributes, keywords)?;
         let schema = schema_of(data.py(), pool, options.schema)?;
-        let (data, form) = read(pool, data)?;
+        let names = || attributes.names();
+        let labelled = exchange::labels(data, crate::schema::Schema(Arc::clone(&schema)), names)?;
+        let (data, form) = match &labelled {
+            Some((array, labels)) => {
+                attributes.add_given(labels)?;
+                read(pool, array)?
+            }
+            None => read(pool, data)?,
+        };
         if let Some(form) = form {
             form.describe(&mut attributes, &schema);
         }
@@ -121,6 +130,22 @@ impl<'py> Prepared<'py> {
         }
     }
 
+    /// Hands to `run` what it is, and its payload: an allocation, or bytes.
+    pub(crate) fn allocated<R: Send>(
+        &self,
+        py: Python<'py>,
+        run: impl FnOnce(Vec<(&str, Given<'_>)>, Option<junctura::Allocation>, &[u8]) -> junctura::Result<R> + Send,
+    ) -> PyResult<R> {
+        let lists = self.attributes.lists(py)?;
+        let given = self.attributes.given(py, &lists)?;
+        let content = self.content(py, &given)?;
+        py.detach(|| match content {
+            Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => run(given, None, bytes),
+            Content::Filled(Filled::Slot(slot)) => run(given, Some(slot), &[]),
+        })
+        .or_raise(py)
+    }
+
     /// Offers it into a bundle and waits until it is staged.
     pub(crate) fn stage(
         &self,
@@ -159,7 +184,7 @@ fn read<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Op
             _ => by_numpy(pool, object),
         },
         Err(error) if error.is_instance_of::<PyMemoryError>(py) => Err(error),
-        Err(_) if object.hasattr("__array__")? || object.hasattr("__array_interface__")? => by_numpy(pool, object),
+        Err(_) if is_array(object)? => by_numpy(pool, object),
         Err(_) => {
             let cause = format!(
                 "bytes, an array or another buffer is expected, not {}",
@@ -168,6 +193,15 @@ fn read<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Op
             Err(invalid(py, "data", cause))
         }
     }
+}
+
+fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for name in ["__array__", "__array_interface__", "__dlpack__"] {
+        if object.hasattr(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (Data<'py>, Option<Form>) {

@@ -41,6 +41,22 @@ impl Described {
             version,
         }
     }
+
+    pub(crate) fn schema_ref(&self) -> &Arc<junctura::Schema> {
+        self.what.schema()
+    }
+
+    pub(crate) fn version_of(&self) -> Version {
+        Version(self.version)
+    }
+
+    /// Its attributes as texts.
+    pub(crate) fn words(&self) -> Vec<(String, String)> {
+        let attributes = self.what.attributes();
+        attributes
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .collect()
+    }
 }
 
 #[pymethods]
@@ -94,15 +110,7 @@ impl Described {
     }
 
     fn __repr__(&self) -> String {
-        match &self.what {
-            What::Listed(entry) => format!(
-                "<junctura.Entry {} {}, {} bytes>",
-                entry.key(),
-                self.version,
-                entry.bytes()
-            ),
-            What::Named(object) => format!("<junctura.Described {} {}>", object.key(), self.version),
-        }
+        format!("<junctura.Described {} {}>", self.what.key(), self.version)
     }
 }
 
@@ -116,21 +124,35 @@ impl Described {
 /// [('a', 7)]
 #[pyclass(module = "junctura", frozen, extends = Described)]
 pub(crate) struct Entry {
-    bytes: u64,
-    staged_in: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) staged_in: Option<u64>,
+    pub(crate) spilled: bool,
 }
 
 impl Entry {
     pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<Entry>> {
-        let (version, bytes, staged_in) = (entry.version(), entry.bytes(), entry.staged_in());
+        let (version, bytes) = (entry.version(), entry.bytes());
+        let (staged_in, spilled) = (entry.staged_in(), entry.is_spilled());
         let base = Described {
             what: What::Listed(entry),
             version,
         };
-        Py::new(
-            py,
-            PyClassInitializer::from(base).add_subclass(Entry { bytes, staged_in }),
-        )
+        Self::of(py, base, bytes, staged_in, spilled)
+    }
+
+    pub(crate) fn of(
+        py: Python<'_>,
+        base: Described,
+        bytes: u64,
+        staged_in: Option<u64>,
+        spilled: bool,
+    ) -> PyResult<Py<Entry>> {
+        let entry = Entry {
+            bytes,
+            staged_in,
+            spilled,
+        };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(entry))
     }
 }
 
@@ -148,8 +170,24 @@ impl Entry {
         self.staged_in
     }
 
+    /// Whether its payload lay in the server's file tier when it was listed; else it lay in memory.
+    #[getter]
+    fn spilled(&self) -> bool {
+        self.spilled
+    }
+
     fn __len__(&self) -> usize {
         self.bytes as usize
+    }
+
+    fn __repr__(slf: PyRef<'_, Self>) -> String {
+        let object = slf.as_super();
+        format!(
+            "<junctura.Entry {} {}, {} bytes>",
+            object.what.key(),
+            object.version,
+            slf.bytes
+        )
     }
 
     fn __bool__(&self) -> bool {

@@ -16,13 +16,13 @@ use crate::options::timeout as read_timeout;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Peer {
     /// The number that the server gave it.
-    client: u32,
+    pub(crate) client: u32,
     /// What it calls itself.
-    name: String,
+    pub(crate) name: String,
     /// The machine it runs on.
-    host: String,
+    pub(crate) host: String,
     /// Its process.
-    pid: u32,
+    pub(crate) pid: u32,
 }
 
 #[pymethods]
@@ -40,25 +40,25 @@ impl Peer {
 pub(crate) struct Event {
     /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
     /// `broken`, `declined`, `missed`, `completed` or `aborted`.
-    kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The object that it happened to, or None.
-    object: Option<Py<Described>>,
+    pub(crate) object: Option<Py<Described>>,
     /// Bytes of the object's payload.
-    nbytes: u64,
+    pub(crate) nbytes: u64,
     /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
     /// one, or that completed or aborted the bundle, or None.
-    client: Option<Py<Peer>>,
+    pub(crate) client: Option<Py<Peer>>,
     /// The requirement that it happened to: its name ("" where it has none) and its selector, or None.
-    requirement: Option<(String, String)>,
+    pub(crate) requirement: Option<(String, String)>,
     /// The bundle that it happened to: its path or None, how many members were there, and how many make it complete or None;
     /// or None.
-    bundle: Option<(Option<String>, u64, Option<u64>)>,
+    pub(crate) bundle: Option<(Option<String>, u64, Option<u64>)>,
     /// Why; empty where there is nothing to say.
-    reason: String,
+    pub(crate) reason: String,
 }
 
 impl Event {
-    fn new(py: Python<'_>, event: PoolEvent) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, event: PoolEvent) -> PyResult<Self> {
         let object = event
             .object
             .map(|(object, version)| Py::new(py, Described::new(object, version)));
@@ -104,17 +104,22 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Self> {
-        let kinds: Vec<EventKind> = kinds
-            .unwrap_or_default()
-            .iter()
-            .map(|name| kind(py, name))
-            .collect::<PyResult<_>>()?;
+        let kinds = read_kinds(py, kinds)?;
         let subscription = py
             .detach(|| pool.subscribe(selector, &kinds))
             .or_raise_about(py, selector)?;
-        Ok(Self {
+        Ok(Self::of(subscription))
+    }
+
+    pub(crate) fn of(subscription: junctura::Subscription) -> Self {
+        Self {
             inner: Mutex::new(Some(subscription)),
-        })
+        }
+    }
+
+    pub(crate) fn with<R>(&self, py: Python<'_>, run: impl FnOnce(Option<&mut junctura::Subscription>) -> R) -> R {
+        let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        run(inner.as_mut())
     }
 
     pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
@@ -122,12 +127,16 @@ impl Subscription {
         inner.as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
     }
 
-    fn take(&self, py: Python<'_>) -> Option<junctura::Subscription> {
+    pub(crate) fn take(&self, py: Python<'_>) -> Option<junctura::Subscription> {
         self.inner
             .lock_py_attached(py)
             .unwrap_or_else(PoisonError::into_inner)
             .take()
     }
+}
+
+pub(crate) fn read_kinds(py: Python<'_>, kinds: Option<Vec<String>>) -> PyResult<Vec<EventKind>> {
+    kinds.unwrap_or_default().iter().map(|name| kind(py, name)).collect()
 }
 
 fn kind(py: Python<'_>, name: &str) -> PyResult<EventKind> {

@@ -42,8 +42,7 @@ pub(crate) struct Follow {
     inner: Mutex<Option<junctura::Follow>>,
     holdings: Holdings,
     window: usize,
-    gaps: Gaps,
-    yields_live: bool,
+    shown: Shown,
     snapshot: u64,
 }
 
@@ -51,11 +50,11 @@ pub(crate) struct Follow {
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Gap {
     /// Which, as far as they can be named: a list of `Described`.
-    items: Vec<Py<Described>>,
+    pub(crate) items: Vec<Py<Described>>,
     /// How many more there are.
-    unnamed: u64,
+    pub(crate) unnamed: u64,
     /// Why: `withdrawn`, `expired`, …
-    reason: String,
+    pub(crate) reason: String,
 }
 
 #[pymethods]
@@ -84,14 +83,17 @@ impl Live {
     }
 }
 
-impl Follow {
-    pub(crate) fn new(
-        py: Python<'_>,
-        arguments: &Arguments<'_>,
-        begin: impl FnOnce(&FollowOptions) -> junctura::Result<junctura::Follow> + Send,
-        selector: &str,
-    ) -> PyResult<Self> {
-        let gaps = match arguments.gaps {
+/// What a follow shows besides objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    gaps: Gaps,
+    yields_live: bool,
+}
+
+impl Arguments<'_> {
+    /// What is shown, and the rest.
+    pub(crate) fn shown(self, py: Python<'_>) -> PyResult<(Shown, FollowOptions)> {
+        let gaps = match self.gaps {
             "raise" => Gaps::Raise,
             "yield" => Gaps::Yield,
             "ignore" => Gaps::Ignore,
@@ -103,20 +105,61 @@ impl Follow {
                 ));
             }
         };
-        let yields_live = match arguments.live {
+        let yields_live = match self.live {
             "ignore" => false,
             "yield" => true,
             other => return Err(invalid(py, "live", format!("\"ignore\" or \"yield\", not {other:?}"))),
         };
-        let follow = py.detach(|| begin(&arguments.options)).or_raise_about(py, selector)?;
-        Ok(Self {
+        Ok((Shown { gaps, yields_live }, self.options))
+    }
+}
+
+impl Follow {
+    pub(crate) fn new(
+        py: Python<'_>,
+        arguments: Arguments<'_>,
+        begin: impl FnOnce(&FollowOptions) -> junctura::Result<junctura::Follow> + Send,
+        selector: &str,
+    ) -> PyResult<Self> {
+        let (shown, options) = arguments.shown(py)?;
+        let follow = py.detach(|| begin(&options)).or_raise_about(py, selector)?;
+        Ok(Self::of(follow, shown))
+    }
+
+    pub(crate) fn of(follow: junctura::Follow, shown: Shown) -> Self {
+        Self {
             snapshot: follow.snapshot_sequence(),
             window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
             holdings: Holdings::default(),
-            gaps,
-            yields_live,
-        })
+            shown,
+        }
+    }
+
+    /// The next item that the user wants to see, if it has been read: None in Python where the follow has ended.
+    pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let mut inner = self.lock(py);
+        let Some(follow) = inner.as_mut() else {
+            return Ok(Some(py.None()));
+        };
+        loop {
+            let item = match py.detach(|| follow.take_next()).or_raise(py)? {
+                Some(item) => item,
+                None if follow.is_over() => return Ok(Some(py.None())),
+                None => return Ok(None),
+            };
+            if let Some(shown) = self.show(py, item)? {
+                return Ok(Some(shown));
+            }
+        }
+    }
+
+    pub(crate) fn is_slow(&self, py: Python<'_>) -> bool {
+        self.lock(py).as_mut().is_some_and(junctura::Follow::is_slow)
+    }
+
+    pub(crate) fn taken_over(&self, py: Python<'_>) -> Option<junctura::Follow> {
+        self.lock(py).take()
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<junctura::Follow>> {
@@ -191,16 +234,16 @@ impl Follow {
         Ok(match item {
             Item::Object(object) => Some(Py::new(py, Object::new(object, Some(&self.holdings)))?.into_any()),
             Item::Live => {
-                if self.yields_live {
+                if self.shown.yields_live {
                     Some(Py::new(py, Live)?.into_any())
                 } else {
                     None
                 }
             }
-            Item::Gap(_) if self.gaps == Gaps::Ignore => None,
+            Item::Gap(_) if self.shown.gaps == Gaps::Ignore => None,
             Item::Gap(gap) => {
                 let gap = Py::new(py, read_gap(py, gap)?)?;
-                if self.gaps == Gaps::Raise {
+                if self.shown.gaps == Gaps::Raise {
                     return Err(gap_error(py, &gap)?);
                 }
                 Some(gap.into_any())

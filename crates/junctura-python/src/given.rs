@@ -101,6 +101,17 @@ impl<'py> Attributes<'py> {
         Ok(())
     }
 
+    /// The names that were given.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.items.iter().filter_map(|item| item.name.text().ok());
+        names.map(str::to_owned).collect()
+    }
+
+    /// Adds those of a dictionary.
+    pub(crate) fn add_given(&mut self, given: &Bound<'py, PyDict>) -> PyResult<()> {
+        self.add_all(given, Name::Given)
+    }
+
     /// Whether nothing was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()

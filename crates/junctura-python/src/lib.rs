@@ -17,15 +17,18 @@
     reason = "documentation and signatures of methods are Python's"
 )]
 
+mod aio;
 mod allocation;
 mod buffer;
 mod bundle;
 mod bundles;
+mod command;
 mod data;
 mod described;
 mod dtype;
 mod error;
 mod events;
+mod exchange;
 mod follow;
 mod given;
 mod interpreter;
@@ -33,6 +36,7 @@ mod interrupt;
 mod object;
 mod offer_many;
 mod options;
+mod pickling;
 mod pipeline;
 mod pool;
 mod reading;
@@ -51,11 +55,15 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::aio::Answer;
+    #[pymodule_export]
     use crate::allocation::Allocation;
     #[pymodule_export]
     use crate::bundle::{Bundle, Completed, Staged};
     #[pymodule_export]
     use crate::bundles::BundleEntry;
+    #[pymodule_export]
+    use crate::command::command;
     #[pymodule_export]
     use crate::described::{Described, Entry};
     #[pymodule_export]
@@ -68,6 +76,8 @@ mod _native {
     use crate::object::Object;
     #[pymodule_export]
     use crate::options::Released;
+    #[pymodule_export]
+    use crate::pickling::{_described, _entry, _event, _gap, _peer};
     #[pymodule_export]
     use crate::pipeline::Pipeline;
     #[pymodule_export]

@@ -78,6 +78,11 @@ impl Object {
         }
     }
 
+    /// Somebody looks at it, and nobody can tell when that ends.
+    pub(crate) fn pin(&self) {
+        self.views.stay();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Held>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,8 +171,8 @@ impl Object {
         self.look(py, |object| Ok(object.producer()))
     }
 
-    /// How the payload came: `shared` (memory that both map), `inline` (inside the message), or `file` (it was spilled, and read
-    /// from the server's file tier).
+    /// How the payload came: `shared` (memory that both map), `inline` (inside the message), `file` (it was spilled, and read
+    /// from the server's file tier), or `tcp` (over a network).
     #[getter]
     fn transport(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.look(py, |object| {
@@ -175,6 +180,7 @@ impl Object {
                 junctura::Transport::Shared => "shared",
                 junctura::Transport::Inline => "inline",
                 junctura::Transport::File => "file",
+                junctura::Transport::Tcp => "tcp",
             })
         })
     }
@@ -243,7 +249,7 @@ impl Object {
     /// array([[1, 0],
     ///        [0, 1]], dtype=int16)
     #[pyo3(signature = (dtype=None, shape=None))]
-    fn array<'py>(
+    pub(crate) fn array<'py>(
         slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         shape: Option<&Bound<'py, PyAny>>,

@@ -197,3 +197,11 @@ pub(crate) fn program_name(py: Python<'_>) -> PyResult<String> {
         .filter(|name| !name.is_empty() && *name != "-c");
     Ok(name.unwrap_or("python").to_owned())
 }
+
+/// How the command is started: as this package's, where the interpreter knows its own program.
+pub(crate) fn command_words(py: Python<'_>) -> PyResult<Vec<String>> {
+    let python: Option<String> = py.import("sys")?.getattr("executable")?.extract()?;
+    Ok(python
+        .filter(|python| !python.is_empty())
+        .map_or_else(Vec::new, |python| vec![python, "-m".to_owned(), "junctura".to_owned()]))
+}

@@ -15,7 +15,7 @@ use crate::events::Subscription;
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{offer_options, program_name, settle, timeout as read_timeout};
+use crate::options::{command_words, offer_options, program_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
 use crate::require::refuse_staged;
 use crate::schema::Schema;
@@ -31,8 +31,8 @@ use crate::wait::{PendingDemand, wait};
 /// Parameters
 /// ----------
 /// url : str, optional
-///     Where the pool is: `unix:NAME` (of this user), `unix:/path/to/socket`, or what `Pool.url` says elsewhere. Without it
-///     the pool is private to this process and its children, and ends with it.
+///     Where the pool is: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or what `Pool.url` says
+///     elsewhere. Without it the pool is private to this process and its children, and ends with it.
 /// name : str, optional
 ///     What this client calls itself; others see it in events and counters.
 /// schema : str, path, Schema or a list of these, optional
@@ -57,6 +57,15 @@ use crate::wait::{PendingDemand, wait};
 /// until_gone : list of str, optional
 ///     Names of clients: when all of them have come and gone, by whatever end, the pool that is made here drains, as by
 ///     `stop`, and ends.
+/// transports : str, optional
+///     Which ways to a pool at `tcp://...` may be taken, in their order: `"shm,tcp"` unless told here or by
+///     `JUNCTURA_TRANSPORTS`. `route` says what was chosen and why.
+/// token_file, ca_file : path, optional
+///     What is shown to, and who is believed of, a pool at `tcp://...`; by default the files that `JUNCTURA_TOKEN_FILE` and
+///     `JUNCTURA_CA_FILE` name, or, beyond loopback, `token` and `ca.pem` in `~/.config/junctura`.
+/// streams : int, optional
+///     How many streams the connection to a pool at `tcp://...` has, from 1 to 8, by default `JUNCTURA_STREAMS` or one: large
+///     payloads go over all of them at once.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -80,13 +89,40 @@ pub(crate) struct Pool {
     pub(crate) inner: junctura::Pool,
     name: Option<String>,
     schema: Option<Py<PyAny>>,
+    remote: Remote,
     offer_timeout: Option<f64>,
+}
+
+/// What was said of the way to a pool behind a gate.
+struct Remote {
+    transports: Option<String>,
+    token_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    streams: Option<usize>,
+}
+
+impl Remote {
+    fn settle(&self, mut builder: junctura::PoolBuilder) -> junctura::PoolBuilder {
+        if let Some(ways) = &self.transports {
+            builder = builder.transports(ways);
+        }
+        if let Some(path) = &self.token_file {
+            builder = builder.token_file(path);
+        }
+        if let Some(path) = &self.ca_file {
+            builder = builder.ca_file(path);
+        }
+        if let Some(streams) = self.streams {
+            builder = builder.streams(streams);
+        }
+        builder
+    }
 }
 
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -101,6 +137,10 @@ impl Pool {
         inline_max: Option<&Bound<'_, PyAny>>,
         orphan_timeout: Option<f64>,
         until_gone: Vec<String>,
+        transports: Option<String>,
+        token_file: Option<PathBuf>,
+        ca_file: Option<PathBuf>,
+        streams: Option<usize>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
@@ -109,6 +149,7 @@ impl Pool {
             .until_gone(until_gone)
             .offer_timeout(read_timeout(py, offer_timeout)?)
             .on_interrupt(interrupt::check)
+            .program(command_words(py)?)
             .name(name.clone().map_or_else(|| program_name(py), Ok)?);
         if let Some(url) = url {
             builder = builder.url(url);
@@ -116,12 +157,20 @@ impl Pool {
         if let Some(timeout) = read_timeout(py, orphan_timeout)? {
             builder = builder.orphan_timeout(timeout);
         }
+        let remote = Remote {
+            transports,
+            token_file,
+            ca_file,
+            streams,
+        };
+        let builder = remote.settle(builder);
         let builder = settle(builder, schema.as_ref(), budget, (spill, spill_size), inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
         Ok(Self {
             inner,
             name,
             schema: schema.map(Bound::unbind),
+            remote,
             offer_timeout,
         })
     }
@@ -130,6 +179,13 @@ impl Pool {
     #[getter]
     fn url(&self) -> &str {
         self.inner.url()
+    }
+
+    /// By which way the server is reached, and why: `shm` (memory that both map), `tcp`, or `tcp, TLS`; and how many streams, where
+    /// it is more than one.
+    #[getter]
+    fn route(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.inner.route()).or_raise(py)
     }
 
     /// The life of the server: the first half of every version that it gives.
@@ -198,6 +254,35 @@ impl Pool {
         py.detach(|| self.inner.stop(timeout)).or_raise(py)
     }
 
+    /// Returns when everything that was said through this pool before is in effect, whatever becomes of this process
+    /// afterwards: one round trip.
+    ///
+    /// What was released counts as released, offers of a pipeline are visible, staged or refused. A release goes without an
+    /// answer: a process that is killed right after one, or whose network is cut then, may have released nothing.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds to wait; 0 does not wait. None waits as long as it takes: offers that wait for memory are waited for.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     It may be in effect by now, or later.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     _ = pool.offer(b"...", name="work")
+    /// ...     with pool.demand("name=work", timeout=10) as obj:
+    /// ...         pass
+    /// ...     pool.sync()
+    #[pyo3(signature = (timeout=None))]
+    fn sync(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = read_timeout(py, timeout)?;
+        py.detach(|| self.inner.sync(timeout)).or_raise(py)
+    }
+
     /// Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.close());
@@ -210,8 +295,9 @@ impl Pool {
     ///
     /// Parameters
     /// ----------
-    /// data : bytes, numpy.ndarray or another buffer, Allocation
-    ///     The payload. Of arrays, type and shape are kept too, where the schema has the attributes `dtype` and `shape` (the
+    /// data : bytes, numpy.ndarray or another buffer, what speaks DLPack, xarray.DataArray, Allocation
+    ///     The payload. An array of xarray's brings its name, dimensions (`dims`), units and scalar coordinates as attributes too, as
+    ///     far as the schema takes them and they are not given; coordinates that are arrays are not kept. Of arrays, type and shape are kept too, where the schema has the attributes `dtype` and `shape` (the
     ///     built-in ones have), so that `Object.array` gives back the same array.
     /// attributes : dict, optional
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
@@ -628,6 +714,10 @@ impl Pool {
         let keywords = PyDict::new(py);
         keywords.set_item("name", &self.name)?;
         keywords.set_item("schema", &self.schema)?;
+        keywords.set_item("transports", &self.remote.transports)?;
+        keywords.set_item("token_file", &self.remote.token_file)?;
+        keywords.set_item("ca_file", &self.remote.ca_file)?;
+        keywords.set_item("streams", self.remote.streams)?;
         keywords.set_item("offer_timeout", self.offer_timeout)?;
         Ok(((self.inner.url(),), keywords))
     }

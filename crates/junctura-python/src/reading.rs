@@ -27,7 +27,9 @@ impl Pool {
     /// only_new : bool
     ///     Whether to leave out what is there.
     /// until_live : bool
-    ///     Whether to end when all that is there has been given; in a group, to whichever member.
+    ///     Whether to end when the follow has caught up: when all has been given that was there, or came since `cursor`, and what
+    ///     came while that was given. What a newer version replaces after that moment, before its turn, is a gap. In a group: when
+    ///     all that is there has been given, to whichever member.
     /// gaps : "raise", "yield" or "ignore"
     ///     What to do where objects went before they could be given: raise `Gone` (with the `Gap` as its `gap`; the follow
     ///     goes on when it is asked again), give the `Gap`, or nothing.
@@ -99,19 +101,7 @@ impl Pool {
         versions: &str,
         time_to_live: Option<f64>,
     ) -> PyResult<Follow> {
-        let terms = require_options(py, group, time_to_live, versions)?;
-        let is_on_terms = time_to_live.is_some() || terms.versions != Versions::All;
-        let joins = terms.name.as_deref().filter(|_| selector.is_none());
-        if is_on_terms && (joins.is_some() || terms.name.is_none()) {
-            let cause = "versions and time_to_live are those of a group that is made: with group and a selector";
-            return Err(invalid(py, "follow", cause));
-        }
-        let joins = joins.map(str::to_owned);
-        let group = terms.name.filter(|_| joins.is_none()).map(|name| Group {
-            name,
-            versions: terms.versions,
-            time_to_live: terms.time_to_live,
-        });
+        let (group, joins) = group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
             order_by,
@@ -124,7 +114,7 @@ impl Pool {
         let selector = selector.unwrap_or_default();
         Follow::new(
             py,
-            &Arguments { options, gaps, live },
+            Arguments { options, gaps, live },
             |options| match &joins {
                 Some(group) => self.inner.join_with(options, group),
                 None => self.inner.follow_with(options, selector),
@@ -193,12 +183,7 @@ impl Pool {
         quota: Option<&Bound<'_, PyAny>>,
         stuck_after: Option<f64>,
     ) -> PyResult<Requirement> {
-        let options = RequireOptions {
-            group,
-            on_full: read_on_full(py, on_full, quota.map(read_size).transpose()?)?,
-            stuck_after: read_timeout(py, stuck_after)?,
-            ..require_options(py, name, time_to_live, versions)?
-        };
+        let options = require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
         py.detach(|| self.inner.require_with(&options, selector))
             .or_raise_about(py, selector)
             .map(Requirement::new)
@@ -222,4 +207,43 @@ impl Pool {
     fn retract(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
         py.detach(|| self.inner.retract(name)).or_raise(py)
     }
+}
+
+/// The group that a follow is a member of: one that is made, or the name of one that stands.
+pub(crate) fn group_of(
+    py: Python<'_>,
+    selector: Option<&str>,
+    group: Option<String>,
+    versions: &str,
+    time_to_live: Option<f64>,
+) -> PyResult<(Option<Group>, Option<String>)> {
+    let terms = require_options(py, group, time_to_live, versions)?;
+    let is_on_terms = time_to_live.is_some() || terms.versions != Versions::All;
+    let joins = terms.name.clone().filter(|_| selector.is_none());
+    if is_on_terms && (joins.is_some() || terms.name.is_none()) {
+        let cause = "versions and time_to_live are those of a group that is made: with group and a selector";
+        return Err(invalid(py, "follow", cause));
+    }
+    let group = terms.name.filter(|_| joins.is_none()).map(|name| Group {
+        name,
+        versions: terms.versions,
+        time_to_live: terms.time_to_live,
+    });
+    Ok((group, joins))
+}
+
+/// The terms of a requirement.
+pub(crate) fn require_terms(
+    py: Python<'_>,
+    (name, time_to_live, versions): (Option<String>, Option<f64>, &str),
+    group: bool,
+    (on_full, quota): (&str, Option<&Bound<'_, PyAny>>),
+    stuck_after: Option<f64>,
+) -> PyResult<RequireOptions> {
+    Ok(RequireOptions {
+        group,
+        on_full: read_on_full(py, on_full, quota.map(read_size).transpose()?)?,
+        stuck_after: read_timeout(py, stuck_after)?,
+        ..require_options(py, name, time_to_live, versions)?
+    })
 }

@@ -50,14 +50,14 @@ impl Requirement {
         }
     }
 
-    fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Requirement>> {
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Arc<junctura::Requirement>> {
         let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         inner
             .clone()
             .ok_or_else(|| closed(py, "requirement", "it was retracted"))
     }
 
-    fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Requirement>> {
+    pub(crate) fn take(&self, py: Python<'_>) -> Option<Arc<junctura::Requirement>> {
         self.inner
             .lock_py_attached(py)
             .unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +103,7 @@ impl Requirement {
         };
         Follow::new(
             py,
-            &Arguments { options, gaps, live },
+            Arguments { options, gaps, live },
             |options| requirement.follow_with(options),
             &self.selector,
         )

@@ -87,7 +87,10 @@ impl World {
             }
             Deed::Subscribe => {
                 let query = self.query(rng);
-                let events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
+                let mut events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
+                if self.plan.rules.spill_bytes.is_some() && rng.percent(40) {
+                    events |= junctura_wire::body::events::SPILLED;
+                }
                 self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
             }
             Deed::Stop => self.stop(place, rng),
@@ -96,6 +99,9 @@ impl World {
             Deed::Name => {
                 let bits = rng.below(1 << NAMES) as u8;
                 self.ask(place, Ask::Consumers(bits), Doing::Withdraw);
+            }
+            Deed::Sync => {
+                self.ask(place, Ask::Sync, Doing::Withdraw);
             }
             Deed::Stat => {
                 self.ask(place, Ask::Stat, Doing::Stat);
@@ -161,9 +167,12 @@ impl World {
             length = rng.between(1, slot_bytes);
             at = Place::Slot(segment, slot);
             match self.recorder.segments.get_mut(&segment) {
-                Some(memory) => memory.insert(slot, payload),
+                // What comes over a link is there when it has arrived.
+                Some(_) if client.road.is_some() => {}
+                Some(memory) => _ = memory.insert(slot, payload),
                 None => return Err(format!("client {} leases segment {segment}, which is gone", client.id)),
-            };
+            }
+            self.recorder.writes(segment, slot, payload, client.road.is_some());
         }
         let stays = stays(rng);
         let malformed = rng.percent(1);
@@ -269,7 +278,9 @@ impl World {
             .iter()
             .position(|chain| chain.session.is_none() && !chain.over && chain.cursor.is_some());
         if let Some(chain) = resumable.filter(|_| rng.percent(70)) {
-            return self.resume(place, chain, window);
+            // The judges of histories know of no reader that stops before the end of a run in good order.
+            let until_live = rng.percent(30) && !self.recorded;
+            return self.resume(place, chain, window, until_live);
         }
         let (query, order) = (self.query(rng), order(rng));
         let (only_new, until_live) = (rng.percent(10), rng.percent(10));
@@ -308,7 +319,8 @@ impl World {
         }
     }
 
-    fn resume(&mut self, place: usize, chain: usize, window: u32) {
+    fn resume(&mut self, place: usize, chain: usize, window: u32, until_live: bool) {
+        self.chains[chain].until_live = until_live;
         let one = &self.chains[chain];
         let ask = Ask::Follow {
             query: one.query.clone(),
@@ -316,7 +328,7 @@ impl World {
             window,
             cursor: one.cursor.clone(),
             only_new: false,
-            until_live: false,
+            until_live,
             requirement: None,
             name: None,
             group: None,
@@ -547,9 +559,11 @@ impl World {
     }
 
     fn nonsense(&mut self, place: usize, rng: &mut Rng) {
+        // What nobody understands ends a link where it begins.
+        let is_linked = self.clients[place].as_ref().is_some_and(|client| client.road.is_some());
         match rng.below(4) {
-            0 => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),
-            1 => self.ask(place, Ask::Garbage { fatal: false }, Doing::Loose),
+            0 if !is_linked => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),
+            0 | 1 => self.ask(place, Ask::Garbage { fatal: false }, Doing::Loose),
             2 => self.ask(place, Ask::Stop(77_777), Doing::Loose),
             _ => self.ask(
                 place,
@@ -557,6 +571,7 @@ impl World {
                     wrong_version: false,
                     offer_timeout_ms: None,
                     visits: false,
+                    component: None,
                 },
                 Doing::Hello,
             ),

@@ -169,6 +169,12 @@ pub fn requirement_name(name: usize) -> String {
 /// So many names there are that objects may be retained for; the last of them never stands for a requirement.
 pub const NAMES: usize = 4;
 
+/// The name of a program that a pool may be for.
+#[must_use]
+pub fn component_name(number: usize) -> String {
+    format!("component {number}")
+}
+
 /// The paths of bundles in a run.
 pub const BUNDLE_PATHS: [&str; 5] = ["a", "b", "a/c", "a/c/d", "b/e"];
 
@@ -181,6 +187,7 @@ pub enum Ask {
         wrong_version: bool,
         offer_timeout_ms: Option<u64>,
         visits: bool,
+        component: Option<usize>,
     },
     /// See [`Offer`].
     Offer(Offer),
@@ -266,6 +273,8 @@ pub enum Ask {
     Seal(u64),
     /// A bundle is given up.
     Abort(u64),
+    /// To be told when all that was said before is in effect.
+    Sync,
     /// Leave in good order.
     Goodbye,
     /// A frame that no server understands; one after which nothing can be understood when `fatal`.
@@ -284,15 +293,17 @@ impl Ask {
                 wrong_version,
                 offer_timeout_ms,
                 visits,
+                component,
             } => Request::Hello(Hello {
                 version: VERSION + u16::from(*wrong_version),
-                name: "simulated".into(),
+                name: component.map_or_else(|| "simulated".to_owned(), component_name).into(),
                 host: "nowhere".into(),
                 pid: 1,
                 schemas: Vec::new(),
                 offer_timeout_ms: *offer_timeout_ms,
                 ring_bytes: None,
                 visits: *visits,
+                route: None,
             }),
             Self::Offer(offer) => {
                 encode_offer(offer, None, number, universe, &mut out);
@@ -443,6 +454,7 @@ impl Ask {
                     .map(requirement_name)
                     .collect(),
             }),
+            Self::Sync => Request::Sync,
             Self::Goodbye => Request::Goodbye,
             Self::Garbage { fatal } => {
                 Request::Stat.encode(number, &mut out);

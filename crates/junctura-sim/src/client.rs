@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::ask::{Ask, Place};
+use crate::road::Road;
 
 /// What a request was, for its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum Doing {
     Stage(Place, u64),
     /// The end of the bundle of this request.
     Abort(u64),
-    /// A withdraw, a retire, a retraction, a seal, or a question what is wanted.
+    /// A withdraw, a retire, a retraction, a seal, a sync, or a question what is wanted.
     Withdraw,
     /// A subscription.
     Subscribe,
@@ -129,6 +130,10 @@ pub struct Client {
     pub staged: BTreeMap<u64, u64>,
     /// Its history as a producer.
     pub rows: String,
+    /// How it comes from another machine, if it does.
+    pub road: Option<Box<Road>>,
+    /// What its gate asked for: bytes of the rings.
+    pub ring_bytes: Option<u32>,
 }
 
 impl Client {

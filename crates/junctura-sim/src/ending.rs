@@ -43,6 +43,13 @@ impl World {
 
     /// Everyone reads, releases and answers until nothing is on its way.
     pub(crate) fn come_to_rest(&mut self, rng: &mut Rng) -> Checked {
+        self.rests = true;
+        let rested = self.everybody_rests(rng);
+        self.rests = false;
+        rested
+    }
+
+    fn everybody_rests(&mut self, rng: &mut Rng) -> Checked {
         for _ in 0..ROUNDS_MAX {
             let mut is_quiet = true;
             for place in 0..self.clients.len() {
@@ -57,6 +64,10 @@ impl World {
                 while self.receive(place, rng, false)? {
                     is_quiet = false;
                 }
+            }
+            if self.core.is_behind() {
+                is_quiet = false;
+                self.let_go(rng)?;
             }
             while !self.recorder.jobs.is_empty() {
                 is_quiet = false;

@@ -7,6 +7,8 @@
 //! - [`reader`] and the clients check what they were promised from where they stand: each version once, in order, none
 //!   missing, bytes as they were offered, memory theirs as long as they hold it;
 //! - [`shares`] checks the same for those who share: each version with one of them at a time, and completed once;
+//! - some clients come from other machines, over the real ends of a link and a network that cuts, delays and divides
+//!   ([`road`]): what arrives must be what was said;
 //! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
 //! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
@@ -19,6 +21,7 @@ mod bundle;
 pub mod client;
 mod ending;
 mod history;
+mod linked;
 pub mod model;
 pub mod plan;
 pub mod races;
@@ -26,6 +29,7 @@ pub mod reader;
 mod receive;
 pub mod recorder;
 pub mod rng;
+pub mod road;
 pub mod said;
 pub mod shares;
 mod shrink;

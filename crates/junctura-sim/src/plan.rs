@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use junctura_pool::{Config, Limits, Spill};
 
+use crate::ask::component_name;
 use crate::model::Rules;
 use crate::rng::Rng;
 use crate::universe::Universe;
@@ -40,10 +41,11 @@ pub enum Deed {
     Seal,
     Abort,
     Name,
+    Sync,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 25] = [
+    const ALL: [(Self, usize); 26] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -69,6 +71,7 @@ impl Deed {
         (Self::Seal, 2),
         (Self::Abort, 1),
         (Self::Name, 3),
+        (Self::Sync, 2),
     ];
 }
 
@@ -120,6 +123,8 @@ pub struct Plan {
     pub if_wanted: usize,
     /// Of a hundred payloads, those that the disk refuses.
     pub disk_refuses: usize,
+    /// Of a hundred clients, those that come from other machines.
+    pub links: usize,
     deeds: Vec<(Deed, usize)>,
     turns: Vec<(Turn, usize)>,
 }
@@ -161,6 +166,8 @@ impl Plan {
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
             stuck_after_ns: tight(rng, 50, 1, 100, 60_000) * 1_000_000,
             orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
+            leaving_at_once: 256,
+            components: 0,
             tombstones: if recorded {
                 32_768
             } else {
@@ -185,7 +192,11 @@ impl Plan {
             .percent(30)
             .then(|| [8 << 10, 100 << 10, 16 << 20][apart.below(3)]);
         let disk_refuses = [0, 0, 20][apart.below(3)];
+        let links = [0, 0, 0, 0, 0, 0, 0, 40, 100][apart.below(9)];
         let mut rules = Rules { spill_bytes, ..rules };
+        if !recorded {
+            rules.vary(&mut Rng::of_step(seed, u64::MAX - 1));
+        }
         if spill_bytes.is_some() && apart.percent(70) {
             rules.budget_bytes = [2 << 10, 8 << 10, 64 << 10, 200 << 10][apart.below(4)];
         }
@@ -200,11 +211,8 @@ impl Plan {
         if spill_bytes.is_some() {
             turns.push((Turn::Disk, 1 + apart.below(20)));
         }
-        let (clients, times, numbers) = (
-            rng.between(2, 8) as usize,
-            rng.between(1, 3) as i64,
-            rng.between(1, 4) as i64,
-        );
+        let clients = rng.between(2, 8) as usize;
+        let (times, numbers) = (rng.between(1, 3) as i64, rng.between(1, 4) as i64);
         if !recorded && rng.below(400) == 0 {
             return Self::crowded(clients, deeds, turns, &rules);
         }
@@ -221,6 +229,7 @@ impl Plan {
             if_wanted: [0, 0, 40][rng.below(3)],
             through_names: [25, 25, 80][rng.below(3)],
             disk_refuses,
+            links,
             rules,
             deeds,
             turns,
@@ -233,6 +242,7 @@ impl Plan {
             tombstones: 32_768,
             tombstones_per_dataset: 10_000,
             errors_per_client: 1000,
+            components: 0,
             ..rules.clone()
         };
         Self {
@@ -248,6 +258,7 @@ impl Plan {
             if_wanted: 0,
             through_names: 25,
             disk_refuses: 0,
+            links: 0,
             rules,
             deeds,
             turns,
@@ -271,6 +282,7 @@ impl Plan {
             if_wanted: 0,
             through_names: 0,
             disk_refuses: 0,
+            links: 0,
             rules: Rules {
                 spill_bytes: None,
                 budget_bytes: 64 << 20,
@@ -307,6 +319,8 @@ impl Plan {
         Config {
             schemas: universe.schemas.clone(),
             incarnation: crate::INCARNATION,
+            pid: 0,
+            host: String::new(),
             budget_bytes: rules.budget_bytes,
             spill: rules.spill_bytes.map(|limit_bytes| Spill {
                 directory: "/nowhere".into(),
@@ -319,7 +333,8 @@ impl Plan {
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
-            until_gone: Vec::new(),
+            leaving_at_once: rules.leaving_at_once,
+            until_gone: (0..rules.components).map(component_name).collect(),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,
@@ -331,6 +346,20 @@ impl Plan {
                 named_requirements: rules.named_requirements,
                 ..Limits::default()
             },
+        }
+    }
+}
+
+impl Rules {
+    /// What some runs have, drawn apart as well.
+    fn vary(&mut self, rng: &mut Rng) {
+        if rng.percent(25) {
+            self.leaving_at_once = rng.between(1, 4) as usize;
+            // Which tombstones make room for which depends on the turns.
+            (self.tombstones, self.tombstones_per_dataset) = (32_768, 10_000);
+        }
+        if rng.percent(10) {
+            self.components = rng.between(1, 3) as usize;
         }
     }
 }

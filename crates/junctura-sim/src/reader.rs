@@ -26,6 +26,9 @@ pub struct Session {
     pub request: u64,
     /// Up to this number it is first phase, above it is live.
     pub since: Option<u64>,
+    /// The newest number when the server began to answer: if it is to end when it has caught up, it has had everything up to
+    /// this one then.
+    answered_at: u64,
     live: bool,
     newest: u64,
     last: Option<(usize, Option<i64>)>,
@@ -42,7 +45,7 @@ pub struct Chain {
     pub order: Order,
     /// It skipped the first phase.
     pub only_new: bool,
-    /// It ends after the first phase.
+    /// Its follow ends when it has caught up.
     pub until_live: bool,
     /// It receives through a requirement: the place of its wish.
     pub wish: Option<usize>,
@@ -95,7 +98,33 @@ impl Chain {
     /// Its follow is over; another may go on from the cursor.
     pub fn interrupt(&mut self) {
         self.session = None;
-        self.over |= self.cursor.is_none() || self.wish.is_some() || self.named || self.until_live;
+        self.over |= self.cursor.is_none() || self.wish.is_some() || self.named;
+    }
+
+    /// Its follow has ended in good order.
+    ///
+    /// # Errors
+    /// It was to end when it has caught up, and something is missing that was there when it began.
+    pub fn ends(&mut self, model: &Model) -> Checked {
+        let is_bounded = self.until_live && !self.is_through_something();
+        let checked = match &self.session {
+            Some(session) if is_bounded && session.live => self.has_all(model, session.answered_at),
+            _ => Ok(()),
+        };
+        self.interrupt();
+        checked
+    }
+
+    /// It receives what a requirement is owed.
+    fn is_through_something(&self) -> bool {
+        self.wish.is_some() || self.named
+    }
+
+    /// The server begins to answer; this is the newest number then.
+    pub fn is_answered(&mut self, newest: u64) {
+        if let Some(session) = &mut self.session {
+            session.answered_at = newest;
+        }
     }
 
     /// The follow began.
@@ -201,9 +230,9 @@ impl Chain {
             && !self.only_new
             && !self.named
             && let Some((_, there)) = &self.began
-            && let Some(lost) = there.iter().find(|&&one| {
-                !self.got.contains(&one) && !self.gaps.contains(&one) && model.fate(one) != Fate::Superseded
-            })
+            && let Some(lost) = there
+                .iter()
+                .find(|&&one| !self.has_come(one) && model.fate(one) != Fate::Superseded)
         {
             return Err(format!("{lost} was there and has not come"));
         }
@@ -225,26 +254,37 @@ impl Chain {
     /// # Errors
     /// What is missing.
     pub fn check(&mut self, model: &Model) -> Checked {
+        let is_live = self.session.as_ref().is_some_and(|session| session.live);
+        if self.began.is_none() || self.is_through_something() || self.over || !is_live {
+            return Ok(());
+        }
+        self.has_all(model, model.sequence)?;
+        self.through = self.excused.is_empty().then_some(model.sequence);
+        Ok(())
+    }
+
+    fn has_come(&self, sequence: u64) -> bool {
+        [&self.got, &self.gaps, &self.excused]
+            .iter()
+            .any(|some| some.contains(&sequence))
+    }
+
+    /// Nothing up to this number is missing that was promised.
+    fn has_all(&self, model: &Model, until: u64) -> Checked {
         let Some((first, there)) = &self.began else {
             return Ok(());
         };
-        if self.wish.is_some() || self.named || self.over || !self.session.as_ref().is_some_and(|session| session.live)
-        {
-            return Ok(());
-        }
         let mut came: BTreeMap<usize, u64> = BTreeMap::new();
         for &sequence in self.got.iter().chain(&self.gaps).chain(&self.excused) {
             let newest = came.entry(model.objects[sequence as usize - 1].offer.key).or_default();
             *newest = sequence.max(*newest);
         }
-        for object in &model.objects {
+        for object in model.objects.iter().take(until as usize) {
             let sequence = object.sequence;
             let is_owed = sequence > *first || !self.only_new && there.contains(&sequence);
-            let has_come =
-                self.got.contains(&sequence) || self.gaps.contains(&sequence) || self.excused.contains(&sequence);
             let came_newer = came.get(&object.offer.key).is_some_and(|&newest| newest > sequence);
             if is_owed
-                && !has_come
+                && !self.has_come(sequence)
                 && model.matches(&self.query, sequence)
                 && !(object.fate == Fate::Superseded && came_newer)
             {
@@ -257,7 +297,6 @@ impl Chain {
                 ));
             }
         }
-        self.through = self.excused.is_empty().then_some(model.sequence);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use junctura_wire::fixed::SegmentHead;
 use crate::INCARNATION;
 use crate::ask::{Ask, Place};
 use crate::client::{Client, Doing, Holding, Leased};
+use crate::linked::Hears;
 use crate::rng::Rng;
 use crate::said::{Delivered, Named, Said};
 use crate::world::{Checked, World, note};
@@ -23,6 +24,14 @@ impl World {
             return Ok(false);
         };
         let id = client.id;
+        match self.hear_link(place, rng)? {
+            Hears::Nothing => return Ok(false),
+            Hears::Lost => {
+                self.gone_here(place);
+                return Ok(true);
+            }
+            Hears::Next => {}
+        }
         let Some(line) = self.recorder.lines.get_mut(&id) else {
             return Ok(false);
         };
@@ -238,6 +247,9 @@ impl World {
         if in_slot && !self.client(place)?.mapped.contains(&segment) {
             return Err("it was not given the segment".to_owned());
         }
+        if in_slot {
+            self.check_mirror(place, delivered)?;
+        }
         let held = Holding {
             holding: delivered.holding(),
             sequence: delivered.sequence(),
@@ -275,6 +287,9 @@ impl World {
                         "object {} has changed: {there:?} and not {payload}",
                         held.sequence
                     ));
+                }
+                if let Some(road) = self.clients[place].as_ref().and_then(|client| client.road.as_ref()) {
+                    self.check_payload(road, segment, slot, held.sequence)?;
                 }
             }
         }
@@ -333,10 +348,15 @@ impl World {
                 Ok(())
             }
             Said::Live => chain.goes_live(&self.model),
-            Said::Ended(_) => {
-                chain.interrupt();
+            Said::Ended(code) => {
+                let ended = if *code == Some(Code::Closed) {
+                    chain.ends(&self.model)
+                } else {
+                    chain.interrupt();
+                    Ok(())
+                };
                 self.client(place)?.doing.remove(&request);
-                Ok(())
+                ended
             }
             _ => Err("no answer to a follow".to_owned()),
         }

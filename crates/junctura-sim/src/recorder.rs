@@ -1,14 +1,20 @@
 //! The world as the core sees it: what it orders is recorded, and queued for the clients as bytes.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use junctura_memory::segment::Segment;
 use junctura_model::{Code, Error, Result};
 use junctura_pool::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 use junctura_wire::Reply;
 use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
+use crate::road;
 use crate::said::Said;
+use crate::world::own_fault;
 
 /// What is on its way to one client.
 #[derive(Default)]
@@ -19,6 +25,8 @@ pub struct Line {
     pub bytes: usize,
     /// The server sends nothing after them.
     pub closed: bool,
+    /// Over a link: what has yet to go on its way, as bytes.
+    pub frames: Option<VecDeque<Vec<u8>>>,
 }
 
 /// A segment's memory: which payload was written into which slot.
@@ -66,6 +74,8 @@ pub struct Recorder {
     /// What the core ordered that makes no sense.
     pub wrong: Option<String>,
     scratch: Vec<u8>,
+    /// Real memory of segments, and of the file, as far as clients of other machines have been told of them.
+    real: BTreeMap<u32, File>,
 }
 
 impl Recorder {
@@ -77,10 +87,31 @@ impl Recorder {
         self.refused = 0;
     }
 
+    /// The number of the first object that was said to be offered after what was said `at`-th.
+    #[must_use]
+    pub fn offered_next(&self, at: usize) -> Option<u64> {
+        self.said[at..].iter().find_map(|(.., said)| match **said {
+            Said::Offered(sequence) => Some(sequence),
+            _ => None,
+        })
+    }
+
     /// Some requirement was broken since the last [`Recorder::begin`].
     #[must_use]
     pub fn has_broken(&self) -> bool {
         self.said.iter().any(|(.., said)| matches!(**said, Said::Broken { .. }))
+    }
+
+    /// A lease was granted, or refused for what it is, since the last [`Recorder::begin`].
+    #[must_use]
+    pub fn has_settled_lease(&self, (client, request): (u32, u64)) -> bool {
+        let settles = |said: &Said| match said {
+            Said::Segment(head) => head.writable.get() != 0,
+            Said::Failed(code) => *code != Some(Code::Closed),
+            _ => false,
+        };
+        let mut said = self.said.iter();
+        said.any(|(to, about, said)| (*to, *about) == (client, request) && settles(said))
     }
 
     /// The payload that lies in a slot, or at a place of the file tier.
@@ -109,8 +140,74 @@ impl Recorder {
                 self.blame(format!("{job:?} overwrites what lies at {other}"));
             }
             self.file.insert(job.at, (payload, job.length));
+            if let Some(file) = self.real.get(&FILE_TIER)
+                && let Err(why) = road::write(file, u64::from(job.at), payload, job.length)
+            {
+                self.blame(why);
+            }
         }
         Some(job)
+    }
+
+    /// The memory of a segment, or of the file, for the gate of a client of another machine.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn memory_of(&mut self, head: &SegmentHead) -> std::result::Result<OwnedFd, String> {
+        let number = head.segment.get();
+        if let Entry::Vacant(entry) = self.real.entry(number) {
+            let bytes = if number == FILE_TIER { 1 << 32 } else { head.bytes.get() };
+            let made = Segment::create(bytes).map_err(|error| own_fault(&error))?;
+            let file = made
+                .writable()
+                .try_clone_to_owned()
+                .map_err(|error| error.to_string())?;
+            let file = entry.insert(File::from(file));
+            let slot_bytes = head.slot_bytes.get();
+            for (&slot, &payload) in self.segments.get(&number).into_iter().flatten() {
+                road::write(file, u64::from(slot) * slot_bytes, payload, slot_bytes)?;
+            }
+            if number == FILE_TIER {
+                for (&at, &(payload, length)) in &self.file {
+                    road::write(file, u64::from(at), payload, length)?;
+                }
+            }
+        }
+        let file = self.real[&number].try_clone();
+        file.map(OwnedFd::from).map_err(|error| error.to_string())
+    }
+
+    /// Bytes of a segment's slots.
+    #[must_use]
+    pub fn bytes_of_slots(&self, segment: u32) -> u64 {
+        self.slot_bytes.get(&segment).copied().unwrap_or(0)
+    }
+
+    /// A client of this machine writes a payload.
+    pub fn writes(&mut self, segment: u32, slot: u32, payload: u64, is_linked: bool) {
+        let slot_bytes = self.bytes_of_slots(segment);
+        if let Some(file) = self.real.get(&segment).filter(|_| !is_linked)
+            && let Err(why) = road::write(file, u64::from(slot) * slot_bytes, payload, slot_bytes)
+        {
+            self.blame(why);
+        }
+    }
+
+    /// An offer has come over a link: its payload must have come before it.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn takes_in(&mut self, segment: u32, slot: u32, payload: u64, length: u64) -> std::result::Result<(), String> {
+        let at = u64::from(slot) * self.bytes_of_slots(segment);
+        // One that was returned meanwhile takes nothing.
+        let (Some(file), Some(memory)) = (self.real.get(&segment), self.segments.get_mut(&segment)) else {
+            return Ok(());
+        };
+        if !road::has(file, at, payload, length) {
+            return Err("its payload has not come".to_owned());
+        }
+        memory.insert(slot, payload);
+        Ok(())
     }
 
     fn blame(&mut self, text: String) {
@@ -130,6 +227,9 @@ impl Recorder {
         {
             line.bytes += self.scratch.len();
             line.messages.push_back((request, said, self.scratch.len()));
+            if let Some(frames) = &mut line.frames {
+                frames.push_back(self.scratch.clone());
+            }
         }
     }
 }
@@ -170,6 +270,7 @@ impl Effects for Recorder {
 
     fn drop_segment(&mut self, segment: u32) {
         self.segments.remove(&segment);
+        self.real.remove(&segment);
         if self.segment_bytes.remove(&segment).is_none() {
             self.blame(format!("segment {segment} is dropped, but there is none"));
         }

@@ -129,6 +129,15 @@ impl Said {
         }
     }
 
+    /// The number of the object that is delivered, or that an event is about.
+    #[must_use]
+    pub fn speaks_of(&self) -> Option<u64> {
+        match self {
+            Self::Event { sequence, .. } => *sequence,
+            _ => self.delivers(),
+        }
+    }
+
     /// Reads a reply back from its bytes, as a client would.
     ///
     /// # Errors

@@ -48,6 +48,8 @@ pub struct World {
     /// Histories of clients that are gone: name and rows.
     pub(crate) histories: Vec<(String, String)>,
     pub(crate) recorded: bool,
+    /// Everybody reads until nothing is on its way.
+    pub(crate) rests: bool,
 }
 
 /// Notes what happens, when a run is to be read.
@@ -89,6 +91,7 @@ impl World {
             trace: None,
             histories: Vec::new(),
             recorded,
+            rests: false,
             universe,
             plan,
         })
@@ -109,6 +112,7 @@ impl World {
                 wrong_version: false,
                 offer_timeout_ms: None,
                 visits: false,
+                component: None,
             },
             Doing::Hello,
         );
@@ -177,10 +181,14 @@ impl World {
     /// Somebody connects.
     pub(crate) fn join(&mut self, place: usize, rng: &mut Rng) -> Checked {
         self.connect(place)?;
+        if rng.percent(self.plan.links) {
+            self.link(place, rng)?;
+        }
         let hello = Ask::Hello {
             wrong_version: rng.percent(1),
             offer_timeout_ms: self.plan.offer_timeout_ms,
             visits: rng.percent(20),
+            component: (self.plan.rules.components > 0).then(|| rng.below(self.plan.rules.components)),
         };
         if !rng.percent(1) {
             self.ask(place, hello, Doing::Hello);
@@ -213,12 +221,18 @@ impl World {
             client.staged.insert(number, bundle);
         }
         client.doing.insert(number, doing);
-        client.up.push_back((number, ask, bytes));
+        self.send_up(place, &ask, &bytes);
+        if let Some(client) = &mut self.clients[place] {
+            client.up.push_back((number, ask, bytes));
+        }
         number
     }
 
     /// The server reads from a client: some of its messages, or that it is gone.
     pub(crate) fn serve(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        if self.clients[place].as_ref().is_some_and(|client| client.road.is_some()) {
+            return self.serve_link(place, rng);
+        }
         for _ in 0..rng.between(1, 4) {
             let Some(client) = &mut self.clients[place] else {
                 return Ok(());
@@ -237,7 +251,7 @@ impl World {
         Ok(())
     }
 
-    fn read(&mut self, id: u32, number: u64, ask: &Ask, bytes: &[u8], rng: &mut Rng) -> Checked {
+    pub(crate) fn read(&mut self, id: u32, number: u64, ask: &Ask, bytes: &[u8], rng: &mut Rng) -> Checked {
         note!(self, "the server reads {number} of client {id}");
         self.note_beginnings(id, number, ask);
         let frame = match Frame::split(bytes) {
@@ -256,6 +270,7 @@ impl World {
 
     /// What is visible when the server begins to answer is what its reader is owed.
     fn note_beginnings(&mut self, id: u32, number: u64, ask: &Ask) {
+        let newest = self.model.sequence;
         if let Ask::Follow {
             cursor, group: None, ..
         } = ask
@@ -266,6 +281,7 @@ impl World {
                     .is_some_and(|session| (session.client, session.request) == (id, number))
             })
         {
+            chain.is_answered(newest);
             if let Some(cursor) = cursor {
                 chain.excused.extend(self.model.forgotten(&chain.query, cursor.since));
             } else {
@@ -324,8 +340,14 @@ impl World {
                 note!(self, "    to client {client}, request {request}: {said:?}");
             }
         }
+        let departing = self.core.departing();
+        if !departing.is_empty() {
+            note!(self, "    yet to go: {departing:?}");
+        }
+        self.model.note_departing(departing);
         self.model.judge(self.now, cause, &self.recorder)?;
         self.shares.see(cause, &self.recorder, &self.model, &self.terms)?;
+        self.send_down()?;
         self.after_event(cause)
     }
 
@@ -345,7 +367,8 @@ impl World {
                 "something is due at {due}, the core wants to be called at {deadline:?}"
             ));
         }
-        if matches!(cause, Cause::Tick) && deadline.is_some_and(|deadline| deadline <= self.now) {
+        let is_late = deadline.is_some_and(|deadline| deadline <= self.now);
+        if matches!(cause, Cause::Tick) && is_late && !self.core.is_behind() {
             return Err(format!(
                 "it is {}, and the core still wants to be called at {deadline:?}",
                 self.now
@@ -365,16 +388,36 @@ impl World {
             Some(deadline) if rng.percent(30) && !(self.recorded && deadline > self.now + 1_000_000_000) => deadline,
             _ => self.now + rng.between(0, 10_000_000),
         };
-        self.pass_until(until, rng)
+        while let Some(deadline) = self.core.deadline().filter(|&deadline| deadline <= until) {
+            self.tick_at(deadline, rng)?;
+            // Others may come in between.
+            if self.core.is_behind() && rng.percent(70) {
+                return Ok(());
+            }
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    fn tick_at(&mut self, deadline: u64, rng: &mut Rng) -> Checked {
+        self.now = self.now.max(deadline);
+        note!(self, "it is {}", self.now);
+        self.event(&Cause::Tick, rng, Core::tick)
+    }
+
+    /// What the core has left for later goes.
+    pub(crate) fn let_go(&mut self, rng: &mut Rng) -> Checked {
+        while self.core.is_behind() {
+            self.tick_at(self.now, rng)?;
+        }
+        Ok(())
     }
 
     /// Time passes. A core that is called late does what was due as if it had been called in time; so it is called in time
     /// here.
     pub(crate) fn pass_until(&mut self, until: u64, rng: &mut Rng) -> Checked {
         while let Some(deadline) = self.core.deadline().filter(|&deadline| deadline <= until) {
-            self.now = self.now.max(deadline);
-            note!(self, "it is {}", self.now);
-            self.event(&Cause::Tick, rng, Core::tick)?;
+            self.tick_at(deadline, rng)?;
         }
         self.now = self.now.max(until);
         Ok(())
@@ -393,7 +436,14 @@ impl World {
             self.ask(place, Ask::Goodbye, Doing::Loose);
             return;
         }
-        self.die(place, rng);
+        let is_cut = rng.percent(50);
+        match self.clients[place].as_mut().and_then(|client| client.road.as_mut()) {
+            Some(road) if is_cut => {
+                road.cut(rng);
+                note!(self, "the link at place {place} is cut");
+            }
+            _ => self.die(place, rng),
+        }
     }
 
     pub(crate) fn die(&mut self, place: usize, rng: &mut Rng) {
@@ -406,10 +456,16 @@ impl World {
             client.id,
             client.up.len()
         );
-        client.up.truncate(arrived);
+        match &mut client.road {
+            Some(road) => road.die(rng),
+            None => client.up.truncate(arrived),
+        }
         client.dead = true;
         let id = client.id;
-        self.recorder.lines.remove(&id);
+        // What is behind a link goes on speaking to it.
+        if client.road.is_none() || was_ended {
+            self.recorder.lines.remove(&id);
+        }
         self.forget_readers(place);
         if was_ended {
             self.clients[place] = None;

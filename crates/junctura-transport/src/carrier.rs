@@ -24,8 +24,28 @@ pub trait Carrier: Send {
     /// the system carries no more descriptors; `Io` for anything else that it refuses.
     fn send(&mut self, from: &mut Outbox) -> Result<Sent>;
 
-    /// What to wait on: readable when something has come, writable when something can go.
+    /// What to wait on: readable when something has come, writable when something can go. Where there is a [bell](Self::bell),
+    /// that one, too.
     fn as_fd(&self) -> BorrowedFd<'_>;
+
+    /// What else to wait on: readable when something has come, or something can go again.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Before waiting for something to come: whether nothing is there, so that the one or the other will tell. If not, receive.
+    fn may_sleep(&mut self) -> bool {
+        true
+    }
+
+    /// After waiting: takes note of the bell, so that it can ring again. Look in both directions after that: it may have rung
+    /// for either.
+    fn woke(&mut self) {}
+
+    /// Whether what could not be sent goes when [`Self::as_fd`] is writable; else the bell tells.
+    fn waits_for_socket(&self) -> bool {
+        true
+    }
 
     /// Who is at the other end.
     fn peer(&self) -> &PeerCredentials;

@@ -43,7 +43,7 @@ pub use outbox::Outbox;
 pub use poll::{Interest, Ready, wait};
 #[cfg(feature = "conformance")]
 pub use ring::Scribbler;
-pub use ring::{Parts, RING_BYTES, Rings};
+pub use ring::{Gathered, Parts, RING_BYTES, Rings};
 pub use unix::UnixCarrier;
 pub use watch::Watch;
 

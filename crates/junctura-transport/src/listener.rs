@@ -92,6 +92,11 @@ impl Listener {
         &self.address
     }
 
+    /// Tells a client why it is not taken, if it can be told at once, and closes its connection.
+    pub fn refuse(&self, client: UnixCarrier, error: &Error) {
+        say_no(client, error);
+    }
+
     fn accept_from(&mut self, uid: u32) -> Result<Option<UnixCarrier>> {
         let carrier = match self.accept_socket() {
             Ok(socket) => UnixCarrier::over(socket)?,

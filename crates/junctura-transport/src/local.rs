@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::fixed::RingsHead;
 
 use crate::ring::{self, Reader, Rings, Writer};
 use crate::{Alarm, Carrier, Inbox, Interest, Outbox, PeerCredentials, Ready, Received, Sent, UnixCarrier};
@@ -62,6 +64,23 @@ impl LocalCarrier {
         self.outgoing.over_socket = over_socket;
     }
 
+    /// The server's end: makes rings, passes their parts on behind what is in `outbox`, and goes on through them after that.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
+    pub fn offer_rings(&mut self, outbox: &mut Outbox, ring_bytes: usize) -> Result<()> {
+        let (rings, parts) = Rings::create(ring_bytes)?;
+        for (part, descriptor) in parts.into_iter().enumerate() {
+            let head = RingsHead {
+                part: (part as u32).into(),
+                ring_bytes: (rings.ring_bytes() as u32).into(),
+            };
+            outbox.push_with_descriptor(descriptor, |out| Reply::Rings(head).encode(0, out))?;
+        }
+        self.switch(rings, outbox.len());
+        Ok(())
+    }
+
     /// What receives, and what sends.
     #[must_use]
     pub fn split(self) -> (Incoming, Outgoing) {
@@ -96,6 +115,22 @@ impl Carrier for LocalCarrier {
 
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.incoming.socket.as_fd()
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.incoming.bell()
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        self.incoming.may_sleep()
+    }
+
+    fn woke(&mut self) {
+        let _ = self.incoming.arm();
+    }
+
+    fn waits_for_socket(&self) -> bool {
+        self.outgoing.waits_for_socket()
     }
 
     fn peer(&self) -> &PeerCredentials {

@@ -147,6 +147,12 @@ impl Outbox {
         }
     }
 
+    /// Forgets what has not gone: nobody is there to receive it.
+    pub fn clear(&mut self) {
+        self.descriptors.clear();
+        self.gone(self.len());
+    }
+
     /// Appends bytes that need be no frames: torn, garbled, or without the descriptor that they announce.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
@@ -262,6 +268,21 @@ mod tests {
         }
         assert_eq!(outbox.len(), 16);
         assert!(outbox.piece().unwrap().1.is_none());
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_nothing_behind() {
+        let mut outbox = Outbox::new();
+        for _ in 0..3 {
+            outbox.push(|out| Request::Stat.encode(1, out)).unwrap();
+            outbox.push_with_descriptor(descriptor(), segment).unwrap();
+        }
+        outbox.gone(20);
+        outbox.clear();
+        assert!(outbox.is_empty() && outbox.piece().is_none());
+        outbox.push(|out| Request::Stat.encode(2, out)).unwrap();
+        let (piece, descriptor) = outbox.piece().unwrap();
+        assert_eq!((piece.len(), descriptor.is_some()), (16, false));
     }
 
     #[test]

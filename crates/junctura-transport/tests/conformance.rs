@@ -5,13 +5,13 @@
 mod pair {
     use junctura_transport::{UnixCarrier, conformance_tests};
 
-    conformance_tests!(UnixCarrier::pair().unwrap(), with descriptors, in one stream);
+    conformance_tests!(UnixCarrier::pair().unwrap(), in one stream);
 }
 
 mod rings {
     use junctura_transport::{LocalCarrier, conformance_tests};
 
-    conformance_tests!(LocalCarrier::pair().unwrap(), with descriptors);
+    conformance_tests!(LocalCarrier::pair().unwrap());
 }
 
 mod listener {
@@ -25,5 +25,5 @@ mod listener {
         (client, listener.accept().unwrap().unwrap())
     }
 
-    conformance_tests!(open(), with descriptors, in one stream);
+    conformance_tests!(open(), in one stream);
 }

@@ -32,6 +32,9 @@ pub struct Hello<'a> {
     /// It only looks at the counters or asks for the end: such a client is let in even while the server drains.
     #[cbor(n(7), default)]
     pub visits: bool,
+    /// By which way it comes, and why; shown to others.
+    #[n(8)]
+    pub route: Option<Cow<'a, str>>,
 }
 
 /// What a client needs to know of its server.
@@ -317,7 +320,7 @@ pub struct Follow<'a> {
     /// The requirement through which objects are received.
     #[n(5)]
     pub requirement: Option<u64>,
-    /// End after the first phase.
+    /// End when it has caught up: with what had become visible when it went live.
     #[n(6)]
     pub until_live: bool,
     /// The requirement through which objects are received, by its name: all of it, whatever the selector says.
@@ -442,10 +445,12 @@ pub mod events {
     pub const COMPLETED: u32 = 4096;
     /// A bundle was given up: its members are gone.
     pub const ABORTED: u32 = 8192;
+    /// The payload of an object was written to the file tier, and lies there from now on.
+    pub const SPILLED: u32 = 16384;
     /// All of them.
-    pub const ALL: u32 = 16383;
+    pub const ALL: u32 = 32767;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 14] = [
+    pub const NAMES: [&str; 15] = [
         "offered",
         "withdrawn",
         "expired",
@@ -460,6 +465,7 @@ pub mod events {
         "missed",
         "completed",
         "aborted",
+        "spilled",
     ];
 }
 

@@ -22,7 +22,7 @@ pub const IF_WANTED: u16 = 128;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
 pub const REDELIVERED: u16 = 64;
 
-/// Of a delivery: the payload lies in the file tier, at the byte whose number has `segment` as its high and `slot` as its low
+/// Of an entry of a list: the payload lies in the file tier. Of a delivery: it lies there at the byte whose number has `segment` as its high and `slot` as its low
 /// half; `checksum` holds its CRC-32C.
 pub const SPILLED: u16 = 256;
 
@@ -147,7 +147,7 @@ pub struct ListedHead {
     pub sequence: U64,
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`STAGED`].
+    /// [`STAGED`], [`SPILLED`].
     pub flags: U16,
     /// Bytes of the record that follows.
     pub record_length: U32,

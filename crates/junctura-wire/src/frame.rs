@@ -46,6 +46,18 @@ impl Header {
             request: U64::new(request),
         }
     }
+
+    /// The header of a frame that was read, whatever its kind.
+    #[must_use]
+    pub fn of(frame: &Frame<'_>) -> Self {
+        Self {
+            length: U32::new(frame.body.len() as u32),
+            kind: frame.kind,
+            descriptors: frame.descriptors,
+            reserved: U16::ZERO,
+            request: U64::new(frame.request),
+        }
+    }
 }
 
 /// One whole frame, borrowed from a receive buffer.
@@ -167,6 +179,8 @@ kinds! {
     Bundles = 26,
     /// Numbers the names that offers of this client may then be retained for.
     Consumers = 27,
+    /// Asks to be told when everything that its client said before is in effect.
+    Sync = 28,
 
     /// The answer to `Hello`.
     Welcome = 64,

@@ -84,6 +84,8 @@ pub enum Request<'a> {
     Bundles(Bundles<'a>),
     /// Numbers the names that offers of this client may then be retained for.
     Consumers(Consumers),
+    /// Asks to be told when everything that this client said before is in effect.
+    Sync,
 }
 
 impl<'a> Request<'a> {
@@ -131,6 +133,7 @@ impl<'a> Request<'a> {
             Kind::Stage => Self::stage(body)?,
             Kind::Bundles => Self::Bundles(cbor(kind, body)?),
             Kind::Consumers => Self::Consumers(cbor(kind, body)?),
+            Kind::Sync => Self::Sync,
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -178,6 +181,7 @@ impl<'a> Request<'a> {
             Self::Stage { .. } => Kind::Stage,
             Self::Bundles(_) => Kind::Bundles,
             Self::Consumers(_) => Kind::Consumers,
+            Self::Sync => Kind::Sync,
         }
     }
 
@@ -206,7 +210,7 @@ impl<'a> Request<'a> {
             Self::Require(body) => put(body, out),
             Self::Withdraw(body) | Self::Retire(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
-            Self::Stat | Self::Goodbye => {}
+            Self::Stat | Self::Goodbye | Self::Sync => {}
             Self::Retract(body) => put(body, out),
             Self::Wanted(body) => put(body, out),
             Self::Drain(body) => put(body, out),

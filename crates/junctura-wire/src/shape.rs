@@ -12,7 +12,7 @@ pub const DEPTH_MAX: usize = 16;
 pub const ITEMS_MAX: usize = 1 << 18;
 
 /// Whether `body` is exactly one CBOR value within the limits; otherwise, why not.
-pub(crate) fn check(body: &[u8]) -> Result<(), &'static str> {
+pub fn check(body: &[u8]) -> Result<(), &'static str> {
     let mut reader = Reader { rest: body };
     // How many items each open container still lacks; the outermost "container" is the body, with its one value.
     let mut open = [0_u64; DEPTH_MAX + 1];

@@ -22,11 +22,30 @@ use junctura_wire::body::Lease;
 use crate::connection::{Connection, Guard, Wait};
 use crate::given::IntoGiven;
 use crate::mail::{Letter, SlotId, Talk};
-use crate::offer::{Content, OfferOptions};
+use crate::offer::{Content, OfferOptions, Terms};
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::state::{StandingLease, State, Stop};
 
 /// Memory for one payload, until it is offered. It holds whatever was there before.
+///
+/// ```
+/// # use junctura::{OfferOptions, Pool, Retention};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut field = pool.allocate(100_000)?;
+/// assert!(field.is_shared()); // else it travels inside the message
+/// let mapped = field.keep_mapped(); // for views of other languages
+/// field[..50_000].fill(7);
+/// field.truncate(50_000);
+/// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
+/// field.offer_with(once, [("name", "sevens")])?;
+/// # drop(mapped);
+/// let another = pool.allocate(10)?;
+/// another.offer([("name", "zeros")])?; // memory of a small payload begins as zeros
+/// # Ok(())
+/// # }
+/// ```
 pub struct Allocation {
     pub(crate) connection: Arc<Connection>,
     memory: Memory,
@@ -70,6 +89,21 @@ impl Pool {
     }
 
     /// As [`Pool::allocate`], with a timeout of its own; `None`: waits for ever.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # use std::time::Duration;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open()?;
+    /// let _first = pool.allocate_within(600_000, None)?;
+    /// let second = pool.allocate_within(600_000, Some(Duration::from_millis(1)));
+    /// assert_eq!(second.unwrap_err().code(), Code::PoolFull);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Pool::allocate`].
     pub fn allocate_within(&self, bytes: usize, timeout: Option<Duration>) -> Result<Allocation> {
         Allocation::new(&self.connection()?, bytes, timeout)
     }
@@ -86,16 +120,25 @@ impl Allocation {
     }
 
     fn made(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>, staged: bool) -> Result<Self> {
-        let memory = if connection.goes_inline(bytes) {
-            Memory::Heap(vec![0; bytes])
-        } else {
-            let (segment, slot) = connection.take_slot(bytes as u64, timeout, staged)?;
-            Memory::Slot { segment, slot }
-        };
-        Ok(Self {
+        if connection.goes_inline(bytes) {
+            return Ok(Self::of_heap(connection, bytes));
+        }
+        let (segment, slot) = connection.take_slot(bytes as u64, timeout, staged)?;
+        Ok(Self::of_slot(connection, segment, slot))
+    }
+
+    pub(crate) fn of_heap(connection: &Arc<Connection>, bytes: usize) -> Self {
+        Self {
             connection: Arc::clone(connection),
-            memory,
-        })
+            memory: Memory::Heap(vec![0; bytes]),
+        }
+    }
+
+    pub(crate) fn of_slot(connection: &Arc<Connection>, segment: u32, slot: SlotMut) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            memory: Memory::Slot { segment, slot },
+        }
     }
 
     /// Offers it and returns when the object is visible. Should the offer fail, the memory is free again.
@@ -107,6 +150,9 @@ impl Allocation {
     }
 
     /// As [`Allocation::offer`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         self,
         options: OfferOptions<'_>,
@@ -118,6 +164,32 @@ impl Allocation {
         connection.record(terms, attributes, &mut record)?;
         let ready = self.into_ready();
         connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// As [`Allocation::offer_with`], without waiting. See [`PendingAllocation`](crate::PendingAllocation).
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer. The memory is free again then.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        self,
+        options: OfferOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Pending<Version>> {
+        let connection = Arc::clone(&self.connection);
+        let terms = connection.terms(options)?;
+        let mut record = Vec::new();
+        connection.record(terms, attributes, &mut record)?;
+        self.begin_offer_on(terms, &record)
+    }
+
+    /// The same, of what was read already.
+    pub(crate) fn begin_offer_on(self, terms: Terms, record: &[u8]) -> Result<Pending<Version>> {
+        let connection = Arc::clone(&self.connection);
+        let ready = self.into_ready();
+        connection.begin_acknowledged(
+            |state, number| connection.append_offer(state, number, terms, record, ready.content()),
+            |connection, _, sequence| connection.version(sequence),
+        )
     }
 
     /// Whether it lies in shared memory (a small payload travels inside the message).
@@ -238,6 +310,7 @@ impl Drop for Allocation {
         if let Ok(mut state) = self.connection.lock() {
             state.free_slot(id);
             state.wake_concerned();
+            state.nudge();
         }
     }
 }
@@ -253,13 +326,7 @@ impl Connection {
     /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
     /// whichever comes first is taken: slots that come free, or a segment.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
-        if bytes > self.greeting.payload_bytes_max {
-            let cause = format!(
-                "{bytes} bytes; this pool takes {} at most",
-                self.greeting.payload_bytes_max
-            );
-            return Err(Error::new(Code::TooLarge, "payload", cause));
-        }
+        self.must_take(bytes)?;
         let mut state = self.lock()?;
         state.alive()?;
         if let Some(taken) = state.segments.take(bytes) {
@@ -278,6 +345,17 @@ impl Connection {
                 return Ok((segment, slot));
             }
         }
+    }
+
+    /// # Errors
+    /// `TooLarge` for more than the pool takes.
+    pub(crate) fn must_take(&self, bytes: u64) -> Result<()> {
+        let most = self.greeting.payload_bytes_max;
+        if bytes <= most {
+            return Ok(());
+        }
+        let cause = format!("{bytes} bytes; this pool takes {most} at most");
+        Err(Error::new(Code::TooLarge, "payload", cause))
     }
 
     /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
@@ -332,7 +410,7 @@ impl Connection {
 }
 
 impl State {
-    fn ask_for_segment(
+    pub(crate) fn ask_for_segment(
         &mut self,
         payload_bytes: u64,
         timeout: Option<Duration>,

@@ -16,6 +16,20 @@ pub trait Awaited {
 }
 
 /// What somebody waits for. It does not borrow what it was made from, and holds for as long as nothing was taken from that.
+///
+/// ```
+/// # use junctura::{Awaited, Awaiting, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut follow = pool.follow("")?;
+/// let there = Awaiting::ready(); // whatever else comes, this one is ready
+/// assert_eq!(pool.wait(&[&there, &there], None)?, [0, 1]);
+/// let comes = follow.awaiting(); // does not borrow the follow
+/// pool.wait(&[&comes], None)?;
+/// assert!(follow.try_next()?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Awaiting(pub(crate) What);
 

@@ -1,18 +1,20 @@
 //! What can be set before a pool is opened.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use junctura_link::Upstream;
 use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_pool::server::{Server, ServerOptions};
 use junctura_pool::{Config, Spill};
-use junctura_transport::Address;
 
 use crate::connection::Hook;
 use crate::handshake::Introduction;
+use crate::place::{Place, RemoteSettings, open_upstream};
 use crate::pool::Pool;
 use crate::start::start;
 
@@ -59,9 +61,30 @@ pub(crate) struct ServerSettings {
     pub(crate) checked: bool,
     pub(crate) spin: Option<Duration>,
     pub(crate) until_gone: Vec<String>,
+    /// The words that start the command.
+    pub(crate) program: Vec<OsString>,
 }
 
 /// Opens a pool; every setting has a default.
+///
+/// ```
+/// # use junctura::Pool;
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// let pool = Pool::builder()
+///     .name("model") // what others see
+///     .schema("free") // the first is meant where none is named
+///     .budget_bytes(64 << 20)
+///     .spill("/tmp", Some(256 << 20)) // for payloads that memory has no room for
+///     .checked(true)
+///     .inline_bytes_max(1024)
+///     .orphan_timeout(Duration::from_secs(10))
+///     .offer_timeout(Some(Duration::from_secs(5)))
+///     .open()?;
+/// assert!(pool.is_checked()?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct PoolBuilder {
     url: Option<String>,
@@ -71,17 +94,38 @@ pub struct PoolBuilder {
     reuse: Reuse,
     visitor: bool,
     hook: Option<Hook>,
+    remote: RemoteSettings,
     server: ServerSettings,
 }
 
 impl PoolBuilder {
     /// A pool that is embedded in this process, with the built-in schemas.
+    ///
+    /// ```
+    /// # use junctura::{Pool, PoolBuilder};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = PoolBuilder::new().schema("free").open()?; // as `Pool::builder`
+    /// # drop::<Pool>(pool);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where the pool is: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`. Without one it is embedded in this process.
+    /// Where the pool is: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`, or `tcp://HOST:PORT`. Without one it is embedded in
+    /// this process.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let served = Pool::builder().schema("free").open()?;
+    /// # let url = served.url();
+    /// let viewer = Pool::builder().url(url).name("viewer").open()?; // such as "unix:fields"
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
@@ -106,6 +150,17 @@ impl PoolBuilder {
     }
 
     /// Adds a schema, as the text of a schema file.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let schema = "{name: runs, same_key: supersede, key: {dataset: [run], collocation: [], element: [step]}, \
+    ///               attributes: {run: {type: string}, step: {type: integer}}}";
+    /// let pool = Pool::builder().schema_yaml(schema).open()?;
+    /// pool.offer([("run", "first"), ("step", "6")], b"payload")?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn schema_yaml(mut self, text: impl Into<String>) -> Self {
         self.server.schemas.push(Source::Text(text.into()));
@@ -113,6 +168,15 @@ impl PoolBuilder {
     }
 
     /// Adds a schema from a file.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let missing = Pool::builder().schema_file("no/such/file.yaml").open();
+    /// assert_eq!(missing.unwrap_err().code(), Code::Io);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn schema_file(mut self, path: impl AsRef<Path>) -> Self {
         self.server.schemas.push(Source::File(path.as_ref().to_owned()));
@@ -120,10 +184,40 @@ impl PoolBuilder {
     }
 
     /// Whether to start a server where none runs at the URL. It ends itself when nobody is there and nothing lies in it.
-    /// The program is `$JUNCTURA_PROGRAM`, else the `junctura` beside this program, else the one on the path.
+    /// The program is `$JUNCTURA_PROGRAM`, else what [`PoolBuilder::program`] says, else the `junctura` beside this program, else
+    /// the one on the path.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().url("unix:fields").schema("free").start(true);
+    /// # let nobody = Pool::builder().url("unix:@nobody-serves-this").start(false).open();
+    /// # assert_eq!(nobody.unwrap_err().code(), Code::Unavailable);
+    /// # drop(pool);
+    /// // pool.open() finds the server of this name, or starts it.
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn start(mut self, start: bool) -> Self {
         self.start = start;
+        self
+    }
+
+    /// How the command `junctura` is started from here: a program, and what comes before the arguments.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// // For programs that bring the command along.
+    /// let pool = Pool::builder().url("unix:fields").program(["python3", "-m", "junctura"]).start(true);
+    /// # drop(pool);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn program<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.server.program = words.into_iter().map(Into::into).collect();
         self
     }
 
@@ -167,6 +261,17 @@ impl PoolBuilder {
 
     /// When clients of all these names have come and gone, the server drains, as by [`Pool::stop`], and ends. A client's end
     /// counts, whatever it is; visitors do not. For a pool that is embedded or started here.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").until_gone(["model"]).open()?;
+    /// let model = Pool::builder().url(pool.url()).name("model").open()?;
+    /// drop(model); // it has come and gone: the pool drains, and ends
+    /// while pool.stat().is_ok() {}
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn until_gone<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.server.until_gone = names.into_iter().map(Into::into).collect();
@@ -175,6 +280,16 @@ impl PoolBuilder {
 
     /// How long the embedded server looks for work before it sleeps, where that pays; 20 microseconds unless told. Longer is
     /// lower latency for a core that is busy so much longer.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # use std::time::Duration;
+    /// let pool = Pool::builder().schema("free").spin(Duration::from_micros(200)).open()?;
+    /// # pool.sync(None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn spin(mut self, spin: Duration) -> Self {
         self.server.spin = Some(spin);
@@ -190,6 +305,15 @@ impl PoolBuilder {
 
     /// Whether every slot comes round, the one that was freed first being used next; by default it is the one that was freed
     /// last, which is warm in the cache. For measurements.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").rotate_slots(true).open()?;
+    /// # pool.sync(None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn rotate_slots(mut self, rotate: bool) -> Self {
         self.reuse = if rotate { Reuse::Oldest } else { Reuse::Latest };
@@ -198,17 +322,163 @@ impl PoolBuilder {
 
     /// Whether this client only looks at the counters or stops the server: such a client is let in even while the server
     /// drains ([`Pool::stop`]).
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let monitor = Pool::builder().url(pool.url()).visitor(true).open()?;
+    /// println!("{}", monitor.stat()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn visitor(mut self, visitor: bool) -> Self {
         self.visitor = visitor;
         self
     }
 
+    /// Which ways to a pool at `tcp://…` may be taken, in their order: `shm,tcp` unless told here or by `$JUNCTURA_TRANSPORTS`.
+    /// `shm` is memory that both map; it is taken when the server turns out to be on this machine. [`Pool::route`] says what
+    /// was chosen and why.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let forbidden = Pool::builder().url("tcp://127.0.0.1:1").transports("carrier pigeons").open();
+    /// assert_eq!(forbidden.unwrap_err().code(), Code::InvalidArgument);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn transports(mut self, ways: impl Into<String>) -> Self {
+        self.remote.transports = Some(ways.into());
+        self
+    }
+
+    /// The file of the token to show to a pool at `tcp://…`, by default `$JUNCTURA_TOKEN_FILE` or, beyond loopback,
+    /// `~/.config/junctura/token`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let remote = Pool::builder()
+    ///     .url("tcp://node-7.example.org:7000")
+    ///     .token_file("viewer.token")
+    ///     .ca_file("secrets/ca.pem")
+    ///     .mirror_bytes(256 << 20);
+    /// # drop(remote);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.remote.token_file = Some(path.into());
+        self
+    }
+
+    /// The file of the certificate authorities to believe (PEM), by default `$JUNCTURA_CA_FILE` or, beyond loopback,
+    /// `~/.config/junctura/ca.pem`. With one, TLS is spoken on loopback, too; beyond it nothing else is.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let remote = Pool::builder().url("tcp://127.0.0.1:1").ca_file("no/such/file.pem").open();
+    /// assert_eq!(remote.unwrap_err().code(), Code::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.remote.ca_file = Some(path.into());
+        self
+    }
+
+    /// Bytes of payloads from a pool at `tcp://…` that are kept at most while nobody here holds them, so that they need not
+    /// come again; by default a gibibyte, or a quarter of this machine's memory where that is less.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let viewer = Pool::builder().url("tcp://node-7.example.org:7000").mirror_bytes(256 << 20);
+    /// # drop(viewer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn mirror_bytes(mut self, bytes: u64) -> Self {
+        self.remote.mirror_bytes = Some(bytes);
+        self
+    }
+
+    /// How many streams a connection to a pool at `tcp://…` has, from 1 to 8: `$JUNCTURA_STREAMS` or one unless told here. Large
+    /// payloads go over all of them at once, each with a thread of its own at both ends. That can pay for objects of several
+    /// mebibytes where one stream, or the one core that encrypts it, is slower than the network. They are opened one after the other.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let renderer = Pool::builder().url("tcp://node-7.example.org:7000").streams(4);
+    /// # drop(renderer);
+    /// let none = Pool::builder().url("tcp://127.0.0.1:1").streams(0).open();
+    /// assert_eq!(none.unwrap_err().code(), Code::InvalidArgument);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn streams(mut self, streams: usize) -> Self {
+        self.remote.streams = Some(streams);
+        self
+    }
+
     /// Called by a wait that a signal interrupts, and now and then by every long one; an error ends the wait with it.
+    ///
+    /// ```
+    /// # use junctura::{Code, Error, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let hook = || Err(Error::new(Code::Interrupted, "wait", "the user has had enough"));
+    /// let pool = Pool::builder().schema("free").on_interrupt(hook).open()?;
+    /// assert_eq!(pool.demand("name=late", None).unwrap_err().code(), Code::Interrupted);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn on_interrupt(mut self, hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(hook));
         self
+    }
+
+    /// Serves the pool at a `tcp://` URL to this user's processes of this machine: they share one link to it, and a payload that
+    /// several of them are given comes once. They find it where they connect to the same URL, or by `address` (`unix:…`) if one
+    /// is given. To the pool each of them is a client like any other. What is set here says how the gate is reached
+    /// ([`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`], [`Self::streams`]); nothing else matters. It ends when the value is dropped.
+    ///
+    /// Waits until the gate has let it in.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # use junctura_link::{Gate, GateOptions, Identity};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # let any = "tcp://127.0.0.1:0".parse()?;
+    /// # let gate = Gate::open(GateOptions::new(any, pool.url().parse()?, Identity::default()))?;
+    /// # let url = gate.endpoint().to_string();
+    /// # let address = format!("unix:@doc-upstream-{}", std::process::id());
+    /// // In one process of a machine, for all: url is "tcp://node-7:7000", or so.
+    /// let upstream = Pool::builder().url(url).upstream(Some(&address))?;
+    /// // In each of the others:
+    /// let viewer = Pool::connect(&upstream.address().to_string())?;
+    /// # viewer.sync(None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` without such a URL; `Unavailable` when nobody answers there; `Denied` where the token or the certificate
+    /// is not good; `AlreadyExists` when the address is served already; `Io` when the system refuses.
+    pub fn upstream(self, address: Option<&str>) -> Result<Upstream> {
+        let url = self.url.unwrap_or_default();
+        open_upstream(&url, address, &self.remote)
     }
 
     /// Opens the pool.
@@ -229,14 +499,14 @@ impl PoolBuilder {
         let Some(url) = self.url else {
             let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
             let address = embedded.address().clone();
-            return Pool::open(address, me, Some(embedded));
+            return Pool::open(Place::Here(address), me, Some(embedded));
         };
-        let address: Address = url.parse()?;
-        match Pool::open(address.clone(), me.clone(), None) {
-            Err(error) if error.code() == Code::Unavailable && self.start => {
-                start(&address, &self.server, || Pool::open(address.clone(), me.clone(), None))
+        let place = Place::read(&url, &self.remote)?;
+        match (Pool::open(place.clone(), me.clone(), None), &place) {
+            (Err(error), Place::Here(address)) if error.code() == Code::Unavailable && self.start => {
+                start(address, &self.server, || Pool::open(place.clone(), me.clone(), None))
             }
-            other => other,
+            (opened, _) => opened,
         }
     }
 }

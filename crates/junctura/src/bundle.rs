@@ -19,6 +19,7 @@ use crate::connection::{Connection, unexpected};
 use crate::given::IntoGiven;
 use crate::mail::Letter;
 use crate::offer::{Content, OfferOptions, Terms};
+use crate::pending::{Pending, PendingAllocation};
 use crate::pipeline::Pipeline;
 use crate::pool::Pool;
 use crate::stream::Stream;
@@ -42,6 +43,21 @@ pub struct BundleOptions<'a> {
 pub struct Staged(pub(crate) u64);
 
 /// A bundle that has all its members.
+///
+/// ```
+/// # use junctura::Pool;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let bundle = pool.bundle()?;
+/// let second = bundle.offer([("name", "b")], b"")?;
+/// bundle.offer([("name", "a")], b"")?;
+/// let completed = bundle.seal()?;
+/// let first = completed.first().expect("it is visible");
+/// assert_eq!(completed.objects(), 2);
+/// assert_eq!(completed.version(second).map(|version| version.sequence), Some(first.sequence + 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     first: Option<Version>,
@@ -75,6 +91,39 @@ impl Completed {
 ///
 /// Dropping it publishes nothing: without a path, the bundle is aborted unless it was sealed; with one, it is left to the
 /// others who have it open, or who open it before its orphan timeout is over.
+///
+/// ```
+/// # use junctura::{BundleOptions, Code, OfferOptions, Pool, Retention};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+/// assert_eq!(bundle.path(), Some("step/6"));
+///
+/// // Copied, with options, filled in place, or many without awaiting each: staged, and seen by nobody yet.
+/// bundle.offer([("name", "a")], b"one")?;
+/// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
+/// bundle.offer_with(once, [("name", "b")], b"two")?;
+/// let mut field = bundle.allocate(100_000)?;
+/// field.fill(7);
+/// bundle.offer_allocation(OfferOptions::default(), field, [("name", "c")])?;
+/// let mut pipeline = bundle.pipeline(64)?;
+/// pipeline.offer([("name", "d")], b"four")?;
+/// pipeline.flush()?;
+/// bundle.offer_many([([("name", "e")], b"five")])?;
+/// assert!(bundle.completed()?.is_none() && pool.list("")?.is_empty());
+///
+/// bundle.seal()?;
+/// assert_eq!(bundle.wait(Some(Duration::from_secs(10)))?.objects(), 5);
+///
+/// // Or given up: for all who have it open, or by this program alone.
+/// let other = pool.bundle()?;
+/// assert_eq!(other.abort()?, 0);
+/// assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);
+/// pool.open_bundle("step/12", &BundleOptions::default(), [("space", "forecast")])?.leave()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Bundle {
     connection: Arc<Connection>,
     path: Option<String>,
@@ -113,6 +162,20 @@ impl Pool {
     }
 
     /// Runs `fill` and makes all that it offered into the bundle visible at one point; nothing, if it fails or panics.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let completed = pool.bundled(|bundle| {
+    ///     bundle.offer([("name", "a")], b"one")?;
+    ///     bundle.offer([("name", "b")], b"two")?;
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(completed.objects(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of [`Pool::bundle`], of `fill`, and of [`Bundle::seal`].
@@ -153,42 +216,76 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Bundle> {
         let connection = self.connection()?;
-        let schema = match options.schema {
-            None => connection.greeting.default_schema,
-            Some(name) => find_schema(&connection.greeting.schemas, name)?,
-        };
-        let mut record = Vec::new();
-        let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
-        connection.schema(schema).partial_record(given, &mut record)?;
-        let attributes = body::BundleAttributes {
-            schema,
-            record: record.as_slice().into(),
-        };
-        let asked = body::Bundle {
-            path: Some(path.into()),
-            members: options.members,
-            orphan_timeout_ms: options.orphan_timeout.map(milliseconds),
-            attributes: Some(attributes).filter(|about| !about.record.is_empty()),
-        };
+        let asked = asked(&connection, path, options, attributes)?;
         open(&connection, Some(path.to_owned()), asked)
     }
+
+    /// As [`Pool::open_bundle`], or without a path [`Pool::bundle`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_bundle<'a, V: IntoGiven<'a>>(
+        &self,
+        path: Option<&str>,
+        options: &BundleOptions<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Pending<Bundle>> {
+        let connection = self.connection()?;
+        let asked = match path {
+            Some(path) => asked(&connection, path, options, attributes)?,
+            None => body::Bundle::default(),
+        };
+        let path = path.map(str::to_owned);
+        connection.begin_stream(&Request::Bundle(asked), |connection, stream, _| {
+            Bundle::made(connection, path, stream)
+        })
+    }
+}
+
+fn asked<'p, 'a, V: IntoGiven<'a>>(
+    connection: &Connection,
+    path: &'p str,
+    options: &BundleOptions<'_>,
+    attributes: impl IntoIterator<Item = (&'a str, V)>,
+) -> Result<body::Bundle<'p>> {
+    let schema = match options.schema {
+        None => connection.greeting.default_schema,
+        Some(name) => find_schema(&connection.greeting.schemas, name)?,
+    };
+    let mut record = Vec::new();
+    let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
+    connection.schema(schema).partial_record(given, &mut record)?;
+    let attributes = body::BundleAttributes {
+        schema,
+        record: record.into(),
+    };
+    Ok(body::Bundle {
+        path: Some(path.into()),
+        members: options.members,
+        orphan_timeout_ms: options.orphan_timeout.map(milliseconds),
+        attributes: Some(attributes).filter(|about| !about.record.is_empty()),
+    })
 }
 
 fn open(connection: &Arc<Connection>, path: Option<String>, asked: body::Bundle<'_>) -> Result<Bundle> {
     let (stream, _) = Stream::begin(connection, &Request::Bundle(asked))?;
-    Ok(Bundle {
-        connection: Arc::clone(connection),
-        path,
-        number: stream.number(),
-        progress: Mutex::new(Progress {
-            stream,
-            versions: HashMap::new(),
-            outcome: None,
-        }),
-    })
+    Ok(Bundle::made(connection, path, stream))
 }
 
 impl Bundle {
+    fn made(connection: &Arc<Connection>, path: Option<String>, stream: Stream) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            path,
+            number: stream.number(),
+            progress: Mutex::new(Progress {
+                stream,
+                versions: HashMap::new(),
+                outcome: None,
+            }),
+        }
+    }
+
     /// Its path, if it has one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
@@ -261,6 +358,9 @@ impl Bundle {
 
     /// Offers into the bundle that are not awaited one by one, as [`Pool::pipeline`]. [`Pipeline::staged`] gives what
     /// [`Bundle::offer`] would have returned.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when too many requests of this connection are unanswered.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
         Pipeline::begin(&self.connection, window, Some(self.number))
     }
@@ -291,15 +391,7 @@ impl Bundle {
     /// `BundleClosed` where it is complete; `Closed` where it was aborted.
     pub fn seal(&self) -> Result<Completed> {
         let objects = self.end(&Request::Seal(self.number))?;
-        // The versions came before the answer, unless it waits for the bundle that it is nested in.
-        match self.completed()? {
-            Some(completed) => Ok(completed),
-            None => Ok(Completed {
-                first: None,
-                objects,
-                versions: HashMap::new(),
-            }),
-        }
+        self.sealed(objects)
     }
 
     /// Gives the bundle up, for all who have it open, with all that is nested in it: what was staged is freed, and nobody has
@@ -309,14 +401,22 @@ impl Bundle {
     /// `BundleClosed` where it is complete; `Closed` where it was aborted.
     pub fn abort(&self) -> Result<u64> {
         let freed = self.end(&Request::Abort(self.number))?;
+        self.aborted();
+        Ok(freed)
+    }
+
+    /// Notes the answer to [`Bundle::begin_abort`]: nothing more comes.
+    pub fn aborted(&self) {
         let mut progress = self.progress();
         let cause = "this program gave it up";
         progress.outcome = Some(Err(Error::new(Code::Closed, self.subject(), cause)));
         progress.stream.was_ended();
-        Ok(freed)
     }
 
     /// Leaves the bundle to the others who have it open, as dropping it does. One without a path is aborted.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
     pub fn leave(&self) -> Result<()> {
         self.progress().stream.stop()
     }
@@ -355,6 +455,137 @@ impl Bundle {
                 None => return Err(Error::new(Code::Timeout, self.subject(), "it was not complete in time")),
             }
         }
+    }
+
+    /// What came of it, if that has been read: as [`Pending::take`], for who looks with [`Pool::look`].
+    ///
+    /// ```
+    /// # use junctura::{Bundle, OfferOptions, Pending, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// /// A loop of one's own: it looks when the pool's descriptor is readable, and takes what has come.
+    /// fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
+    ///     loop {
+    ///         pool.look()?;
+    ///         if let Some(answer) = pending.take()? {
+    ///             return Ok(answer);
+    ///         }
+    ///     }
+    /// }
+    /// let bundle = pool.bundle()?;
+    /// let mut memory = bundle.begin_allocate(10);
+    /// let field = loop {
+    ///     pool.look()?;
+    ///     if let Some(field) = memory.take()? {
+    ///         break field;
+    ///     }
+    /// };
+    /// let staged = answer(&pool, bundle.begin_offer(OfferOptions::default(), field, [("name", "a")])?)?;
+    /// assert!(bundle.take_completed()?.is_none());
+    /// let objects = answer(&pool, bundle.begin_seal()?)?;
+    /// assert!(bundle.sealed(objects)?.version(staged).is_some());
+    ///
+    /// let other = pool.bundle()?;
+    /// answer(&pool, other.begin_abort()?)?;
+    /// other.aborted(); // what was answered is noted
+    /// let left = pool.bundle()?.begin_leave()?; // or left, without waiting
+    /// # drop(left);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed` where it was aborted, or left by this handle.
+    pub fn take_completed(&self) -> Result<Option<Completed>> {
+        let mut progress = self.progress();
+        while progress.outcome.is_none() {
+            if progress.stream.is_over() {
+                return Err(Error::new(Code::Closed, self.subject(), "this handle has left it"));
+            }
+            match progress.stream.take()? {
+                Some(letter) => self.take(&mut progress, letter)?,
+                None => break,
+            }
+        }
+        progress.outcome.clone().transpose()
+    }
+
+    /// Memory for a payload, as [`Bundle::allocate`], without waiting.
+    #[must_use]
+    pub fn begin_allocate(&self, bytes: usize) -> PendingAllocation {
+        PendingAllocation::new(&self.connection, bytes, true)
+    }
+
+    /// As [`Bundle::offer_allocation`], without waiting.
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        &self,
+        options: OfferOptions<'_>,
+        allocation: Allocation,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Pending<Staged>> {
+        allocation.must_be_of(&self.connection)?;
+        let mut record = Vec::new();
+        let terms = self.terms(options)?;
+        self.connection.record(terms, attributes, &mut record)?;
+        self.begin_stage(terms, allocation, &record)
+    }
+
+    /// The same, of what was read already; the allocation is of this pool.
+    pub(crate) fn begin_stage(&self, terms: Terms, allocation: Allocation, record: &[u8]) -> Result<Pending<Staged>> {
+        let ready = allocation.into_ready();
+        self.connection.begin_acknowledged(
+            |state, number| {
+                self.connection
+                    .append_offer(state, number, terms, record, ready.content())
+            },
+            |_, number, _| Staged(number),
+        )
+    }
+
+    /// As [`Bundle::seal`], without waiting. The answer is the number of objects; [`Bundle::sealed`] says what became visible.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::seal`] come with the answer.
+    pub fn begin_seal(&self) -> Result<Pending<u64>> {
+        self.connection.begin_count(&Request::Seal(self.number))
+    }
+
+    /// What became visible, after the answer to [`Bundle::begin_seal`].
+    ///
+    /// # Errors
+    /// As [`Bundle::seal`].
+    pub fn sealed(&self, objects: u64) -> Result<Completed> {
+        // The versions came before the answer, unless it waits for the bundle that it is nested in.
+        Ok(self.take_completed()?.unwrap_or_else(|| Completed {
+            first: None,
+            objects,
+            versions: HashMap::new(),
+        }))
+    }
+
+    /// As [`Bundle::abort`], without waiting; [`Bundle::aborted`] notes the answer.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::abort`] come with the answer.
+    pub fn begin_abort(&self) -> Result<Pending<u64>> {
+        self.connection.begin_count(&Request::Abort(self.number))
+    }
+
+    /// As [`Bundle::leave`], without waiting. `None`: it has ended.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_leave(&self) -> Result<Option<Pending<()>>> {
+        self.progress().stream.begin_stop()
+    }
+
+    /// The request that has it open.
+    #[cfg(feature = "async")]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {

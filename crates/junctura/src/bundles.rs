@@ -10,9 +10,28 @@ use junctura_wire::{Frame, Kind, Reply, Request};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::mail::Letter;
+#[cfg(feature = "async")]
+use crate::mail::Talk;
+#[cfg(feature = "async")]
+use crate::pending::{Pending, Said};
 use crate::pool::Pool;
+#[cfg(feature = "async")]
+use crate::state::Stop;
 
 /// Where a bundle stands.
+///
+/// ```
+/// # use junctura::{BundleOptions, BundleState, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+/// bundle.offer([("name", "t")], b"...")?;
+/// assert_eq!(pool.bundles("")?[0].state, BundleState::Open);
+/// bundle.seal()?;
+/// assert_eq!(pool.bundles("")?[0].state.name(), "visible");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundleState {
@@ -89,16 +108,26 @@ impl Pool {
     }
 
     /// As [`Pool::bundles`], of one path and what is nested in it.
+    ///
+    /// ```
+    /// # use junctura::{BundleOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+    /// let of_step_6 = pool.bundles_under(Some("step/6"), "")?;
+    /// assert_eq!(of_step_6[0].path.as_deref(), Some("step/6"));
+    /// # drop(bundle);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Pool::bundles`].
     pub fn bundles_under(&self, path: Option<&str>, selector: &str) -> Result<Vec<BundleEntry>> {
         let connection = self.connection()?;
         let mut entries: Vec<BundleEntry> = Vec::new();
         loop {
-            let request = Request::Bundles(Bundles {
-                selector: selector.into(),
-                path: path.map(Into::into),
-                after: entries.last().map_or(0, |entry| entry.number),
-            });
-            let Letter::Bundled(body) = connection.call(&request)? else {
+            let Letter::Bundled(body) = connection.call(&after(&entries, path, selector))? else {
                 return Err(unexpected("no bundles"));
             };
             if read(&connection, &body, &mut entries)? {
@@ -106,6 +135,34 @@ impl Pool {
             }
         }
     }
+
+    /// Those that come after `entries`, in one page, without waiting; whether it is the last one.
+    #[cfg(feature = "async")]
+    pub(crate) fn begin_bundles(
+        &self,
+        entries: &[BundleEntry],
+        path: Option<&str>,
+        selector: &str,
+    ) -> Result<Pending<(Vec<BundleEntry>, bool)>> {
+        let request = after(entries, path, selector);
+        let connection = self.connection()?;
+        connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
+            Said::Letter(Letter::Bundled(body)) => {
+                let mut entries = Vec::new();
+                let is_last = read(connection, &body, &mut entries)?;
+                Ok((entries, is_last))
+            }
+            _ => Err(unexpected("no bundles")),
+        })
+    }
+}
+
+fn after<'a>(entries: &[BundleEntry], path: Option<&'a str>, selector: &'a str) -> Request<'a> {
+    Request::Bundles(Bundles {
+        selector: selector.into(),
+        path: path.map(Into::into),
+        after: entries.last().map_or(0, |entry| entry.number),
+    })
 }
 
 /// Appends a page; true when it was the last.

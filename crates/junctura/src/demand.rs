@@ -12,6 +12,7 @@ use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
+use crate::pending::{Pending, Said};
 use crate::pool::Pool;
 use crate::state::Stop;
 use crate::target::Target;
@@ -36,18 +37,46 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound` when it is not there and the timeout is zero; `Timeout`; `Gone` when the object with this key was there
-    /// and went, with the reason; `InvalidSelector`.
+    /// and went, with the reason; `NotWanted` when it was not offered since nobody wanted it; `InvalidSelector`; `Closed` for what is
+    /// not there while the server drains; `LimitExceeded` when this client holds, or waits for, as much as it may.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         demand(&self.connection()?, &target.into(), timeout, &Through::Nothing)
     }
 
     /// As [`Pool::demand`], of what is visible or staged in a bundle that is not complete. A staged object has no version
     /// yet, and may never become visible: [`Object::is_staged`].
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let bundle = pool.bundle()?;
+    /// bundle.offer([("name", "a")], b"staged")?;
+    /// let object = pool.demand_incomplete("name=a", None)?;
+    /// assert!(object.is_staged());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Pool::demand`].
     pub fn demand_incomplete<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         demand(&self.connection()?, &target.into(), timeout, &Through::Staged)
     }
 
     /// As [`Pool::demand`], and does not wait: the answer comes to what this returns. For [`Pool::wait`], beside others.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut late = pool.begin_demand("name=late", None)?;
+    /// assert!(late.try_get()?.is_none());
+    /// pool.offer([("name", "late")], b"payload")?;
+    /// assert_eq!(&late.get()?[..], b"payload");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
@@ -64,6 +93,19 @@ impl Pool {
     }
 
     /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
+    ///
+    /// ```
+    /// # use junctura::{Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
+    /// drop(pool.require_with(&named, "")?);
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// drop(pool.demand_through("archive", "name=a", None)?); // done, as far as the archive is concerned
+    /// assert_eq!(pool.retract("archive")?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Also `NotFound` where there is no requirement of this name.
@@ -82,6 +124,54 @@ impl Pool {
     }
 }
 
+/// How to demand, where it is not the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DemandOptions<'a> {
+    /// Zero does not wait; `None` waits for ever.
+    pub timeout: Option<Duration>,
+    /// The name of the requirement through which it is received: [`Pool::demand_through`].
+    pub requirement: Option<&'a str>,
+    /// What is staged will do: [`Pool::demand_incomplete`]. Not through a requirement.
+    pub incomplete: bool,
+}
+
+impl Pool {
+    /// As [`Pool::demand`], without waiting, with options.
+    ///
+    /// ```
+    /// # use junctura::{DemandOptions, Pool};
+    /// # use std::time::Duration;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let at_once = DemandOptions { timeout: Some(Duration::ZERO), ..DemandOptions::default() };
+    /// let mut answer = pool.begin_demand_with(&at_once, "name=a")?;
+    /// let error = loop {
+    ///     pool.look()?; // a loop of others looks when the pool's descriptor is readable
+    ///     if let Err(error) = answer.take() {
+    ///         break error;
+    ///     }
+    /// };
+    /// assert_eq!(error.code(), junctura::Code::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_demand_with<'a>(
+        &self,
+        options: &DemandOptions<'_>,
+        target: impl Into<Target<'a>>,
+    ) -> Result<Pending<Object>> {
+        let through = match options.requirement {
+            Some(name) => Through::Name(name),
+            None if options.incomplete => Through::Staged,
+            None => Through::Nothing,
+        };
+        begin_demand(&self.connection()?, &target.into(), options.timeout, &through)
+    }
+}
+
 /// The requirement through which something is received.
 pub(crate) enum Through<'a> {
     Nothing,
@@ -93,6 +183,24 @@ pub(crate) enum Through<'a> {
 }
 
 /// A demand whose answer may not have come. Dropping it gives the demand up.
+///
+/// ```
+/// # use junctura::{Code, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut late = pool.begin_demand("name=late", Some(Duration::from_millis(1)))?;
+/// let error = loop {
+///     pool.wait(&[&late], None)?; // beside others
+///     if let Err(error) = late.try_get() {
+///         break error;
+///     }
+/// };
+/// assert_eq!(error.code(), Code::Timeout);
+/// assert_eq!(late.get().unwrap_err().code(), Code::NotFound); // it was answered
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PendingDemand {
     connection: Arc<Connection>,
@@ -160,6 +268,19 @@ pub(crate) fn demand(
 ) -> Result<Object> {
     let answer = connection.call(&request(connection, target, timeout, through)?)?;
     object(connection, answer)
+}
+
+pub(crate) fn begin_demand(
+    connection: &Arc<Connection>,
+    target: &Target<'_>,
+    timeout: Option<Duration>,
+    through: &Through<'_>,
+) -> Result<Pending<Object>> {
+    let request = request(connection, target, timeout, through)?;
+    connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
+        Said::Letter(letter) => object(connection, letter),
+        Said::Acknowledged(_) => Err(unexpected("no object for a demand")),
+    })
 }
 
 fn request<'a>(

@@ -3,9 +3,24 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use junctura_model::{AttrId, RecordRef, Schema};
+use junctura_model::{AttrId, RecordRef, Result, Schema};
+
+use crate::given::IntoGiven;
 
 /// An object's attributes.
+///
+/// ```
+/// # use junctura::{Described, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let entry = Described::of(&pool.schema(None)?, [("space", "demo"), ("name", "a"), ("unit", "K")])?;
+/// assert_eq!(entry.key(), "{space=demo}{}{name=a}");
+/// assert_eq!((entry.schema().name(), entry.get("unit")), ("free", Some("K")));
+/// let attributes: Vec<_> = entry.attributes().collect();
+/// assert_eq!(attributes[..2], [("space", "demo"), ("name", "a")]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Described {
     schema: Arc<Schema>,
     record: Box<[u8]>,
@@ -19,6 +34,20 @@ impl Described {
             record: record.into(),
             key: OnceLock::new(),
         }
+    }
+
+    /// What an object of this schema with these attributes is.
+    ///
+    /// # Errors
+    /// Those of attributes that the schema does not take.
+    pub fn of<'a, V: IntoGiven<'a>>(
+        schema: &Arc<Schema>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Self> {
+        let mut record = Vec::new();
+        let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
+        schema.record(given, &mut record)?;
+        Ok(Self::new(schema, &record))
     }
 
     /// Its canonical key.

@@ -19,7 +19,10 @@ use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::mail::Letter;
+#[cfg(feature = "async")]
+use crate::object::Unmade;
 use crate::object::{Object, Origin, Snapshot};
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::require::Versions;
 use crate::stream::Stream;
@@ -36,7 +39,10 @@ pub struct FollowOptions {
     pub cursor: Option<String>,
     /// Only what comes.
     pub only_new: bool,
-    /// Ends when all that was there has been given; for a member of a group, to whomever.
+    /// Ends when it has caught up: when all has been given that was there when it began, or came since its cursor, and what
+    /// came while that was given, up to [`Item::Live`]. What is superseded after that moment, before it could be given, is a [`Gap`],
+    /// since the newer version does not come any more. For a member of a group: when all that was there has been given, to
+    /// whomever.
     pub until_live: bool,
     /// Receives through the requirement of this name: all that it is owed, oldest first, and what it will be owed. Such a
     /// follow has no selector of its own.
@@ -109,6 +115,30 @@ pub struct GapItem {
 /// A follow; dropping it ends it. Objects that it gave stay held until they are dropped themselves.
 ///
 /// As an iterator it waits for the next item, and ends when the follow ends.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "early")], b"")?;
+/// let mut follow = pool.follow("")?;
+/// assert_eq!((follow.snapshot_sequence(), follow.window()), (1, 256));
+/// while !follow.is_live() {
+///     follow.next_item()?; // `None`: it has ended
+/// }
+/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // nothing has come yet
+/// pool.offer([("name", "late")], b"")?;
+/// let late = follow.next_within(Duration::from_secs(10))?;
+/// assert!(matches!(late, Some(Item::Object(object)) if object.get("name") == Some("late")));
+///
+/// // A later one, in whatever process, goes on there.
+/// let cursor = follow.cursor().map(|cursor| cursor.to_string());
+/// follow.stop()?;
+/// let resumed = pool.follow_with(&FollowOptions { cursor, ..FollowOptions::default() }, "")?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Follow {
     stream: Stream,
     origin: Arc<Origin>,
@@ -150,26 +180,55 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character.
+    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
+    /// `not`: each offer is checked against them.
     pub fn follow(&self, selector: &str) -> Result<Follow> {
         self.follow_with(&FollowOptions::default(), selector)
     }
 
     /// As [`Pool::follow`], with options.
     ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a"), ("size", "2")], b"")?;
+    /// pool.offer([("name", "b"), ("size", "1")], b"")?;
+    /// let newest_first = FollowOptions { until_live: true, ..FollowOptions::default() };
+    /// let objects = pool.follow_with(&newest_first, "")?.filter(|item| matches!(item, Ok(Item::Object(_))));
+    /// assert_eq!(objects.count(), 2); // what was there, and no more
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
-    /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms.
+    /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms;
+    /// `InvalidArgument` for options that do not go together; `Unsupported` for a selector beside a requirement's name.
     pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
         if options.requirement.is_some() && !selector.is_empty() {
-            let cause = "a follow through a requirement receives all of it, and takes no selector";
-            return Err(Error::new(Code::Unsupported, selector, cause));
+            return Err(takes_no_selector(selector));
         }
-        let through = match &options.group {
-            Some(group) => Through::Group(&group.name, Some(group)),
-            None => Through::Nothing,
-        };
-        follow(&self.connection()?, options, selector, &through)
+        follow(&self.connection()?, options, selector, &options.through())
+    }
+
+    /// As [`Pool::follow_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_follow(&self, options: &FollowOptions, selector: &str) -> Result<Pending<Follow>> {
+        if options.requirement.is_some() && !selector.is_empty() {
+            return Err(takes_no_selector(selector));
+        }
+        begin_follow(&self.connection()?, options, selector, &options.through())
+    }
+
+    /// As [`Pool::join_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_join(&self, options: &FollowOptions, group: &str) -> Result<Pending<Follow>> {
+        begin_follow(&self.connection()?, options, "", &Through::Group(group, None))
     }
 
     /// Follows as one more member of a group that stands, whatever it stands for.
@@ -209,11 +268,37 @@ impl Pool {
 
     /// As [`Pool::join`], with options.
     ///
+    /// ```
+    /// # use junctura::{FollowOptions, Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let group = RequireOptions { name: Some("workers".to_owned()), group: true, ..RequireOptions::default() };
+    /// pool.require_with(&group, "space=work")?;
+    /// let one_at_a_time = FollowOptions { window: Some(1), ..FollowOptions::default() };
+    /// assert_eq!(pool.join_with(&one_at_a_time, "workers")?.window(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Also `InvalidArgument` for options that choose what is given, or in which order.
     pub fn join_with(&self, options: &FollowOptions, group: &str) -> Result<Follow> {
         follow(&self.connection()?, options, "", &Through::Group(group, None))
     }
+}
+
+impl FollowOptions {
+    fn through(&self) -> Through<'_> {
+        match &self.group {
+            Some(group) => Through::Group(&group.name, Some(group)),
+            None => Through::Nothing,
+        }
+    }
+}
+
+fn takes_no_selector(selector: &str) -> Error {
+    let cause = "a follow through a requirement receives all of it, and takes no selector";
+    Error::new(Code::Unsupported, selector, cause)
 }
 
 /// What a follow receives through, beside the requirement that its options name.
@@ -231,6 +316,32 @@ pub(crate) fn follow(
     selector: &str,
     through: &Through<'_>,
 ) -> Result<Follow> {
+    let (request, window) = request(options, selector, through)?;
+    let (stream, snapshot) = Stream::begin(connection, &request)?;
+    Ok(Follow::made(
+        connection,
+        stream,
+        snapshot,
+        options.order_by.clone(),
+        window,
+    ))
+}
+
+pub(crate) fn begin_follow(
+    connection: &Arc<Connection>,
+    options: &FollowOptions,
+    selector: &str,
+    through: &Through<'_>,
+) -> Result<Pending<Follow>> {
+    let (request, window) = request(options, selector, through)?;
+    let order_by = options.order_by.clone();
+    connection.begin_stream(&request, move |connection, stream, snapshot| {
+        Follow::made(connection, stream, snapshot, order_by, window)
+    })
+}
+
+/// What the server is asked, and the window that it keeps to.
+fn request<'a>(options: &'a FollowOptions, selector: &'a str, through: &Through<'a>) -> Result<(Request<'a>, u32)> {
     let chooses = options.order_by.is_some() || options.cursor.is_some() || options.only_new;
     let (requirement, group, is_member) = match *through {
         Through::Nothing => (None, None, false),
@@ -260,24 +371,7 @@ pub(crate) fn follow(
             time_to_live_ms: terms.time_to_live.map(milliseconds),
         }),
     });
-    let (stream, snapshot) = Stream::begin(connection, &request)?;
-    let follow = Some(Snapshot {
-        sequence: snapshot,
-        order_by: options.order_by.clone(),
-    });
-    let origin = Arc::new(Origin {
-        connection: Arc::clone(connection),
-        follow,
-        at_hand: AtomicUsize::new(0),
-    });
-    Ok(Follow {
-        stream,
-        origin,
-        snapshot,
-        window,
-        live: false,
-        last: None,
-    })
+    Ok((request, window))
 }
 
 /// A part of a millisecond counts as a whole one.
@@ -290,10 +384,37 @@ pub(crate) fn order(by: Option<&str>) -> Order<'_> {
 }
 
 impl Follow {
+    fn made(
+        connection: &Arc<Connection>,
+        stream: Stream,
+        snapshot: u64,
+        order_by: Option<String>,
+        window: u32,
+    ) -> Self {
+        let follow = Some(Snapshot {
+            sequence: snapshot,
+            order_by,
+        });
+        let origin = Arc::new(Origin {
+            connection: Arc::clone(connection),
+            follow,
+            at_hand: AtomicUsize::new(0),
+        });
+        Self {
+            stream,
+            origin,
+            snapshot,
+            window,
+            live: false,
+            last: None,
+        }
+    }
+
     /// The next item; waits for it. `None`: the follow has ended.
     ///
     /// # Errors
-    /// `Disconnected`; `Corrupt` for an object whose payload was changed (mode `checked`): the follow goes on after it.
+    /// `Disconnected`; `Corrupt` for an object whose payload was changed (mode `checked`): the follow goes on after it;
+    /// `LimitExceeded` when more waits for this reader than the server keeps for one: it has ended then.
     pub fn next_item(&mut self) -> Result<Option<Item>> {
         self.next_until(None)
     }
@@ -307,6 +428,9 @@ impl Follow {
     }
 
     /// The next item, if one has come. `None`: none has, or the follow has ended ([`Follow::is_over`]).
+    ///
+    /// # Errors
+    /// As [`Follow::next_item`].
     pub fn try_next(&mut self) -> Result<Option<Item>> {
         if self.stream.is_over() {
             return Ok(None);
@@ -315,6 +439,50 @@ impl Follow {
             Some(letter) => self.item(letter),
             None => Ok(None),
         }
+    }
+
+    /// The next item, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: none has, or the
+    /// follow has ended ([`Follow::is_over`]).
+    ///
+    /// ```
+    /// # use junctura::{Follow, Item, Object, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// /// When the pool's descriptor is readable.
+    /// fn look(pool: &Pool, follow: &mut Follow) -> junctura::Result<Option<Object>> {
+    ///     pool.look()?;
+    ///     while !follow.is_slow() { // else a thread should take it
+    ///         match follow.take_next()? {
+    ///             Some(Item::Object(object)) => return Ok(Some(object)),
+    ///             Some(other) => println!("{other:?}"),
+    ///             None => break,
+    ///         }
+    ///     }
+    ///     Ok(None)
+    /// }
+    /// let mut follow = pool.follow("")?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// while look(&pool, &mut follow)?.is_none() {}
+    /// let stop = follow.begin_stop()?; // ends it without waiting
+    /// # drop(stop);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Follow::next_item`].
+    pub fn take_next(&mut self) -> Result<Option<Item>> {
+        match self.stream.take()? {
+            Some(letter) => self.item(letter),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether what [`Follow::take_next`] would give is long in the making, since a disk is read for it, or a large payload's checksum
+    /// is verified: not for the thread of an event loop.
+    #[must_use]
+    pub fn is_slow(&mut self) -> bool {
+        self.stream.is_slow()
     }
 
     /// Whether the follow has ended.
@@ -356,8 +524,20 @@ impl Follow {
     }
 
     /// Ends it; what was on its way is given back.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()
+    }
+
+    /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more. `None`: it has
+    /// ended.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+        self.stream.begin_stop()
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
@@ -370,16 +550,36 @@ impl Follow {
         }
     }
 
+    /// This object is the last that was given.
+    pub(crate) fn note(&mut self, object: &Object) {
+        let first_phase = if object.in_first_phase() { object.cursor() } else { None };
+        self.last = Some(Last {
+            sequence: object.version().sequence,
+            first_phase,
+        });
+    }
+
+    /// The next item, if it is an object that is long in the making ([`Follow::is_slow`]): to be made elsewhere, and noted.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_unmade(&mut self) -> Result<Option<Unmade>> {
+        if !self.is_slow() {
+            return Ok(None);
+        }
+        match self.stream.take()? {
+            Some(Letter::Delivered(arrived)) => {
+                self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
+                Ok(Some(Unmade::new(&self.origin, arrived)))
+            }
+            _ => Err(unexpected("in a follow")),
+        }
+    }
+
     fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
         Ok(Some(match letter {
             Letter::Delivered(arrived) => {
                 self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
                 let object = Object::new(&self.origin, arrived)?;
-                let first_phase = if object.in_first_phase() { object.cursor() } else { None };
-                self.last = Some(Last {
-                    sequence: object.version().sequence,
-                    first_phase,
-                });
+                self.note(&object);
                 Item::Object(object)
             }
             Letter::Live => {

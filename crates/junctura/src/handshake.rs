@@ -6,13 +6,13 @@ use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_pool::server::Embedded;
 use junctura_transport::{
-    Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Parts, RING_BYTES, Received, Rings, Sent, UnixCarrier,
-    wait,
+    Carrier, Gathered, Inbox, Interest, LocalCarrier, Outbox, RING_BYTES, Received, Rings, Sent, UnixCarrier, wait,
 };
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
 
 use crate::connection::{Connection, Hook};
+use crate::place::{Place, Reached};
 use crate::segments::Segments;
 
 /// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
@@ -22,8 +22,11 @@ pub(crate) type Home = Option<Embedded>;
 /// What the server said of itself.
 #[derive(Debug)]
 pub(crate) struct Greeting {
-    pub(crate) address: Address,
+    /// How errors name the server.
+    pub(crate) server: String,
     pub(crate) incarnation: u64,
+    /// Its process, on its machine.
+    pub(crate) pid: u32,
     pub(crate) client: u32,
     pub(crate) schemas: Vec<Arc<Schema>>,
     /// The number of the schema that is meant where none is named.
@@ -34,19 +37,14 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// How errors name the server.
-    pub(crate) fn server(&self) -> String {
-        self.address.to_string()
-    }
-
-    fn new(welcome: &Welcome<'_>, address: &Address, own: &[Arc<Schema>]) -> Result<Self> {
+    fn new(welcome: &Welcome<'_>, server: &str, own: &[Arc<Schema>]) -> Result<Self> {
         if welcome.version != junctura_wire::VERSION {
             let cause = format!(
                 "it speaks version {}, this client {}",
                 welcome.version,
                 junctura_wire::VERSION
             );
-            return Err(Error::new(Code::Unsupported, address.to_string(), cause));
+            return Err(Error::new(Code::Unsupported, server, cause));
         }
         let schemas: Vec<Arc<Schema>> = welcome
             .schemas
@@ -54,17 +52,14 @@ impl Greeting {
             .map(|text| Schema::parse_yaml(text).map(Arc::new))
             .collect::<Result<_>>()?;
         if schemas.is_empty() {
-            return Err(Error::new(
-                Code::Protocol,
-                address.to_string(),
-                "the pool has no schema",
-            ));
+            return Err(Error::new(Code::Protocol, server, "the pool has no schema"));
         }
         let default = own
             .first()
             .and_then(|first| schemas.iter().position(|schema| schema.name() == first.name()));
         Ok(Self {
-            address: address.clone(),
+            server: server.to_owned(),
+            pid: welcome.pid,
             incarnation: welcome.incarnation,
             client: welcome.client,
             schemas,
@@ -87,13 +82,25 @@ pub(crate) struct Introduction {
     pub(crate) hook: Option<Hook>,
 }
 
-/// Connects to the server at `address`.
+/// Connects to the server at `place`.
 ///
 /// # Errors
 /// `Unavailable` when no server is there or it drains, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
-/// it is another user's.
-pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> Result<Connection> {
-    let mut carrier = UnixCarrier::connect(address)?;
+/// it is another user's, or asks for a token.
+pub(crate) fn connect(place: &Place, me: &Introduction, home: &Arc<Home>) -> Result<Connection> {
+    let server = place.to_string();
+    place.reach(me.hook.as_ref(), |reached| {
+        greet(reached, &server, me, Arc::clone(home))
+    })
+}
+
+fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> Result<Connection> {
+    let Reached {
+        mut carrier,
+        beside,
+        expected,
+    } = reached;
+    let hook = me.hook.as_ref();
     let mut outbox = Outbox::new();
     let hello = Request::Hello(Hello {
         version: junctura_wire::VERSION,
@@ -104,23 +111,31 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
         offer_timeout_ms: me.offer_timeout.map(|time| time.as_millis() as u64),
         ring_bytes: wants_rings().then_some(RING_BYTES as u32),
         visits: me.visitor,
+        route: Some(beside.route().into()),
     });
     outbox.push(|out| hello.encode(0, out))?;
     let mut inbox = Inbox::new();
     while carrier.send(&mut outbox)? == Sent::Blocked {
-        patiently(&carrier, Interest::WRITE, me.hook.as_ref())?;
+        patiently(&carrier, Interest::WRITE, hook)?;
     }
-    let greeting = listen(&mut carrier, &mut inbox, address, me.hook.as_ref(), |inbox| {
-        greeting(inbox, address, &me.schemas)
+    let greeting = listen(&mut carrier, &mut inbox, server, hook, |inbox| {
+        greeting(inbox, server, &me.schemas)
     })?;
-    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, address, me.hook.as_ref()));
+    if expected.is_some_and(|server| (server.pid, server.incarnation) != (greeting.pid, greeting.incarnation)) {
+        return Err(Error::new(
+            Code::Unavailable,
+            server,
+            "another server has its address here",
+        ));
+    }
+    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, server, hook));
     let mut carrier = LocalCarrier::new(carrier);
     if let Some(rings) = rings {
         carrier.switch(rings?, 0);
     }
     let segments = Segments::new(me.reuse);
     Connection::new(
-        carrier,
+        (carrier, beside),
         inbox,
         greeting,
         segments,
@@ -134,7 +149,7 @@ pub(crate) fn connect(address: &Address, me: &Introduction, home: Arc<Home>) -> 
 fn listen<T>(
     carrier: &mut UnixCarrier,
     inbox: &mut Inbox,
-    address: &Address,
+    server: &str,
     hook: Option<&Hook>,
     mut hear: impl FnMut(&mut Inbox) -> Result<Option<T>>,
 ) -> Result<T> {
@@ -146,7 +161,7 @@ fn listen<T>(
             Received::Nothing => patiently(carrier, Interest::READ, hook)?,
             Received::End => {
                 let cause = "the server closed the connection before the handshake was over";
-                return Err(Error::new(Code::Unavailable, address.to_string(), cause));
+                return Err(Error::new(Code::Unavailable, server, cause));
             }
             Received::Bytes(_) | Received::Full => {}
         }
@@ -159,46 +174,36 @@ fn wants_rings() -> bool {
 }
 
 /// Receives the parts of the rings, which come behind the welcome.
-fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, address: &Address, hook: Option<&Hook>) -> Result<Rings> {
-    let mut parts = Vec::new();
-    while parts.len() < 3 {
-        let part = listen(carrier, inbox, address, hook, |inbox| match inbox.next_frame()? {
+fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<Rings> {
+    let mut gathered = Gathered::default();
+    loop {
+        let (head, descriptor) = listen(carrier, inbox, server, hook, |inbox| match inbox.next_frame()? {
             None => Ok(None),
-            Some((frame, Some(descriptor))) => match Reply::decode(&frame)? {
-                Reply::Rings(head) if head.part.get() as usize == parts.len() => Ok(Some((head, descriptor))),
-                other => Err(instead_of("rings", &other, address)),
-            },
-            Some((frame, None)) => match Reply::decode(&frame)? {
-                Reply::Failed(failure) => Err(failure.into()),
-                other => Err(instead_of("rings", &other, address)),
+            Some((frame, descriptor)) => match (Reply::decode(&frame)?, descriptor) {
+                (Reply::Rings(head), Some(descriptor)) => Ok(Some((head, descriptor))),
+                (Reply::Failed(failure), _) => Err(failure.into()),
+                (other, _) => Err(instead_of("rings", &other, server)),
             },
         })?;
-        parts.push(part);
-    }
-    let ring_bytes = parts[0].0.ring_bytes.get() as usize;
-    let mut descriptors = parts.into_iter().map(|(_, descriptor)| descriptor);
-    match (descriptors.next(), descriptors.next(), descriptors.next()) {
-        (Some(memory), Some(server_bell), Some(client_bell)) => {
-            let parts: Parts = [memory, server_bell, client_bell];
-            Rings::join(ring_bytes, parts)
+        if let Some(rings) = gathered.add(head, descriptor)? {
+            return Ok(rings);
         }
-        _ => Err(Error::new(Code::Protocol, address.to_string(), "no rings")),
     }
 }
 
-fn instead_of(expected: &str, other: &Reply<'_>, address: &Address) -> Error {
+fn instead_of(expected: &str, other: &Reply<'_>, server: &str) -> Error {
     let cause = format!("{:?} instead of {expected}", other.kind());
-    Error::new(Code::Protocol, address.to_string(), cause)
+    Error::new(Code::Protocol, server, cause)
 }
 
-fn greeting(inbox: &mut Inbox, address: &Address, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
+fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
     let Some((frame, _)) = inbox.next_frame()? else {
         return Ok(None);
     };
     match Reply::decode(&frame)? {
-        Reply::Welcome(welcome) => Greeting::new(&welcome, address, own).map(Some),
+        Reply::Welcome(welcome) => Greeting::new(&welcome, server, own).map(Some),
         Reply::Failed(failure) => Err(failure.into()),
-        other => Err(instead_of("welcome", &other, address)),
+        other => Err(instead_of("welcome", &other, server)),
     }
 }
 

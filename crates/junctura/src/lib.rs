@@ -17,14 +17,79 @@
 //! # }
 //! ```
 //!
-//! The same program runs on a pool that other processes share when the pool is opened with [`Pool::connect`]
-//! (`"unix:NAME"`). Everything here may be used from any number of threads; no function keeps a thread of its own: the
-//! thread that waits reads the connection and hands on to the others what is theirs. There is no global state.
+//! The same program runs in a pool that others share when that is opened with [`Pool::connect`]: `"unix:NAME"` on one machine,
+//! `"tcp://HOST:PORT"` over a network. `junctura serve` serves one, or [`PoolBuilder::start`] starts a server where none runs.
 //!
-//! What it promises: an object is whole or not there; nobody changes it after its offer; its memory stays readable for as
-//! long as the [`Object`] lives, whatever becomes of the pool. What it refuses: every error says its [`Code`], what it is
-//! about, and why. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the parent.
+//! # In five minutes
+//! Attributes are described by a [schema](Schema): `free` takes whatever texts you like, `mars` knows the vocabulary of weather
+//! centres, your own is a file. What you want is said by a *selector* over them: `param=t/u,step=0/to/24,levelist>=500`.
+//! A consumer has three ways to get what matches:
+//!
+//! ```
+//! use junctura::{FollowOptions, Item, Pool};
+//!
+//! # fn main() -> junctura::Result<()> {
+//! let pool = Pool::builder().schema("free").open()?;
+//!
+//! // It says early what it will want: that stays until it was received and released, whoever is faster.
+//! let archive = pool.require("space=fields")?;
+//!
+//! // A payload is best filled in the pool's memory: nothing is copied then, on either side.
+//! let mut field = pool.allocate(100_000)?;
+//! field.fill(7);
+//! field.offer([("space", "fields"), ("name", "sevens")])?;
+//!
+//! // It gets one object, and waits for it if need be; or it follows all that match: what is there, then what comes.
+//! let sevens = pool.demand("name=sevens", None)?;
+//! for item in pool.follow("space=fields")? {
+//!     let Item::Object(field) = item? else { continue };
+//!     assert_eq!((field.get("name"), field.len()), (Some("sevens"), sevens.len()));
+//!     break;
+//! }
+//! # archive.retract()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | take |
+//! |---|---|
+//! | share work among processes, so that each object is done once and nothing is lost with a worker | [`FollowOptions::group`], [`Pool::join`] |
+//! | make many objects visible at one moment, or not at all | [`Pool::bundle`], [`Pool::open_bundle`] |
+//! | offer many small objects | [`Pool::pipeline`] |
+//! | compute only what somebody wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
+//! | say how long an object stays | [`Retention`], [`OfferOptions::retention`] |
+//! | take something out again | [`Pool::withdraw`], [`Pool::retire`] |
+//! | go on where an earlier run was | [`Follow::cursor`], [`RequireOptions::name`] |
+//! | wait for several things, in a thread or in a loop of your own | [`Pool::wait`], [`Pool::descriptor`] |
+//! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
+//! | see what happens | [`Pool::subscribe`], [`Pool::stat`] |
+//! | await all of this, on tokio or another runtime | the feature `tokio` or `async`, and the module `aio` |
+//!
+//! Every [`Error`] says its [`Code`], what it is about and why, and [what to do](Code::advice). Whatever asks the server fails with
+//! `Disconnected` when that has gone, and with `Closed` after [`Pool::close`]; not every page repeats it.
+//!
+//! # What to rely on
+//! An object is whole or not there; nobody changes it after its offer; its memory stays readable for as long as the [`Object`]
+//! lives, whatever becomes of the pool; it is released when it is dropped. Everything here may be used from any number of threads; no
+//! function keeps a thread of its own: the thread that waits reads the connection and hands on to the others what is theirs.
+//! There is no global state. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the
+//! parent.
+//!
+//! # Features
+//! | feature | what it adds |
+//! |---|---|
+//! | `tokio` | the module `aio`: everything that waits, awaited, in the runtimes of tokio |
+//! | `async` | the same for whatever runtime |
 
+#![warn(clippy::missing_errors_doc)]
+
+/// The blocks of the guide's page on Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+mod guide {}
+
+#[cfg(feature = "async")]
+pub mod aio;
 mod allocation;
 mod awaiting;
 mod builder;
@@ -41,7 +106,9 @@ mod list;
 mod mail;
 mod object;
 mod offer;
+mod pending;
 mod pipeline;
+mod place;
 mod pool;
 mod require;
 mod segments;
@@ -50,6 +117,7 @@ mod state;
 mod stop;
 mod stream;
 mod subscribe;
+mod sync;
 mod target;
 mod wait;
 mod wanted;
@@ -60,15 +128,17 @@ pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
-pub use demand::PendingDemand;
+pub use demand::{DemandOptions, PendingDemand};
 pub use described::Described;
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use given::IntoGiven;
+pub use junctura_link::Upstream;
 pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{Advice, Code, Consumers, Error, Given, Result, Retention, Schema};
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;
+pub use pending::{Pending, PendingAllocation};
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
 pub use require::{OnFull, RequireOptions, Requirement, Versions};

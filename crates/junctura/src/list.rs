@@ -7,22 +7,46 @@ use std::sync::Arc;
 use junctura_model::Result;
 use junctura_model::version::Version;
 use junctura_wire::body::List;
-use junctura_wire::fixed::STAGED;
+use junctura_wire::fixed::{SPILLED, STAGED};
 use junctura_wire::{Listed, Request};
 
+use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::follow::order;
 use crate::mail::Letter;
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::stream::Stream;
 
 /// An object that is visible. It reads as its [`Described`] attributes.
+///
+/// ```
+/// # use junctura::{ListOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let version = pool.offer([("name", "a")], b"bytes")?;
+/// let bundle = pool.bundle()?;
+/// bundle.offer([("name", "b")], b"more bytes")?;
+/// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
+/// for entry in pool.list_with(&incomplete, "")?.next().expect("a page")? {
+///     match entry.staged_in() {
+///         None => {
+///             assert_eq!((entry.version(), entry.bytes(), entry.get("name")), (version, 5, Some("a")));
+///             assert!(!entry.is_spilled());
+///         }
+///         Some(bundle) => println!("{} of bundle {bundle} is not visible yet", entry.key()),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Entry {
     object: Described,
     version: Version,
     bytes: u64,
     bundle: Option<u64>,
+    is_spilled: bool,
 }
 
 /// How to list, where it is not the default.
@@ -54,6 +78,12 @@ impl Entry {
     pub fn staged_in(&self) -> Option<u64> {
         self.bundle
     }
+
+    /// Whether its payload lay in the server's file tier when the page was made; else it lay in memory.
+    #[must_use]
+    pub fn is_spilled(&self) -> bool {
+        self.is_spilled
+    }
 }
 
 impl Deref for Entry {
@@ -75,7 +105,7 @@ impl fmt::Debug for Entry {
 pub struct Pages {
     connection: Arc<Connection>,
     stream: Stream,
-    /// A page was given, and the server waits to be asked for the next.
+    /// The next page is on its way; else the server waits to be asked for it.
     asked: bool,
 }
 
@@ -104,6 +134,23 @@ impl Pool {
     }
 
     /// As [`Pool::list`], page by page, ordered by key or by the value of an attribute.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a"), ("size", "3")], b"")?;
+    /// for page in pool.list_pages("", Some("name"))? {
+    ///     for entry in page? {
+    ///         println!("{} {}", entry.key(), entry.version());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has.
     pub fn list_pages(&self, selector: &str, order_by: Option<&str>) -> Result<Pages> {
         let options = ListOptions {
             order_by,
@@ -114,32 +161,127 @@ impl Pool {
 
     /// As [`Pool::list_pages`], with options.
     ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.bundled(|bundle| bundle.offer([("name", "a")], b"").map(drop))?;
+    /// let bundle = pool.bundle()?;
+    /// bundle.offer([("name", "b")], b"staged")?;
+    /// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
+    /// let pages = pool.list_with(&incomplete, "")?.collect::<junctura::Result<Vec<_>>>()?;
+    /// assert_eq!(pages[0].len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Also `NotFound` for the path of a bundle that there is not, or that is forgotten.
     pub fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
         let connection = self.connection()?;
-        let request = Request::List(List {
-            selector: selector.into(),
-            order: order(options.order_by),
-            incomplete: options.incomplete,
-            bundle: options.bundle.map(Into::into),
-        });
-        let (stream, _) = Stream::begin(&connection, &request)?;
+        let (stream, _) = Stream::begin(&connection, &options.request(selector))?;
         Ok(Pages {
             connection,
             stream,
             asked: true,
         })
     }
+
+    /// As [`Pool::list_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server to ask; the server's errors come with the answer.
+    pub fn begin_list(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pending<Pages>> {
+        self.connection()?
+            .begin_stream(&options.request(selector), |connection, stream, _| Pages {
+                connection: Arc::clone(connection),
+                stream,
+                asked: true,
+            })
+    }
+}
+
+impl ListOptions<'_> {
+    fn request<'a>(&'a self, selector: &'a str) -> Request<'a> {
+        Request::List(List {
+            selector: selector.into(),
+            order: order(self.order_by),
+            incomplete: self.incomplete,
+            bundle: self.bundle.map(Into::into),
+        })
+    }
 }
 
 impl Pages {
     fn page(&mut self) -> Result<Vec<Entry>> {
+        self.ask()?;
+        let letter = self.stream.next(None)?;
+        self.read(letter)
+    }
+
+    /// The next page, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: it has not, or there
+    /// are no more ([`Pages::is_over`]). It is asked for by the first call after each page.
+    ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a")], b"")?;
+    /// let mut pages = pool.list_with(&ListOptions::default(), "")?;
+    /// let mut entries = Vec::new();
+    /// while !pages.is_over() {
+    ///     pool.look()?; // when the pool's descriptor is readable
+    ///     entries.extend(pages.take_next()?.into_iter().flatten());
+    /// }
+    /// assert_eq!(entries.len(), 1);
+    /// # assert!(pages.begin_stop()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Pool::list_with`]; `Disconnected`.
+    pub fn take_next(&mut self) -> Result<Option<Vec<Entry>>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        if !self.asked {
+            self.ask()?;
+            // What is not sent now goes with the next look.
+            self.connection.lock()?.send()?;
+        }
+        match self.stream.take()? {
+            None => Ok(None),
+            letter => self.read(letter).map(Some),
+        }
+    }
+
+    /// Whether all pages were given.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stream.is_over()
+    }
+
+    /// Ends it without waiting for the rest. `None`: it has ended.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+        self.stream.begin_stop()
+    }
+
+    /// Asks for the next page, unless it was asked for.
+    fn ask(&mut self) -> Result<()> {
         if !self.asked {
             self.stream.say(&Request::More(self.stream.number()))?;
+            self.asked = true;
         }
+        Ok(())
+    }
+
+    fn read(&mut self, letter: Option<Letter>) -> Result<Vec<Entry>> {
         self.asked = false;
-        match self.stream.next(None)? {
+        match letter {
             Some(Letter::Page { last, entries }) => read(
                 &self.connection,
                 Listed {
@@ -150,6 +292,12 @@ impl Pages {
             Some(Letter::Failed(error) | Letter::Ended(error)) => Err(error),
             _ => Err(unexpected("in a list")),
         }
+    }
+}
+
+impl Awaited for Pages {
+    fn awaiting(&self) -> Awaiting {
+        self.stream.awaiting()
     }
 }
 
@@ -165,6 +313,7 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
             object: Described::new(schema, record),
             version,
             bytes: head.length.get(),
+            is_spilled: head.flags.get() & SPILLED != 0,
         })
     });
     entries.collect()

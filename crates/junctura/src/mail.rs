@@ -52,6 +52,11 @@ pub(crate) enum Letter {
 }
 
 impl Letter {
+    /// Whether making something of it takes long: see [`Arrived::is_slow`].
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self, Letter::Delivered(arrived) if arrived.is_slow())
+    }
+
     /// Whether nothing follows it in a conversation of this kind.
     fn is_last(&self, kind: Talk) -> bool {
         match self {
@@ -122,6 +127,11 @@ impl Mailbox {
     /// The next letter.
     pub(crate) fn take(&mut self) -> Option<Letter> {
         self.letters.pop_front()
+    }
+
+    /// The next letter, left where it is.
+    pub(crate) fn peek(&self) -> Option<&Letter> {
+        self.letters.front()
     }
 
     /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.

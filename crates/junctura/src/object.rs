@@ -19,6 +19,11 @@ use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, 
 
 use crate::connection::Connection;
 use crate::described;
+#[cfg(feature = "async")]
+use crate::{connection::unexpected, mail::Letter};
+
+/// Checksums of more bytes take a while.
+const SUMMED_AT_ONCE: u64 = 1 << 20;
 
 /// How a payload came here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub enum Transport {
     Shared,
     /// From the server's file tier, where it was spilled.
     File,
+    /// Over a network, into memory of this machine.
+    Tcp,
 }
 
 /// A delivery as it was received.
@@ -76,6 +83,11 @@ impl Arrived {
         self.flags & STAGED != 0
     }
 
+    /// Whether its object is long in the making: a disk is read, or much is summed up.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self.place, Place::Spilled { .. }) || self.flags & CHECKSUM != 0 && self.length > SUMMED_AT_ONCE
+    }
+
     pub(crate) fn sequence(&self) -> u64 {
         self.holding.sequence.get()
     }
@@ -107,9 +119,79 @@ pub(crate) struct Snapshot {
     pub(crate) order_by: Option<String>,
 }
 
+/// An object that came, and whose payload is yet to be read or verified: for who does that elsewhere.
+#[cfg(feature = "async")]
+pub(crate) struct Unmade {
+    origin: Arc<Origin>,
+    arrived: Option<Arrived>,
+}
+
+#[cfg(feature = "async")]
+impl Unmade {
+    pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Self {
+        Self {
+            origin: Arc::clone(origin),
+            arrived: Some(arrived),
+        }
+    }
+
+    /// # Errors
+    /// As [`Object::new`].
+    pub(crate) fn make(mut self) -> Result<Object> {
+        match self.arrived.take() {
+            Some(arrived) => Object::new(&self.origin, arrived),
+            None => Err(unexpected("no object")),
+        }
+    }
+}
+
+#[cfg(feature = "async")]
+impl Drop for Unmade {
+    fn drop(&mut self) {
+        // Nobody has seen it.
+        if let Some(arrived) = self.arrived.take()
+            && let Ok(mut state) = self.origin.connection.lock()
+        {
+            state.discard([Letter::Delivered(arrived)]);
+            let _ = state.send();
+        }
+    }
+}
+
 /// An object, held until it is dropped or released.
 ///
 /// It reads as its payload: `&object[..]`.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool, Transport};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let version = pool.offer([("name", "a"), ("unit", "K")], b"payload")?;
+/// let object = pool.demand("name=a", None)?;
+/// assert_eq!((&object[..], object.payload()), (&b"payload"[..], &b"payload"[..]));
+/// assert_eq!((object.key(), object.version(), object.schema().name()), ("{space=default}{}{name=a}", version, "free"));
+/// assert_eq!((object.get("unit"), object.attributes().count()), (Some("K"), 3));
+/// assert_eq!((object.producer(), object.transport()), (pool.client()?, Transport::Inline));
+/// assert!(!object.is_staged() && object.cursor().is_none()); // only what a follow gave has a cursor
+/// object.release()?; // as dropping it, and told at once
+///
+/// // A member of a group may give it back, for another member.
+/// let group = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
+/// let mut work = pool.follow_with(&group, "")?;
+/// let mut next = || loop {
+///     if let Some(Item::Object(object)) = work.next_item()? {
+///         return junctura::Result::Ok(object);
+///     }
+/// };
+/// let first = next()?;
+/// assert!(first.in_first_phase() && !first.redelivered());
+/// first.give_back()?;
+/// let mut again = next()?;
+/// assert!(again.redelivered());
+/// again.leave_undone(); // the same, when it is dropped
+/// # Ok(())
+/// # }
+/// ```
 pub struct Object {
     arrived: Arrived,
     origin: Arc<Origin>,
@@ -241,6 +323,9 @@ impl Object {
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self.arrived.place {
+            Place::Mapped { .. } | Place::Spilled { .. } | Place::Read(_) if self.origin.connection.is_network() => {
+                Transport::Tcp
+            }
             Place::Mapped { .. } => Transport::Shared,
             Place::Spilled { .. } | Place::Read(_) => Transport::File,
             Place::Inline | Place::Empty => Transport::Inline,

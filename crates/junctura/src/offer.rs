@@ -98,6 +98,16 @@ impl Pool {
 
     /// Offers many objects, each as by [`Pool::offer`], without awaiting each; returns when all are visible.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let steps = ["0", "6", "12"].map(|step| ([("space", "steps"), ("name", step)], b"field"));
+    /// assert_eq!(pool.offer_many(steps)?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// That of the first offer that failed. Those before it are visible; later ones may be.
     pub fn offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Version>>
@@ -160,10 +170,7 @@ impl Content<'_> {
 impl Connection {
     /// Reads the options.
     pub(crate) fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
-        let schema = match options.schema {
-            None => self.greeting.default_schema,
-            Some(name) => find_schema(&self.greeting.schemas, name)?,
-        };
+        let schema = self.schema_number(options.schema)?;
         let (releases, flags) = match options.retention.map(Retention::check).transpose()? {
             None => (0, DEFAULT_RETENTION),
             Some(Retention::UntilWithdrawn) => (0, 0),
@@ -178,6 +185,14 @@ impl Connection {
             flags: flags | wanted,
             bundle: None,
         })
+    }
+
+    /// The schema that an offer names, or the default.
+    pub(crate) fn schema_number(&self, name: Option<&str>) -> Result<u16> {
+        match name {
+            None => Ok(self.greeting.default_schema),
+            Some(name) => find_schema(&self.greeting.schemas, name),
+        }
     }
 
     /// The number of these names on this connection. The first time it waits for the server's answer.
@@ -201,8 +216,18 @@ impl Connection {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         record: &mut Vec<u8>,
     ) -> Result<()> {
+        self.record_of(terms.schema, attributes, record)
+    }
+
+    /// The same, of an object of this schema.
+    pub(crate) fn record_of<'a, V: IntoGiven<'a>>(
+        &self,
+        schema: u16,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
-        self.schema(terms.schema).record(given, record)
+        self.schema(schema).record(given, record)
     }
 
     /// Whether a payload of this size travels inside the message.

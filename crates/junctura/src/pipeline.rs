@@ -12,6 +12,8 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Result};
 
 use crate::allocation::Allocation;
+#[cfg(feature = "async")]
+use crate::awaiting::Awaiting;
 use crate::bundle::Staged;
 use crate::connection::{Connection, Guard, Wait};
 use crate::given::IntoGiven;
@@ -42,6 +44,41 @@ enum Acks {
 }
 
 /// Offers on their way. Dropping it sends what has gathered, without waiting.
+///
+/// ```
+/// # use junctura::{Code, OfferOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "taken")], b"")?;
+/// let mut pipeline = pool.pipeline(64)?.on_ack(|ack| match ack.outcome {
+///     Ok(version) => println!("{} is visible as {version}", ack.number),
+///     Err(error) => assert_eq!((ack.number, error.code()), (1, Code::AlreadyExists)),
+/// });
+/// pipeline.offer([("name", "a")], b"copied")?;
+/// pipeline.offer_with(OfferOptions::default(), [("name", "taken")], b"copied")?;
+/// for name in ["b", "c"] {
+///     let mut field = pipeline.allocate(100_000)?;
+///     field.fill(7);
+///     pipeline.offer_allocation(field, [("name", name)])?;
+/// }
+/// let field = pipeline.allocate(10)?;
+/// pipeline.offer_allocation_with(OfferOptions::default(), field, [("name", "d")])?;
+/// pipeline.push()?; // sent, and not awaited
+/// pipeline.poll()?; // what was acknowledged by now is told
+/// pipeline.wait_until(1)?;
+/// assert!(pipeline.outstanding() <= 1);
+/// pipeline.flush()?;
+///
+/// // Into a bundle: what `Bundle::offer` would have returned is known by number.
+/// let bundle = pool.bundle()?;
+/// let mut members = bundle.pipeline(64)?;
+/// let number = members.offer([("name", "e")], b"")?;
+/// members.flush()?;
+/// let staged = members.staged(number).expect("it was offered");
+/// assert!(bundle.seal()?.version(staged).is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pipeline {
     connection: Arc<Connection>,
     /// The conversation.
@@ -74,6 +111,9 @@ impl Pool {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    /// `LimitExceeded` when too many requests of this connection are unanswered.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
         Pipeline::begin(&self.connection()?, window, None)
     }
@@ -143,6 +183,9 @@ impl Pipeline {
     }
 
     /// As [`Pipeline::offer`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pipeline::offer`]; `NotFound` for a schema that the pool does not have, `InvalidArgument` for a retention that cannot be.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &mut self,
         options: OfferOptions<'_>,
@@ -159,6 +202,9 @@ impl Pipeline {
     }
 
     /// Memory for a payload, as [`Pool::allocate`].
+    ///
+    /// # Errors
+    /// Those of [`Pool::allocate`]; into a bundle, those of [`Bundle::allocate`](crate::Bundle::allocate).
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
         match self.bundle {
             None => Allocation::new(&self.connection, bytes, self.connection.offer_timeout),
@@ -179,6 +225,9 @@ impl Pipeline {
     }
 
     /// As [`Pipeline::offer_allocation`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pipeline::offer_with`] and of [`Pipeline::offer_allocation`].
     pub fn offer_allocation_with<'a, V: IntoGiven<'a>>(
         &mut self,
         options: OfferOptions<'_>,
@@ -198,6 +247,9 @@ impl Pipeline {
     }
 
     /// Sends what has gathered, without waiting for acknowledgements.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
     pub fn push(&mut self) -> Result<()> {
         self.connection.flush()
     }
@@ -240,6 +292,55 @@ impl Pipeline {
         self.wait_until(0)
     }
 
+    /// What is awaited for it: acknowledgements.
+    #[cfg(feature = "async")]
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        Awaiting::letters(&self.connection, self.number)
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn window(&self) -> usize {
+        self.window
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn is_of_bundle(&self) -> bool {
+        self.bundle.is_some()
+    }
+
+    /// Takes the acknowledgements that have been read; reads nothing itself.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_acks(&mut self) -> Result<()> {
+        let mut state = self.connection.lock()?;
+        let mailbox = state.mail.get(self.number);
+        if !mailbox.is_some_and(|mailbox| mailbox.take_acks(&mut self.batch)) && self.outstanding > 0 {
+            state.stay_in_process()?;
+            state.alive()?;
+        }
+        drop(state);
+        self.note_acks();
+        Ok(())
+    }
+
+    /// Sends an offer whose record was read already, and waits neither for room in the window nor in the socket.
+    #[cfg(feature = "async")]
+    pub(crate) fn put(&mut self, mut terms: Terms, record: &[u8], content: Content<'_>) -> Result<u64> {
+        if let Some(bundle) = self.bundle {
+            terms = terms.within(bundle);
+        }
+        let mut state = self.connection.lock()?;
+        let request = state.mail.next(self.number);
+        self.connection
+            .append_offer(&mut state, request, terms, record, content)?;
+        if self.bundle.is_some() {
+            self.staged.push(request);
+        }
+        self.outstanding += 1;
+        self.sent += 1;
+        Connection::send_when_due(state)?;
+        Ok(self.sent - 1)
+    }
+
     fn prepare<'a, V: IntoGiven<'a>>(
         &mut self,
         options: OfferOptions<'_>,
@@ -270,7 +371,9 @@ impl Pipeline {
         Ok(self.sent - 1)
     }
 
-    fn check(&mut self) -> Result<()> {
+    /// # Errors
+    /// The first failure that nobody was told of.
+    pub(crate) fn check(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }
 

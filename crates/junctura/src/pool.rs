@@ -4,26 +4,39 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use junctura_model::{Result, Schema};
-use junctura_transport::Address;
 use junctura_wire::Request;
 
 use crate::builder::PoolBuilder;
 use crate::connection::{Connection, unexpected};
 use crate::handshake::{Home, Introduction, connect};
 use crate::mail::Letter;
+use crate::place::Place;
 use crate::target::find_schema;
 
 /// The shared space in which objects are offered and found.
 ///
 /// Clones share one connection; it ends with the last clone and the last handle made from it. Any thread may use it. In a
 /// forked child the pool connects anew when it is first used; other handles that the child inherited stay its parent's.
+///
+/// What a pool is and how it is reached:
+/// ```
+/// # use junctura::Pool;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// println!("{} by {}, client {}", pool.url(), pool.route()?, pool.client()?);
+/// assert_eq!(pool.offer([("name", "a")], b"")?.incarnation, pool.incarnation()?);
+/// assert_eq!(pool.schema(None)?.name(), pool.schemas()?[0].name());
+/// assert!(pool.inline_bytes_max()? > 0 && !pool.is_checked()?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    address: Address,
+    place: Place,
     url: String,
     introduction: Introduction,
     /// Of the process that opened the pool.
@@ -36,14 +49,35 @@ impl Pool {
     /// A pool that is private to this process and its children, with the built-in schemas. Its server runs on a thread of
     /// this process and ends with the last handle.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::embedded()?;
+    /// assert_eq!(pool.schemas()?.len(), 4); // all that are built in
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `LimitExceeded` or `Io` when the system gives no descriptor or thread.
     pub fn embedded() -> Result<Pool> {
         PoolBuilder::new().open()
     }
 
-    /// Connects to the pool at `url`: `unix:NAME` (of this user), `unix:/path/to/socket`, or what [`Pool::url`] said in
-    /// another process.
+    /// Connects to the pool at `url`: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or what
+    /// [`Pool::url`] said in another process.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let served = Pool::builder().schema("free").open()?;
+    /// # let url = served.url();
+    /// let pool = Pool::connect(url)?; // such as "unix:fields", or "tcp://node-7:7000"
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// # assert_eq!(served.list("")?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Unavailable` when no server is there (see [`PoolBuilder::start`]) or it drains (see [`Pool::stop`]), `Denied` when it is another user's,
@@ -53,17 +87,25 @@ impl Pool {
     }
 
     /// Everything that can be set before a pool is opened.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").budget_bytes(64 << 20).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn builder() -> PoolBuilder {
         PoolBuilder::new()
     }
 
-    pub(crate) fn open(address: Address, introduction: Introduction, home: Home) -> Result<Pool> {
-        let connection = Arc::new(connect(&address, &introduction, Arc::new(home))?);
-        let url = address.to_string();
+    pub(crate) fn open(place: Place, introduction: Introduction, home: Home) -> Result<Pool> {
+        let connection = Arc::new(connect(&place, &introduction, &Arc::new(home))?);
+        let url = place.to_string();
         Ok(Pool {
             shared: Arc::new(Shared {
-                address,
+                place,
                 url,
                 introduction,
                 connection,
@@ -73,6 +115,16 @@ impl Pool {
     }
 
     /// Whether both are clones of one pool.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.clone().is_same(&pool));
+    /// assert!(!Pool::connect(pool.url())?.is_same(&pool)); // another client
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn is_same(&self, other: &Pool) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -85,16 +137,34 @@ impl Pool {
     }
 
     /// The server's incarnation: the first half of every version that it gives.
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn incarnation(&self) -> Result<u64> {
         Ok(self.connection()?.greeting.incarnation)
     }
 
+    /// How the server is reached, and why so: `shm` (memory that both map), `tcp`, or `tcp, TLS`; and how many
+    /// streams, where it is more than one.
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn route(&self) -> Result<String> {
+        Ok(self.connection()?.route())
+    }
+
     /// The number that the server gave this client.
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn client(&self) -> Result<u32> {
         Ok(self.connection()?.greeting.client)
     }
 
     /// The pool's schemas.
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
         Ok(self.connection()?.greeting.schemas.clone())
     }
@@ -113,16 +183,34 @@ impl Pool {
     }
 
     /// Payloads of at most this many bytes travel inside the message.
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn inline_bytes_max(&self) -> Result<u64> {
         Ok(self.connection()?.greeting.inline_bytes_max)
     }
 
     /// Whether payloads carry checksums (mode `checked`).
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn is_checked(&self) -> Result<bool> {
         Ok(self.connection()?.greeting.checked)
     }
 
     /// The server's counters, as a JSON document.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.stat()?.contains("\"clients\""));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
     pub fn stat(&self) -> Result<String> {
         match self.connection()?.call(&Request::Stat)? {
             Letter::Stats(text) => Ok(text),
@@ -131,16 +219,75 @@ impl Pool {
     }
 
     /// Sends what has gathered (releases, pipelined offers) now, without waiting for answers.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a")], b"")?;
+    /// drop(pool.demand("name=a", None)?);
+    /// pool.flush()?; // the release has left this process; `sync` waits until the server has it
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
     pub fn flush(&self) -> Result<()> {
         self.connection()?.flush()
     }
 
     /// Leaves the pool, for all clones: every call fails with `Closed` from now on, and everybody who waits learns it.
     /// Objects that are held stay readable.
+    ///
+    /// ```
+    /// # use junctura::{Code, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a")], b"payload")?;
+    /// let held = pool.demand("name=a", None)?;
+    /// pool.close();
+    /// assert_eq!(pool.list("").unwrap_err().code(), Code::Closed);
+    /// assert_eq!(&held[..], b"payload");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn close(&self) {
         if let Ok(connection) = self.connection() {
             connection.close();
         }
+    }
+
+    /// Sends what is to go, without waiting; false: some of it has to wait for room.
+    #[cfg(feature = "async")]
+    pub(crate) fn send(&self) -> Result<bool> {
+        self.connection()?.lock()?.send()
+    }
+
+    /// Tells who waits in a loop of his own to look.
+    #[cfg(feature = "async")]
+    pub(crate) fn nudge(&self) {
+        let shared = &*self.shared;
+        let connection = if shared.connection.is_inherited() {
+            let anew = shared.anew.lock().unwrap_or_else(PoisonError::into_inner);
+            anew.clone().filter(|connection| !connection.is_inherited())
+        } else {
+            Some(Arc::clone(&shared.connection))
+        };
+        if let Some(connection) = connection
+            && let Ok(state) = connection.lock()
+        {
+            state.nudge();
+        }
+    }
+
+    /// Whether something is to go for which the socket has no room, and nobody is told when it has.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_blocked(&self) -> bool {
+        let state = self
+            .connection()
+            .and_then(|connection| Ok(connection.lock()?.is_blocked()));
+        state.unwrap_or(false)
     }
 
     /// The connection of this process.
@@ -155,7 +302,7 @@ impl Pool {
         {
             return Ok(Arc::clone(connection));
         }
-        let connection = Arc::new(connect(&shared.address, &shared.introduction, Arc::new(None))?);
+        let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
         *anew = Some(Arc::clone(&connection));
         Ok(connection)
     }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use junctura_model::{Code, Result};
 use junctura_wire::{Request, body};
 
+use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
-use crate::demand::{Through, demand};
+use crate::demand::{Through, begin_demand, demand};
 use crate::follow::{self, Follow, FollowOptions, Gap, follow, milliseconds};
 use crate::mail::Letter;
 use crate::object::Object;
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::stream::Stream;
 use crate::target::Target;
@@ -57,6 +59,33 @@ pub struct RequireOptions {
 }
 
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool, WithdrawOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut requirement = pool.require("name=a/b/c")?;
+/// assert_eq!((requirement.selector(), requirement.name(), requirement.sequence()), ("name=a/b/c", None, 0));
+/// for name in ["a", "b", "c"] {
+///     pool.offer([("name", name)], b"")?;
+/// }
+/// drop(requirement.demand("name=a", None)?); // received and released
+///
+/// // What was taken away by force is told.
+/// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
+/// pool.retire("name=b", force)?;
+/// while requirement.try_gap()?.is_none() {}
+///
+/// // The rest, object by object; with options, at most one at a time.
+/// let mut rest = requirement.follow()?;
+/// assert!(matches!(rest.next_item()?, Some(Item::Object(_))));
+/// rest.stop()?;
+/// let one = FollowOptions { window: Some(1), ..FollowOptions::default() };
+/// drop(requirement.follow_with(&one)?);
+/// requirement.retract()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Requirement {
     connection: Arc<Connection>,
@@ -84,7 +113,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character.
+    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
+    /// `not`: each offer is checked against them.
     pub fn require(&self, selector: &str) -> Result<Requirement> {
         self.require_with(&RequireOptions::default(), selector)
     }
@@ -129,21 +159,7 @@ impl Pool {
     /// keeps.
     pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
         let connection = self.connection()?;
-        let (breaks_on_full, quota_bytes) = match options.on_full {
-            OnFull::Wait => (false, None),
-            OnFull::Break { quota } => (true, quota),
-        };
-        let request = Request::Require(body::Require {
-            selector: selector.into(),
-            newest_only: options.versions == Versions::Newest,
-            name: options.name.as_deref().map(Into::into),
-            time_to_live_ms: options.time_to_live.map(milliseconds),
-            breaks_on_full,
-            quota_bytes,
-            stuck_after_ms: options.stuck_after.map(milliseconds),
-            group: options.group,
-        });
-        let (stream, sequence) = Stream::begin(&connection, &request)?;
+        let (stream, sequence) = Stream::begin(&connection, &options.request(selector))?;
         Ok(Requirement {
             connection,
             stream,
@@ -154,14 +170,64 @@ impl Pool {
         })
     }
 
+    /// As [`Pool::require_with`], without waiting. The requirement stands from the moment at which the server reads of it. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_require(&self, options: &RequireOptions, selector: &str) -> Result<Pending<Requirement>> {
+        let (text, name, is_group) = (selector.to_owned(), options.name.clone(), options.group);
+        self.connection()?
+            .begin_stream(&options.request(selector), move |connection, stream, sequence| {
+                Requirement {
+                    connection: Arc::clone(connection),
+                    stream,
+                    selector: text,
+                    name,
+                    is_group,
+                    sequence,
+                }
+            })
+    }
+
     /// Ends a requirement that has a name, whoever made it; gives the number of objects that it was still owed. Its reader's
     /// follow ends.
+    ///
+    /// ```
+    /// # use junctura::{Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
+    /// pool.require_with(&named, "")?;
+    /// pool.offer([("name", "a")], b"")?;
+    /// assert_eq!(pool.retract("archive")?, 1); // so many it was still owed
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `NotFound` where there is none of this name.
     pub fn retract(&self, name: &str) -> Result<u64> {
         let connection = self.connection()?;
         retract(&connection, name)
+    }
+}
+
+impl RequireOptions {
+    fn request<'a>(&'a self, selector: &'a str) -> Request<'a> {
+        let (breaks_on_full, quota_bytes) = match self.on_full {
+            OnFull::Wait => (false, None),
+            OnFull::Break { quota } => (true, quota),
+        };
+        Request::Require(body::Require {
+            selector: selector.into(),
+            newest_only: self.versions == Versions::Newest,
+            name: self.name.as_deref().map(Into::into),
+            time_to_live_ms: self.time_to_live.map(milliseconds),
+            breaks_on_full,
+            quota_bytes,
+            stuck_after_ms: self.stuck_after.map(milliseconds),
+            group: self.group,
+        })
     }
 }
 
@@ -192,6 +258,9 @@ impl Requirement {
     }
 
     /// Receives everything that it requires; of a group, a share of it.
+    ///
+    /// # Errors
+    /// `Conflict` where another follow reads it.
     pub fn follow(&self) -> Result<Follow> {
         self.follow_with(&FollowOptions::default())
     }
@@ -215,6 +284,36 @@ impl Requirement {
         demand(&self.connection, &target.into(), timeout, &through)
     }
 
+    /// As [`Requirement::follow_with`], without waiting.
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_follow(&self, options: &FollowOptions) -> Result<Pending<Follow>> {
+        let through = follow::Through::Number(self.stream.number(), self.is_group);
+        follow::begin_follow(&self.connection, options, &self.selector, &through)
+    }
+
+    /// As [`Requirement::demand`], without waiting.
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_demand<'a>(
+        &self,
+        target: impl Into<Target<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending<Object>> {
+        let through = Through::Number(self.stream.number());
+        begin_demand(&self.connection, &target.into(), timeout, &through)
+    }
+
+    /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted. `None`: it has ended.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+        self.stream.begin_stop()
+    }
+
     /// Objects that it was owed and will not get, because somebody withdrew them by force or the
     /// requirement was broken, if any are known by now. While a
     /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
@@ -226,14 +325,65 @@ impl Requirement {
             return Ok(None);
         }
         match self.stream.try_next()? {
-            Some(Letter::Gap(body)) => Gap::read(&self.connection, &body).map(Some),
-            Some(Letter::Ended(error) | Letter::Failed(error)) => Err(error),
-            Some(_) => Err(unexpected("for a requirement")),
+            Some(letter) => self.gap(letter).map(Some),
             None => Ok(None),
         }
     }
 
+    /// As [`Requirement::try_gap`], of what has been read: for who looks with [`Pool::look`].
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Pool, WithdrawOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut requirement = pool.require("name=a/b")?;
+    /// let mut demand = requirement.begin_demand("name=a", None)?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// pool.offer([("name", "b")], b"payload")?;
+    /// let object = loop {
+    ///     pool.look()?; // when the pool's descriptor is readable
+    ///     if let Some(object) = demand.take()? {
+    ///         break object;
+    ///     }
+    /// };
+    /// # drop(object);
+    /// pool.retire("", WithdrawOptions { force: true, ..WithdrawOptions::default() })?;
+    /// let gap = loop {
+    ///     pool.look()?;
+    ///     if let Some(gap) = requirement.take_gap()? {
+    ///         break gap;
+    ///     }
+    /// };
+    /// assert_eq!(gap.reason, "withdrawn");
+    /// let follow = requirement.begin_follow(&FollowOptions::default())?; // its answer is a follow
+    /// # drop(follow);
+    /// let stop = requirement.begin_stop()?; // ends it without waiting
+    /// # drop(stop);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take_gap(&mut self) -> Result<Option<Gap>> {
+        match self.stream.take()? {
+            Some(letter) => self.gap(letter).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn gap(&self, letter: Letter) -> Result<Gap> {
+        match letter {
+            Letter::Gap(body) => Gap::read(&self.connection, &body),
+            Letter::Ended(error) | Letter::Failed(error) => Err(error),
+            _ => Err(unexpected("for a requirement")),
+        }
+    }
+
     /// Gives it up, for all who use it: what only it kept may go.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
     pub fn retract(mut self) -> Result<()> {
         let Some(name) = &self.name else {
             return self.stream.stop();
@@ -245,5 +395,12 @@ impl Requirement {
             Err(error) if error.code() == Code::NotFound => Ok(()),
             other => other.map(|_| ()),
         }
+    }
+}
+
+impl Awaited for Requirement {
+    /// A gap, or its end.
+    fn awaiting(&self) -> Awaiting {
+        self.stream.awaiting()
     }
 }

@@ -4,6 +4,7 @@
 //! processes that find no server, one starts it: they queue on a lock beside the socket, and whoever gets the lock looks
 //! again before it starts anything. The program says on its standard output that it listens; nobody guesses or sleeps.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -67,9 +68,10 @@ fn take_turn(address: &Address) -> Result<File> {
 
 /// Runs the program and waits until it listens, or has given up.
 fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
-    let program = program();
+    let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
     let mut server = Command::new(&program)
+        .args(before)
         .args(arguments(address, settings)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -150,13 +152,16 @@ fn absolute(path: &Path) -> Result<String> {
         .map_err(|error| Error::new(Code::Io, "path", error.to_string()))
 }
 
-/// The program: as the variable says, else beside this one, else on the path.
-fn program() -> PathBuf {
+/// The program, and what comes before its arguments: as the variable says, else as the user does, else the one beside this
+/// program, else the one on the path.
+fn program(settings: &ServerSettings) -> (PathBuf, &[OsString]) {
     if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
-        return program.into();
+        return (program.into(), &[]);
+    }
+    if let Some((program, before)) = settings.program.split_first() {
+        return (program.into(), before);
     }
     let beside = std::env::current_exe().ok().map(|path| path.with_file_name("junctura"));
-    beside
-        .filter(|path| path.is_file())
-        .unwrap_or_else(|| "junctura".into())
+    let program = beside.filter(|path| path.is_file());
+    (program.unwrap_or_else(|| "junctura".into()), &[])
 }

@@ -135,6 +135,12 @@ impl State {
         self.outgoing.waits_for_socket()
     }
 
+    /// Whether something is to go for which the socket has no room.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.unsent() > 0 && self.waits_for_socket()
+    }
+
     /// Appends a request, behind what was released before it; it goes with the next [`State::send`].
     pub(crate) fn append(&mut self, number: u64, request: &Request<'_>) -> Result<()> {
         self.alive()?;

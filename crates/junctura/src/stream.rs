@@ -13,6 +13,7 @@ use junctura_wire::Request;
 use crate::awaiting::Awaiting;
 use crate::connection::{Connection, Wait};
 use crate::mail::Letter;
+use crate::pending::{self, Pending};
 
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -26,16 +27,17 @@ impl Stream {
     /// Asks, and waits for the beginning; also gives the sequence number at which it begins.
     pub(crate) fn begin(connection: &Arc<Connection>, request: &Request<'_>) -> Result<(Self, u64)> {
         let (number, sequence) = connection.begin(request)?;
-        let connection = Arc::clone(connection);
-        Ok((
-            Self {
-                connection,
-                number,
-                batch: VecDeque::new(),
-                over: false,
-            },
-            sequence,
-        ))
+        Ok((Self::began(connection, number), sequence))
+    }
+
+    /// One that has begun.
+    pub(crate) fn began(connection: &Arc<Connection>, number: u64) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            number,
+            batch: VecDeque::new(),
+            over: false,
+        }
     }
 
     /// The number by which the server knows it.
@@ -99,13 +101,39 @@ impl Stream {
                 drop(state);
                 if !found {
                     looked?;
-                    let (state, armed) = self.connection.arm(self.connection.lock()?);
-                    state.alive()?;
-                    armed?;
+                    let (mut state, armed) = self.connection.arm(self.connection.lock()?);
+                    // Another thread may have read it in between, and its nudge was calmed with the others.
+                    if !state.take_letters(self.number, &mut self.batch) {
+                        state.alive()?;
+                        armed?;
+                    }
                 }
             }
         }
         Ok(self.pop())
+    }
+
+    /// A letter that was read already; reads nothing itself.
+    pub(crate) fn take(&mut self) -> Result<Option<Letter>> {
+        if self.batch.is_empty() && !self.over {
+            let mut state = self.connection.lock()?;
+            if !state.take_letters(self.number, &mut self.batch) {
+                state.stay_in_process()?;
+                state.alive()?;
+            }
+        }
+        Ok(self.pop())
+    }
+
+    /// Whether what [`Self::take`] would give is long in the making.
+    pub(crate) fn is_slow(&mut self) -> bool {
+        if self.batch.is_empty()
+            && !self.over
+            && let Ok(mut state) = self.connection.lock()
+        {
+            state.take_letters(self.number, &mut self.batch);
+        }
+        self.batch.front().is_some_and(Letter::is_slow)
     }
 
     fn pop(&mut self) -> Option<Letter> {
@@ -135,6 +163,30 @@ impl Stream {
         }
         self.over = true;
         self.connection.stop(self.number, batch)
+    }
+
+    /// As [`Self::stop`], without waiting: the server's last word comes to what this returns. `None`: it is over.
+    pub(crate) fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+        let batch = std::mem::take(&mut self.batch);
+        if self.over {
+            return Ok(None);
+        }
+        self.over = true;
+        let mut state = self.connection.lock()?;
+        let (letters, goes_on) = state.mail.abandon(self.number);
+        let stop = match state.stay_in_process().and_then(|()| state.alive()) {
+            // The end goes first: what is given back would be sent here again.
+            Ok(()) if goes_on => state.mail.open_stop(self.number).and_then(|stop| {
+                state.append(stop, &Request::Stop(self.number))?;
+                Ok(Some(stop))
+            }),
+            alive => alive.map(|()| None),
+        };
+        state.discard(batch.into_iter().chain(letters));
+        let sent = state.send();
+        drop(state);
+        let stop = stop.map(|stop| stop.map(|stop| pending::ended(&self.connection, stop)));
+        sent.and(stop)
     }
 }
 

@@ -13,10 +13,17 @@ use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::described::Described;
 use crate::mail::Letter;
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::stream::Stream;
 
 /// What can happen.
+///
+/// ```
+/// # use junctura::EventKind;
+/// assert_eq!(EventKind::from_name("offered"), Some(EventKind::Offered));
+/// assert!(EventKind::ALL.iter().all(|kind| EventKind::from_name(kind.name()) == Some(*kind)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -48,11 +55,13 @@ pub enum EventKind {
     Completed,
     /// A bundle was aborted.
     Aborted,
+    /// The payload of an object was written to the file tier, since memory was short, and lies there from now on.
+    Spilled,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 14] = [
+    pub const ALL: [EventKind; 15] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -67,6 +76,7 @@ impl EventKind {
         Self::Missed,
         Self::Completed,
         Self::Aborted,
+        Self::Spilled,
     ];
 
     /// Its name, the same in every language.
@@ -141,6 +151,24 @@ pub struct BundleName {
 }
 
 /// A subscription; dropping it ends it. As an iterator it waits for the next event.
+///
+/// ```
+/// # use junctura::{EventKind, Pool, WithdrawOptions};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut events = pool.subscribe("", &[EventKind::Offered, EventKind::Withdrawn])?;
+/// assert!(events.try_next()?.is_none() && !events.is_over());
+/// pool.offer([("name", "a")], b"payload")?;
+/// pool.retire("", WithdrawOptions::default())?;
+/// let offered = events.next_event()?.expect("it has not ended");
+/// assert_eq!((offered.kind, offered.bytes), (EventKind::Offered, 7));
+/// let withdrawn = events.next_within(Duration::from_secs(10))?.expect("it has not ended");
+/// assert_eq!(withdrawn.kind, EventKind::Withdrawn);
+/// events.stop()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Subscription {
     connection: Arc<Connection>,
@@ -164,18 +192,35 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character.
+    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
+    /// `not`: each offer is checked against them.
     pub fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
         let connection = self.connection()?;
-        let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
-        let events = if kinds.is_empty() { events::ALL } else { bits };
-        let request = Request::Subscribe(Subscribe {
-            selector: selector.into(),
-            events,
-        });
-        let (stream, _) = Stream::begin(&connection, &request)?;
+        let (stream, _) = Stream::begin(&connection, &request(selector, kinds))?;
         Ok(Subscription { connection, stream })
     }
+
+    /// As [`Pool::subscribe`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Pending<Subscription>> {
+        let request = request(selector, kinds);
+        self.connection()?
+            .begin_stream(&request, |connection, stream, _| Subscription {
+                connection: Arc::clone(connection),
+                stream,
+            })
+    }
+}
+
+fn request<'a>(selector: &'a str, kinds: &[EventKind]) -> Request<'a> {
+    let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
+    let events = if kinds.is_empty() { events::ALL } else { bits };
+    Request::Subscribe(Subscribe {
+        selector: selector.into(),
+        events,
+    })
 }
 
 impl Subscription {
@@ -196,6 +241,9 @@ impl Subscription {
     }
 
     /// The next event, if one has come.
+    ///
+    /// # Errors
+    /// As [`Subscription::next_event`].
     pub fn try_next(&mut self) -> Result<Option<PoolEvent>> {
         if self.stream.is_over() {
             return Ok(None);
@@ -206,7 +254,55 @@ impl Subscription {
         }
     }
 
+    /// The next event, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: none has, or the
+    /// subscription has ended ([`Subscription::is_over`]).
+    ///
+    /// ```
+    /// # use junctura::{EventKind, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut events = pool.subscribe("", &[EventKind::Offered])?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// let offered = loop {
+    ///     pool.look()?; // when the pool's descriptor is readable
+    ///     if let Some(event) = events.take_next()? {
+    ///         break event;
+    ///     }
+    /// };
+    /// assert_eq!(offered.bytes, 7);
+    /// let stop = events.begin_stop()?; // ends it without waiting
+    /// # drop(stop);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Subscription::next_event`].
+    pub fn take_next(&mut self) -> Result<Option<PoolEvent>> {
+        match self.stream.take()? {
+            Some(letter) => self.event(letter),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stream.is_over()
+    }
+
+    /// As [`Subscription::stop`], without waiting. `None`: it has ended.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+        self.stream.begin_stop()
+    }
+
     /// Ends it.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()
     }

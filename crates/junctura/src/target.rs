@@ -45,6 +45,22 @@ impl<'a> Target<'a> {
     }
 
     /// What this selector matches; the empty one matches everything.
+    ///
+    /// ```
+    /// # use junctura::{Pool, Target};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "hello")], b"payload")?;
+    /// for target in [
+    ///     Target::selector("space=demo"),
+    ///     Target::key_text("{space=demo}{}{name=hello}"),
+    ///     Target::key([("space", "demo"), ("name", "hello")]).in_schema("free"),
+    /// ] {
+    ///     assert_eq!(pool.demand(target, None)?.len(), 7);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn selector(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             what: What::Selector(text.into()),

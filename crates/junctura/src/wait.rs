@@ -19,6 +19,21 @@ impl Awaited for Timer {
 }
 
 /// Goes off at a time, once or again and again.
+///
+/// ```
+/// # use junctura::{Pool, Timer};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::time::Instant;
+/// let mut report = Timer::every(Duration::from_millis(1));
+/// let mut limit = Timer::at(Instant::now() + Duration::from_secs(60));
+/// let never = Timer::after(Duration::MAX);
+/// assert_eq!(pool.wait(&[&limit, &report, &never], None)?, [1]);
+/// assert!(report.ring() && !limit.ring());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Timer {
     next: Option<Instant>,
@@ -131,6 +146,27 @@ impl Pool {
     /// When it is readable, ask all follows, subscriptions and pending demands that the loop looks after, with `try_next`
     /// or `try_get`, until each has nothing left; then wait for it again. Nothing is read from the descriptor itself. It may
     /// be readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # use std::os::fd::AsFd;
+    /// let mut late = pool.begin_demand("name=late", None)?;
+    /// let descriptor = pool.descriptor()?;
+    /// pool.offer([("name", "late")], b"payload")?;
+    /// let object = loop {
+    ///     if let Some(object) = late.try_get()? {
+    ///         break object;
+    ///     }
+    ///     // A loop of one's own would wait for other things, too.
+    ///     let mut readable = [rustix::event::PollFd::new(&descriptor, rustix::event::PollFlags::IN)];
+    ///     rustix::event::poll(&mut readable, None).expect("a descriptor that can be polled");
+    /// };
+    /// assert_eq!(&object[..], b"payload");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors.

@@ -1,5 +1,8 @@
 //! Asking what is wanted, before it is computed or sent.
 
+#[cfg(feature = "async")]
+use std::sync::Arc;
+
 use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::{Request, body};
 
@@ -7,6 +10,7 @@ use crate::connection::{Connection, unexpected};
 use crate::given::IntoGiven;
 use crate::mail::Letter;
 use crate::offer::OfferOptions;
+use crate::pending::Pending;
 use crate::pool::Pool;
 
 impl Pool {
@@ -35,6 +39,16 @@ impl Pool {
 
     /// As [`Pool::wanted`], of an object that this schema describes.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let _requirement = pool.require("name=a")?;
+    /// assert_eq!(pool.wanted_with(Some("free"), [("name", "a")])?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Also `NotFound` for a schema that the pool does not have.
     pub fn wanted_with<'a, V: IntoGiven<'a>>(
@@ -50,6 +64,46 @@ impl Pool {
         let mut record = Vec::new();
         connection.record(terms, attributes, &mut record)?;
         connection.wanted(terms.schema(), &record, false)
+    }
+}
+
+impl Pool {
+    /// As [`Pool::wanted_with`], without waiting. With `declines`, and where nothing wants it, the pool remembers that it was
+    /// declined, as an offer with [`OfferOptions::if_wanted`] does. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_wanted<'a, V: IntoGiven<'a>>(
+        &self,
+        schema: Option<&str>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        declines: bool,
+    ) -> Result<Pending<u64>> {
+        let connection = self.connection()?;
+        let terms = connection.terms(OfferOptions {
+            schema,
+            ..OfferOptions::default()
+        })?;
+        let mut record = Vec::new();
+        connection.record(terms, attributes, &mut record)?;
+        let wanted = body::Wanted {
+            schema: terms.schema(),
+            record: record.as_slice().into(),
+            declines,
+        };
+        connection.begin_count(&Request::Wanted(wanted))
+    }
+}
+
+#[cfg(feature = "async")]
+impl Connection {
+    /// How many want an object; where nobody does, the pool remembers that it was declined.
+    pub(crate) fn begin_wanted(self: &Arc<Self>, schema: u16, record: &[u8]) -> Result<Pending<u64>> {
+        self.begin_count(&Request::Wanted(body::Wanted {
+            schema,
+            record: record.into(),
+            declines: true,
+        }))
     }
 }
 

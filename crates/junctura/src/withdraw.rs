@@ -47,6 +47,17 @@ impl Pool {
 
     /// Withdraws every object that matches a selector; returns how many went.
     ///
+    /// ```
+    /// # use junctura::{Pool, WithdrawOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("space", "old"), ("name", "a")], b"")?;
+    /// # pool.offer([("space", "old"), ("name", "b")], b"")?;
+    /// assert_eq!(pool.retire("space=old", WithdrawOptions::default())?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `InvalidSelector`; `Timeout`, naming who still waits.
     pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
@@ -56,7 +67,7 @@ impl Pool {
 }
 
 impl WithdrawOptions {
-    fn of(self, target: Wanted<'_>) -> Withdraw<'_> {
+    pub(crate) fn of(self, target: Wanted<'_>) -> Withdraw<'_> {
         let timeout_ms = self.timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
         Withdraw {
             target,

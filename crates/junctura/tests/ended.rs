@@ -57,7 +57,10 @@ fn nobody_there_is_unavailable() {
         Pool::connect("unix:@junctura-test-nobody").unwrap_err().code(),
         Code::Unavailable
     );
-    assert_eq!(Pool::connect("tcp://host:1").unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        Pool::connect("http://host:1").unwrap_err().code(),
+        Code::InvalidArgument
+    );
     let start = Pool::builder().url("unix:@junctura-test-nobody").start(true).open();
     assert_eq!(start.unwrap_err().code(), Code::Unsupported);
 }

@@ -78,6 +78,30 @@ fn a_follow_until_live_ends() {
 }
 
 #[test]
+fn from_a_cursor_all_that_is_new_and_then_the_end() {
+    let pool = pool();
+    offer(&pool, "a");
+    let mut follow = pool.follow("").unwrap();
+    assert_eq!(read(&mut follow, 1), ["a"]);
+    offer(&pool, "b");
+    assert_eq!(read(&mut follow, 1).last().unwrap(), "b");
+    let options = FollowOptions {
+        cursor: Some(follow.cursor().unwrap().to_string()),
+        until_live: true,
+        ..FollowOptions::default()
+    };
+    follow.stop().unwrap();
+    for name in ["d", "c"] {
+        offer(&pool, name);
+    }
+    let mut rest = pool.follow_with(&options, "").unwrap();
+    offer(&pool, "e");
+    assert_eq!(read(&mut rest, 2), ["live", "d", "c"]);
+    assert!(rest.next_item().unwrap().is_none());
+    assert_eq!(rest.cursor().unwrap().version().sequence, 4);
+}
+
+#[test]
 fn only_new_ones_when_so_asked() {
     let pool = pool();
     offer(&pool, "a");

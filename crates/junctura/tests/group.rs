@@ -66,7 +66,7 @@ fn members_share_and_groups_each_get_all() {
         assert!(!here.redelivered());
         // The first to release is the first to be given more.
         here.release().unwrap();
-        pool.stat().unwrap();
+        pool.sync(None).unwrap();
     }
     for expected in ["a", "b", "c", "d"] {
         assert_eq!(name(&next(&mut alone)), expected);

@@ -8,6 +8,16 @@ use std::time::Duration;
 
 use junctura::{Code, Item, OfferOptions, Pool, Retention, Target, Transport, WithdrawOptions};
 
+/// Whether pools are reached over TCP here (see CONTRIBUTING.md).
+fn is_over_tcp() -> bool {
+    std::env::var("JUNCTURA_TEST_DETOUR").is_ok_and(|way| way == "tcp")
+}
+
+/// Whether they are reached by any detour.
+fn is_over_network() -> bool {
+    std::env::var_os("JUNCTURA_TEST_DETOUR").is_some()
+}
+
 fn builder() -> junctura::PoolBuilder {
     Pool::builder().schema("free")
 }
@@ -43,7 +53,11 @@ fn every_size_arrives_as_it_was() {
         let shared = bytes > 4096;
         assert_eq!(
             object.transport(),
-            if shared { Transport::Shared } else { Transport::Inline }
+            match (shared, is_over_tcp()) {
+                (false, _) => Transport::Inline,
+                (true, false) => Transport::Shared,
+                (true, true) => Transport::Tcp,
+            }
         );
     }
 }
@@ -194,6 +208,10 @@ fn damage(pattern: &[u8]) {
 
 #[test]
 fn a_payload_that_was_damaged_is_told() {
+    if is_over_network() {
+        // The bytes lie in two segments of this process; which of them is damaged is chance.
+        return;
+    }
     let pool = builder().checked(true).open().unwrap();
     let payload: Vec<u8> = (0..20_000_u32)
         .flat_map(|i| i.wrapping_mul(2_654_435_761).to_ne_bytes())

@@ -4,8 +4,9 @@
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use junctura::{Code, Item, OfferOptions, Pool, Retention};
+use junctura::{Code, Item, OfferOptions, Pool, Retention, WithdrawOptions};
 
 fn pool() -> Pool {
     Pool::builder().schema("free").open().unwrap()
@@ -54,6 +55,24 @@ fn the_first_failure_is_told_and_the_others_are_carried_out() {
         .offer_many([([("name", "c")], b"x"), ([("name", "c")], b"y")])
         .unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists);
+}
+
+#[test]
+fn a_sync_waits_for_offers_that_wait_for_memory() {
+    let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open().unwrap();
+    let mut pipeline = pool.pipeline(1024).unwrap();
+    for number in 0..300 {
+        pipeline
+            .offer([("name", number.to_string().as_str())], &[7; 4000])
+            .unwrap();
+    }
+    let late = pool.sync(Some(Duration::from_millis(10))).unwrap_err();
+    assert_eq!((late.code(), late.subject()), (Code::Timeout, "sync"));
+    let gone = pool.retire("", WithdrawOptions::default()).unwrap();
+    pool.sync(None).unwrap();
+    pipeline.poll().unwrap();
+    assert_eq!(pipeline.outstanding(), 0, "the answers came before");
+    assert_eq!(pool.list("").unwrap().len() as u64, 300 - gone);
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use crate::tree::{Package, Tree};
 
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 9] = [
     &["junctura-model", "junctura-grib"],
-    &["junctura-wire"],
+    &["junctura-wire", "junctura-store"],
     &["junctura-memory"],
     &["junctura-transport"],
-    &["junctura-pool"],
+    &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],
-    &["junctura-cli", "junctura-python"],
+    &["junctura-cli"],
+    &["junctura-python"],
     &["xtask"],
 ];
 

@@ -25,14 +25,15 @@ const EXAMPLES: &str = "Examples:
   junctura get --all --group products -o fields/                   a share of what a group is owed
   junctura get name=plume --wait > plume.png                       wait until it is there
   junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
+  junctura get --follow param=t -o fields/                         those that are there, then all that come, until Ctrl-C
   junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
 A template may use every attribute, and {key}, {hash}, {version} and {ext} (.grib for GRIB).";
 
 /// Get payloads from the pool
 ///
 /// Without --all: the newest object that matches, at once; nothing that matches is an error (exit status 3) unless told to
-/// wait. With --all: every object that matches now, ordered by key. Several selectors must all hold. A file is there whole
-/// or not at all.
+/// wait. With --all: every object that matches now, ordered by key, then what came while those were got. Several selectors must
+/// all hold. A file is there whole or not at all.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -55,15 +56,19 @@ pub(crate) struct Arguments {
     /// Get every object that matches
     #[arg(long, group = "what")]
     all: bool,
-    /// With --all: go on after what is there until this many were got
-    #[arg(long, value_name = "N", requires = "all")]
+    /// Get every object that matches, then all that come, each at once, until Ctrl-C, --count or --timeout. What was missed is told
+    /// at once
+    #[arg(long, group = "what", conflicts_with_all = ["all", "wait", "key"])]
+    follow: bool,
+    /// Go on after what is there until this many were got
+    #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// With --all: order by this attribute instead of by key
-    #[arg(long, value_name = "ATTRIBUTE", requires = "all")]
+    /// Order what is there by this attribute instead of by key
+    #[arg(long, value_name = "ATTRIBUTE")]
     sort: Option<String>,
-    /// With --all: receive a share of this group. With a selector it is made if it does not stand. An object is done when it is
+    /// Receive a share of this group. With a selector it is made if it does not stand. An object is done when it is
     /// written; what another member loses comes here
-    #[arg(long, value_name = "NAME", requires = "all", conflicts_with = "sort")]
+    #[arg(long, value_name = "NAME", conflicts_with = "sort")]
     group: Option<String>,
     /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
@@ -74,7 +79,7 @@ pub(crate) struct Arguments {
     /// Wait until there is an object
     #[arg(long, conflicts_with_all = ["timeout", "all"])]
     wait: bool,
-    /// Wait, but no longer than this (exit status 4)
+    /// Wait, but no longer than this (exit status 4; with --follow and without --count it is a good end)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
     /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
@@ -94,17 +99,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let cause = "standard output cannot have both payloads and JSON: name a file or folder with -o";
         return Err(Error::new(Code::InvalidArgument, "--json", cause));
     }
+    arguments.check()?;
     let sink = Sink::open(arguments.output.as_deref(), arguments.template.as_ref())?;
     let pool = interrupt.connect(&arguments.pool, "junctura get")?;
     let mut taker = Taker {
         sink,
         report: arguments.json.then(Out::new),
+        at_once: arguments.follow,
         began: Instant::now(),
         objects: 0,
         bytes: 0,
         missed: Vec::new(),
     };
-    if arguments.all {
+    if arguments.all || arguments.follow {
         arguments.get_all(&pool, &interrupt, &mut taker)?;
     } else {
         taker.take(&arguments.get_one(&pool)?)?;
@@ -113,6 +120,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
+    fn check(&self) -> Result<()> {
+        let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
+        if !self.all && !self.follow {
+            let of_many = [
+                ("--count", self.count.is_some()),
+                ("--sort", self.sort.is_some()),
+                ("--group", self.group.is_some()),
+            ];
+            if let Some((name, _)) = of_many.iter().find(|(_, given)| *given) {
+                return wrong(name, "it goes with --all or --follow");
+            }
+        }
+        let is_one_file = self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular);
+        if self.follow && self.count.is_none() && is_one_file {
+            return wrong(
+                "--follow",
+                "one file would never be whole: name a folder, -, or how many with --count",
+            );
+        }
+        Ok(())
+    }
+
     fn get_one(&self, pool: &Pool) -> Result<Object> {
         let timeout = if self.wait {
             None
@@ -132,9 +161,8 @@ impl Arguments {
 
     fn get_all(&self, pool: &Pool, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
         let selector = selector(&self.selectors, pool)?;
-        let until_live = self.count.is_none() && self.timeout.is_none();
         let options = FollowOptions {
-            until_live,
+            until_live: !self.follow && self.count.is_none(),
             order_by: self.sort.clone(),
             ..FollowOptions::default()
         };
@@ -156,12 +184,15 @@ impl Arguments {
                 (None, _) if follow.is_over() => None,
                 (None, _) => {
                     // What is there is not kept back from its reader while nothing comes.
-                    taker.sink.flush()?;
+                    taker.flush()?;
                     let next = match deadline {
                         Some(deadline) => follow.next_within(deadline.saturating_duration_since(Instant::now())),
                         None => follow.next_item(),
                     };
-                    next.map_err(|error| self.too_late(error, taker.objects))?
+                    match next {
+                        Err(error) if error.code() == Code::Timeout && self.follow && self.count.is_none() => None,
+                        next => next.map_err(|error| self.too_late(error, taker.objects))?,
+                    }
                 }
             };
             match next {
@@ -173,13 +204,13 @@ impl Arguments {
                     }
                 }
                 Some(Item::Gap(gap)) => taker.miss(&gap),
-                Some(Item::Live) if self.count.is_none() => break,
                 Some(Item::Live) => {}
                 None => break,
             }
         }
         // A group whose other members have everything is in good order.
-        if taker.objects == 0 && taker.missed.is_empty() && self.count != Some(0) && self.group.is_none() {
+        let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
+        if taker.objects == 0 && taker.missed.is_empty() && !is_enough {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));
         }
         Ok(())
@@ -201,6 +232,8 @@ impl Arguments {
 struct Taker {
     sink: Sink,
     report: Option<Out>,
+    /// Whether what was missed is told when it is.
+    at_once: bool,
     began: Instant,
     objects: u64,
     bytes: u64,
@@ -225,9 +258,20 @@ impl Taker {
 
     fn miss(&mut self, gap: &Gap) {
         for item in &gap.items {
-            self.missed
-                .push(format!("{} {} ({})", item.version, item.object.key(), gap.reason));
+            let missed = format!("{} {} ({})", item.version, item.object.key(), gap.reason);
+            if self.at_once {
+                say!("junctura: missed {missed}");
+            }
+            self.missed.push(missed);
         }
+        if gap.unnamed > 0 {
+            self.missed.push(format!("{} more ({})", gap.unnamed, gap.reason));
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.sink.flush()?;
+        self.report.as_mut().map_or(Ok(()), Out::flush)
     }
 
     fn finish(self, quiet: bool) -> Result<()> {
@@ -241,7 +285,7 @@ impl Taker {
             report.flush()?;
         } else if !quiet {
             let s = if self.objects == 1 { "" } else { "s" };
-            eprintln!(
+            say!(
                 "{} object{s}, {}, {seconds:.2} s",
                 self.objects,
                 size::bytes(self.bytes)

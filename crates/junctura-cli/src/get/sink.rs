@@ -2,8 +2,9 @@
 //!
 //! A file is there whole or not at all: it is written beside its place and then moved there.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,8 @@ pub(crate) enum Sink {
     Each {
         folder: PathBuf,
         template: Template,
-        names: HashSet<PathBuf>,
+        /// Which key each name was given to, both as hashes: a follow may go on for months.
+        names: HashMap<u64, u64>,
     },
 }
 
@@ -57,7 +59,7 @@ impl Sink {
                 Ok(Sink::Each {
                     folder: folder.unwrap_or(Path::new(".")).to_owned(),
                     template,
-                    names: HashSet::new(),
+                    names: HashMap::new(),
                 })
             }
         }
@@ -97,7 +99,9 @@ impl Sink {
                 names,
             } => {
                 let path = folder.join(template.name(object)?);
-                if !names.insert(path.clone()) {
+                // A newer version of an object takes the place of the one before.
+                let key = hash(&(object.schema().name(), object.key()));
+                if *names.entry(hash(&path)).or_insert(key) != key {
                     let cause = format!(
                         "two objects would have this name, {} the second: --template can tell them apart",
                         object.key()
@@ -130,9 +134,20 @@ impl Sink {
     }
 }
 
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A folder, or meant to be one.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// A regular file, or meant to be one.
+pub(crate) fn is_regular(path: &Path) -> bool {
+    path.as_os_str() != "-" && !is_folder(path) && fs::metadata(path).map_or(true, |about| about.is_file())
 }
 
 /// A file that will be moved to this path: with the permissions that a new file gets.

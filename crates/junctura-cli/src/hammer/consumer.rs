@@ -22,6 +22,8 @@ pub(super) struct Consumer<'a> {
     pool: &'a Pool,
     follow: Option<Follow>,
     history: History,
+    /// The pool is reached over a network.
+    is_far: bool,
     selector: String,
     /// Per producer, the numbers of its objects so far.
     seen: Vec<Seen>,
@@ -83,6 +85,7 @@ impl<'a> Consumer<'a> {
             pool,
             follow: None,
             history,
+            is_far: !pool.route()?.starts_with("shm"),
             selector,
             seen,
             came: HashSet::new(),
@@ -125,7 +128,7 @@ impl<'a> Consumer<'a> {
 
     /// Waits until the server has taken note of all that was released.
     fn await_releases(&self) -> Result<()> {
-        self.pool.stat().map(|_| ())
+        self.pool.sync(None)
     }
 
     /// Receives until every object that was offered has come, or nothing comes any more.
@@ -236,6 +239,10 @@ impl<'a> Consumer<'a> {
         self.history
             .note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
         object.release()?;
+        if self.is_far {
+            // What has not arrived when the link ends was not released.
+            self.await_releases()?;
+        }
         self.history
             .note(|| json!({"op": "released", "id": id, "version": version}))
     }

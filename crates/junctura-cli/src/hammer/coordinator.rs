@@ -1,8 +1,8 @@
 //! The coordinator of a load: starts a server if need be and the processes, watches them, adds up what they report.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use super::report::{Figures, Memory, Report};
 use super::stamp::{self, now_ns};
 use super::talk::{Order, Word};
 use super::{Arguments, Mode, Until, history, producer};
+use crate::output::Out;
+use crate::program::Program;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
@@ -37,11 +39,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     );
     let pool = Pool::builder().url(&url).name("hammer").open()?;
     let report = Run::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
+    let mut out = Out::new();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+        writeln!(out, "{}", serde_json::to_string_pretty(&report).unwrap_or_default())?;
     } else {
-        println!("{}", report.table());
+        writeln!(out, "{}", report.table())?;
     }
+    out.flush()?;
     let redelivered = if arguments.groups > 0 { 0 } else { report.redelivered };
     if report.lost + report.duplicates + report.damaged + redelivered > 0 {
         let cause = format!(
@@ -90,7 +94,7 @@ impl Arguments {
             let cause = "without --groups all consumers are in no group";
             return Err(Error::new(Code::InvalidArgument, "--followers", cause));
         }
-        if arguments.retention == Until::Group && (arguments.groups > 0 || arguments.kills.total() > 0) {
+        if arguments.retention == Until::Group && (arguments.groups > 0 || arguments.may_lose_some()) {
             let cause = "a group of each consumer goes neither with --groups nor with --kills";
             return Err(Error::new(Code::InvalidArgument, "--retention", cause));
         }
@@ -111,6 +115,20 @@ impl Arguments {
         Ok(arguments)
     }
 
+    /// Whether processes come to their end during the load.
+    fn may_lose_some(&self) -> bool {
+        self.kills.total() + self.cuts > 0
+    }
+
+    /// Where processes of this kind find the pool, if it is elsewhere than for others.
+    fn url_for(&self, role: Role) -> Option<&str> {
+        match role {
+            Role::Consumer => self.consume_from.as_deref(),
+            Role::Producer => self.offer_to.as_deref(),
+            Role::Observer | Role::Subscriber => None,
+        }
+    }
+
     pub(super) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
         let space = Space {
             members: self.members,
@@ -121,20 +139,22 @@ impl Arguments {
         let members = if self.groups > 0 { self.consumers } else { 0 };
         let is_member = role == Role::Consumer && index < members;
         let is_follower = role == Role::Consumer && !is_member;
+        let stays = is_member && index < self.groups;
         Plan {
             role,
             index,
-            url: url.to_owned(),
+            // Whoever stays to the end must not lose its way there.
+            url: self.url_for(role).filter(|_| !stays).unwrap_or(url).to_owned(),
             space,
             producers: self.producers,
-            producers_in_all: self.producers + self.kills.producers,
+            producers_in_all: self.producers + self.kills.producers + self.cuts,
             sharers: self.sharers(),
             share: if is_follower { index - members } else { index },
             life: 0,
             groups: self.groups,
             group: is_member.then(|| index % self.groups),
             retention: self.retention,
-            closes: is_member && index < self.groups || is_follower && self.ends_by_draining(),
+            closes: stays || is_follower && self.ends_by_draining(),
             payload_bytes,
             grib: self.grib.clone(),
             mode: self.mode,
@@ -161,7 +181,7 @@ impl Arguments {
 
     /// Whether consumers take what is left at the end, since nobody can tell how many objects that is.
     fn ends_by_draining(&self) -> bool {
-        self.groups > 0 || self.kills.total() > 0
+        self.groups > 0 || self.may_lose_some()
     }
 
     fn payload_bytes(&self) -> Result<usize> {
@@ -186,7 +206,7 @@ impl OwnServer {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
         let url = format!("unix:{}", directory.path().join("hammer.sock").display());
         let budget = arguments.plan(Role::Producer, 0, &url, payload_bytes).budget_bytes();
-        let mut command = Command::new(own_program()?);
+        let mut command = arguments.program.command()?;
         command.args(["serve", &url, "--schema", "mars", "--budget", &budget.to_string()]);
         if let Some(bytes) = arguments.inline_max {
             command.args(["--inline-max", &bytes.to_string()]);
@@ -252,7 +272,7 @@ impl<'a> Run<'a> {
         let plan = |role, index| {
             let plan = arguments.plan(role, index, url, payload_bytes);
             Plan {
-                takes_ahead: arguments.kills.total() == 0 && plan.budget_bytes() <= budget_bytes,
+                takes_ahead: !arguments.may_lose_some() && plan.budget_bytes() <= budget_bytes,
                 ..plan
             }
         };
@@ -260,7 +280,7 @@ impl<'a> Run<'a> {
         if arguments.subscriptions > 0 {
             plans.push(plan(Role::Subscriber, 0));
         }
-        if arguments.kills.total() > 0 && arguments.history.is_some() {
+        if arguments.may_lose_some() && arguments.history.is_some() {
             plans.push(plan(Role::Observer, 0));
         }
         let consumers = arguments.consumers + arguments.followers;
@@ -270,7 +290,7 @@ impl<'a> Run<'a> {
         let workers = plans
             .into_iter()
             .enumerate()
-            .map(|(at, plan)| Worker::start(at, plan, &sender))
+            .map(|(at, plan)| Worker::start(&arguments.program, at, plan, &sender))
             .collect::<Result<_>>()?;
         Ok(Self {
             arguments,
@@ -287,7 +307,7 @@ impl<'a> Run<'a> {
             |workers, heard| heard == workers.len(),
             |word| matches!(word, Word::Ready),
         )?;
-        if self.arguments.kills.total() > 0 {
+        if self.arguments.may_lose_some() {
             self.deaths = Some(Deaths::watch(pool)?);
         }
         let at_ns = now_ns() + START_DELAY_NS;
@@ -370,9 +390,14 @@ impl<'a> Run<'a> {
     fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
         let gone = || Error::new(Code::Disconnected, "hammer", "a process of the load died");
         let (at, word) = heard.ok_or_else(gone)?;
+        let may_be_cut = self.may_be_cut(at);
         let worker = &mut self.workers[at];
         match word {
             None if worker.figures.is_none() => Err(gone()),
+            Some(Word::Failed { code, .. }) if may_be_cut && code == Code::Disconnected.name() => {
+                self.replace(at)?;
+                Ok(None)
+            }
             Some(Word::Failed { code, text }) => Err(Error::new(
                 Code::from_name(&code).unwrap_or(Code::Io),
                 worker.plan.name(),
@@ -472,8 +497,14 @@ impl<'a> Run<'a> {
 }
 
 impl Worker {
-    pub(super) fn start(at: usize, plan: Plan, words: &Sender<(usize, Option<Word>)>) -> Result<Self> {
-        let mut process = Command::new(own_program()?)
+    pub(super) fn start(
+        program: &Program,
+        at: usize,
+        plan: Plan,
+        words: &Sender<(usize, Option<Word>)>,
+    ) -> Result<Self> {
+        let mut process = program
+            .command()?
             .arg("hammer-worker")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -570,17 +601,13 @@ impl Arguments {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
-            "groups": self.groups, "followers": self.followers, "kills": self.kills, "seed": self.seed,
+            "groups": self.groups, "followers": self.followers, "kills": self.kills, "cuts": self.cuts, "seed": self.seed,
             "retention": self.retention, "work_us": self.work.as_micros() as u64, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(), "warmup_s": self.warmup.as_secs_f64(),
             "pool": self.pool.as_deref().unwrap_or("an own server"),
             "spin_us": self.spin.map(|spin| spin.as_micros() as u64),
         })
     }
-}
-
-fn own_program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| io(Path::new("junctura"), &error))
 }
 
 fn io(path: &Path, error: &std::io::Error) -> Error {

@@ -193,23 +193,35 @@ impl Run<'_> {
         }
     }
 
-    fn replace(&mut self, at: usize) -> Result<()> {
+    /// Whether a process that has lost its connection is one of those that may, and not one too many.
+    pub(super) fn may_be_cut(&self, at: usize) -> bool {
+        let worker = &self.workers[at];
+        let replaced = self.workers.iter().filter(|worker| worker.plan.life > 0).count();
+        let stays = worker.plan.group.is_some() && worker.plan.closes;
+        let is_of_load = matches!(worker.plan.role, Role::Producer | Role::Consumer);
+        is_of_load && !stays && replaced < (self.arguments.kills.total() + self.arguments.cuts) as usize
+    }
+
+    pub(super) fn replace(&mut self, at: usize) -> Result<()> {
         let victim = &mut self.workers[at];
         // Nothing more is expected of it.
         victim.figures = Some(Figures {
             done: vec![victim.done],
             ..Figures::default()
         });
-        let pid = victim.process.id();
+        let (pid, has_come) = (victim.process.id(), victim.is_ready);
         let killed = victim.process.kill().and_then(|()| victim.process.wait());
         killed.map_err(|error| Error::new(Code::Io, "a process of the load", error.to_string()))?;
         let mut plan = victim.plan.clone();
         plan.life += 1;
         plan.index = self.index_of_next(plan.role);
-        if let Some(deaths) = &mut self.deaths {
+        // Of one that never came in nobody tells.
+        if let Some(deaths) = &mut self.deaths
+            && has_come
+        {
             deaths.awaited.push(pid);
         }
-        let mut replacement = Worker::start(self.workers.len(), plan, &self.sender)?;
+        let mut replacement = Worker::start(&self.arguments.program, self.workers.len(), plan, &self.sender)?;
         replacement.obey(&Order::Start {
             at_ns: self.at_ns.unwrap_or_default(),
         })?;

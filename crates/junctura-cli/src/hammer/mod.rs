@@ -37,6 +37,7 @@ use junctura::Result;
 use serde::{Deserialize, Serialize};
 
 use self::kills::Kills;
+use crate::program::Program;
 use crate::size;
 
 /// How much of each payload is touched.
@@ -63,15 +64,27 @@ pub(crate) enum Until {
     Group,
 }
 
+const EXAMPLES: &str = "Examples:
+  junctura hammer --mode metadata --window 64            how many objects a second
+  junctura hammer --size 804KiB --mode touch             how many bytes a second, written and read
+  junctura hammer --producers 4 --consumers 4 --groups 2 --json";
+
 /// Load a pool as an ensemble forecast does, and measure
 ///
 /// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
 /// consumer, which checks and releases it. Without --pool, an own server is started for the run.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The pool to load (default: an own server)
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
+    /// Consumers reach the pool by this URL instead, which may lead through a network
+    #[arg(long, value_name = "URL", requires = "pool")]
+    consume_from: Option<String>,
+    /// Producers reach the pool by this URL instead, which may lead through a network
+    #[arg(long, value_name = "URL", requires = "pool")]
+    offer_to: Option<String>,
     /// Ensemble members (at least as many as producers and as consumers)
     #[arg(long, default_value_t = 10)]
     members: u32,
@@ -110,6 +123,9 @@ pub(crate) struct Arguments {
     /// consumers are those in no group; a number alone: members of groups
     #[arg(long, value_name = "WHAT", default_value = "0")]
     kills: Kills,
+    /// So many processes may lose their connection during the run, each replaced by another that connects anew
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    cuts: u32,
     /// What is killed, and when, is drawn from this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -149,6 +165,8 @@ pub(crate) struct Arguments {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    #[arg(skip)]
+    program: Program,
 }
 
 /// One process of a load; started by `junctura hammer`, with its plan on standard input.
@@ -156,8 +174,12 @@ pub(crate) struct Arguments {
 pub(crate) struct WorkerArguments {}
 
 /// Runs a load and prints what it measured.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    coordinator::run(arguments)
+pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+    let program = program.clone();
+    coordinator::run(&Arguments {
+        program,
+        ..arguments.clone()
+    })
 }
 
 /// Does one process's part.

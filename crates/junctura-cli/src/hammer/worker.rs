@@ -1,6 +1,7 @@
 //! One process of a load: reads its plan, waits for the start, does its part, reports.
 
 use std::io::BufRead;
+use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool, Result};
 
@@ -22,11 +23,31 @@ pub(super) fn work() -> Result<()> {
     outcome
 }
 
+/// Connects; whoever replaces another waits for a network that was cut to be there again.
+fn connect(plan: &Plan) -> Result<Pool> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const PAUSE: Duration = Duration::from_millis(50);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match Pool::builder().url(&plan.url).name(plan.name()).open() {
+            Err(error)
+                if plan.life > 0
+                    && matches!(error.code(), Code::Unavailable | Code::Disconnected)
+                    && Instant::now() < until =>
+            {
+                #[expect(clippy::disallowed_methods, reason = "nobody tells when a network is there again")]
+                std::thread::sleep(PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+}
+
 fn connect_and_work(
     plan: &Plan,
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {
-    let pool = Pool::builder().url(&plan.url).name(plan.name()).open()?;
+    let pool = connect(plan)?;
     let begin = |lines: &mut dyn Iterator<Item = std::io::Result<String>>| -> Result<u64> {
         say(&Word::Ready)?;
         match read(lines.next())? {

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// What to list: param=t, step=0/to/24/by/6, 'levelist>=500'
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Show versions and the attributes outside the key, too; in a tree, every element
+    /// Show versions, where payloads lie and the attributes outside the key, too; in a tree, every element
     #[arg(short, long)]
     long: bool,
     /// Show datasets and collocations with counts and sizes, and what their elements range over
@@ -130,12 +130,17 @@ impl Arguments {
             _ => {
                 out.flush()?;
                 if output::is_terminal() && !self.json {
-                    eprintln!("{total}");
+                    say!("{total}");
                 }
                 Ok(())
             }
         }
     }
+}
+
+/// Where a payload lies.
+fn place(entry: &Entry) -> &'static str {
+    if entry.is_spilled() { "file" } else { "memory" }
 }
 
 fn document(entry: &Entry) -> serde_json::Value {
@@ -145,6 +150,7 @@ fn document(entry: &Entry) -> serde_json::Value {
         "version": entry.staged_in().is_none().then(|| entry.version().to_string()),
         "staged_in": entry.staged_in(),
         "bytes": entry.bytes(),
+        "place": place(entry),
         "attributes": json::attributes(entry.schema(), entry.attributes()),
     })
 }

@@ -10,6 +10,7 @@ use crate::size;
 
 /// Columns that are no attributes; their names could not be an attribute's.
 const SIZE: &str = "<size>";
+const PLACE: &str = "<place>";
 const VERSION: &str = "<version>";
 /// Longer values do not widen their column for all others.
 const WIDTH_MAX: usize = 40;
@@ -74,6 +75,7 @@ impl Table {
         let mut row: Row<'_> = shown.map(|(name, text)| (name, printable(text))).collect();
         row.push((SIZE, size::bytes(entry.bytes())));
         if self.long {
+            row.push((PLACE, super::place(entry).to_owned()));
             let staged = entry.staged_in().map(|bundle| format!("staged in {bundle}"));
             row.push((VERSION, staged.unwrap_or_else(|| entry.version().to_string())));
         }
@@ -118,8 +120,9 @@ fn columns(schema: &Schema, rows: &[Row<'_>]) -> Vec<Column> {
     }
     let rank = |name: &str| match name {
         VERSION => usize::MAX,
-        SIZE => usize::MAX - 1,
-        _ => schema.find(name).map_or(usize::MAX - 2, junctura_model::AttrId::index),
+        PLACE => usize::MAX - 1,
+        SIZE => usize::MAX - 2,
+        _ => schema.find(name).map_or(usize::MAX - 3, junctura_model::AttrId::index),
     };
     columns.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
     columns

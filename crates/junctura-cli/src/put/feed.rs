@@ -1,20 +1,16 @@
 //! Objects on their way into the pool: what was offered, what is acknowledged, and what went wrong with which.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use serde_json::json;
 
 use crate::output::Out;
+use crate::progress::Progress;
 use crate::size;
-
-/// Work that takes longer than this gets a progress bar.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Failures that are told one by one when others go on.
 const FAILURES_TOLD: u64 = 10;
@@ -172,7 +168,7 @@ impl<'a> Feed<'a> {
 
     /// Says how many bytes there are in all, where that is known.
     pub(crate) fn expect(&mut self, bytes: Option<u64>) {
-        self.progress.total = bytes;
+        self.progress.expect(bytes);
     }
 
     /// Where the objects go.
@@ -240,10 +236,10 @@ impl<'a> Feed<'a> {
             return Err(error);
         }
         match self.tally.failed {
-            ..=FAILURES_TOLD => self.progress.suspend(|| eprintln!("junctura: {error}")),
+            ..=FAILURES_TOLD => self.progress.suspend(|| say!("junctura: {error}")),
             number if number == FAILURES_TOLD + 1 => {
                 self.progress
-                    .suspend(|| eprintln!("junctura: more failures are only counted"));
+                    .suspend(|| say!("junctura: more failures are only counted"));
             }
             _ => {}
         }
@@ -352,7 +348,7 @@ impl<'a> Feed<'a> {
         if completed.is_none() {
             let path = bundle.path().unwrap_or_default();
             self.progress
-                .suspend(|| eprintln!("junctura: bundle {path} is not complete yet"));
+                .suspend(|| say!("junctura: bundle {path} is not complete yet"));
         }
         Ok(())
     }
@@ -375,63 +371,4 @@ fn key(schema: &Schema, attributes: &[(&str, Given<'_>)]) -> Result<String> {
     let mut key = String::new();
     schema.key_of(junctura_model::RecordRef::trusted(&record), &mut key);
     Ok(key)
-}
-
-/// A bar on long work, when a person looks.
-struct Progress {
-    began: Instant,
-    total: Option<u64>,
-    bar: Option<ProgressBar>,
-    wanted: bool,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        Progress {
-            began: Instant::now(),
-            total: None,
-            bar: None,
-            wanted: std::io::stderr().is_terminal(),
-        }
-    }
-
-    fn show(&mut self, position: u64, objects: u64) {
-        if !self.wanted || self.began.elapsed() < PATIENCE {
-            return;
-        }
-        let total = self.total;
-        let bar = self.bar.get_or_insert_with(|| Self::bar(total));
-        bar.set_position(position);
-        bar.set_message(format!("{objects} objects"));
-    }
-
-    fn bar(total: Option<u64>) -> ProgressBar {
-        let (bar, template) = match total {
-            Some(bytes) => (
-                ProgressBar::new(bytes),
-                "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}",
-            ),
-            None => (
-                ProgressBar::no_length(),
-                "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}",
-            ),
-        };
-        match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }
-    }
-
-    fn suspend(&self, say: impl FnOnce()) {
-        match &self.bar {
-            Some(bar) => bar.suspend(say),
-            None => say(),
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
 }

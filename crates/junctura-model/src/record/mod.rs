@@ -74,8 +74,13 @@ impl<'a> RecordRef<'a> {
     /// The canonical text of a declared attribute, where the object has it.
     #[must_use]
     pub fn get(self, id: AttrId) -> Option<&'a str> {
+        self.bytes_of(id).map(text_of)
+    }
+
+    /// The same, not looked at as text.
+    pub(crate) fn bytes_of(self, id: AttrId) -> Option<&'a [u8]> {
         let entry = self.entries().find(|entry| entry.id >= id)?;
-        (entry.id == id && id != AttrId::OPEN).then(|| text_of(entry.text))
+        (entry.id == id && id != AttrId::OPEN).then_some(entry.text)
     }
 
     /// The value of an undeclared attribute of an open schema, where the object has it.

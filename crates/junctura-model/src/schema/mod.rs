@@ -127,6 +127,51 @@ impl Attribute {
 pub const LEVELS: [&str; 3] = ["dataset", "collocation", "element"];
 
 /// What the objects of a pool are described by. Immutable; share it in an `Arc`.
+///
+/// ```
+/// # use junctura_model::{Given, RecordRef, Retention, SameKey, Schema};
+/// # fn main() -> junctura_model::Result<()> {
+/// let schema = Schema::parse_yaml(
+///     "{name: runs, doc: runs of a model, same_key: supersede, retention: {for: 10min}, \
+///       key: {dataset: [run], collocation: [], element: [step]}, \
+///       attributes: {run: {type: string}, step: {type: step, aliases: [leadtime]}, size: {type: integer}}}",
+/// )?;
+/// assert_eq!((schema.name(), schema.doc(), schema.generation()), ("runs", "runs of a model", 1));
+/// assert_eq!((schema.on_same_key(), schema.is_open()), (SameKey::Supersede, false));
+/// assert_eq!(schema.default_retention(), &"10min".parse::<Retention>()?);
+/// assert_eq!(schema.default_retentions().count(), 1);
+/// println!("{:?}, objects are kept in {:?}", schema.fingerprint(), schema.default_durability());
+///
+/// // Attributes, by name or alias; the first are those of the key, level by level.
+/// let step = schema.find("leadtime").expect("an alias");
+/// assert_eq!((schema.attribute(step).name.as_str(), schema.attributes().len()), ("step", 3));
+/// assert_eq!((schema.key_len(), schema.level_ends()), (2, [1, 1, 2]));
+/// assert_eq!(schema.nearest_name("stepp"), Some("step"));
+///
+/// // An object's attributes, checked and canonical: a record.
+/// let mut record = Vec::new();
+/// schema.record([("run", Given::Text("first")), ("step", Given::Text("1d"))], &mut record)?;
+/// let read: RecordRef<'_> = schema.check(&record)?;
+/// let mut key = String::new();
+/// schema.key_of(read, &mut key);
+/// assert_eq!(key, "{run=first}{}{step=24}");
+/// assert_eq!(schema.parse_key(&key)?.into_bytes(), record);
+/// println!("{key} is filed as {}", schema.key_hash(&key));
+/// assert_eq!(schema.retention_of(read), schema.default_retention());
+///
+/// // The same of something that is no object: what is missing may be missing.
+/// let (mut partial, mut dataset) = (Vec::new(), String::new());
+/// schema.partial_record([("run", Given::Text("first"))], &mut partial)?;
+/// schema.dataset_of(schema.check_partial(&partial)?, &mut dataset);
+/// assert_eq!(dataset, "{run=first}");
+///
+/// // Two sides agree where keys mean the same.
+/// let same = Schema::parse_yaml(&schema.to_yaml())?;
+/// assert_eq!(schema.first_difference(&same), None);
+/// assert!(Schema::builtin("mars").is_some_and(|mars| schema.first_difference(&mars).is_some()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     name: String,

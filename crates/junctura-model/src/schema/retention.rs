@@ -18,6 +18,19 @@ use crate::requirements::check_name;
 use crate::value::{Given, Type};
 
 /// How long an object stays, unless a requirement is owed it for longer.
+///
+/// ```
+/// # use junctura_model::{Consumers, Retention};
+/// # fn main() -> junctura_model::Result<()> {
+/// # use std::time::Duration;
+/// assert_eq!("10min".parse(), Ok(Retention::For(Duration::from_mins(10))));
+/// let both = Consumers::new(["products", "archive"])?;
+/// assert_eq!(both.iter().collect::<Vec<_>>(), ["archive", "products"]);
+/// assert_eq!("released_by:archive,products".parse(), Ok(Retention::ReleasedBy(both)));
+/// assert!(Retention::Released(0).check().is_err()); // nobody could get it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retention {
     /// Until somebody withdraws it.
@@ -32,6 +45,15 @@ pub enum Retention {
 }
 
 /// Names of requirements and of groups, for [`Retention::ReleasedBy`]: from one to [`CONSUMERS_MAX`], sorted, each once.
+///
+/// ```
+/// # use junctura_model::{Consumers};
+/// # fn main() -> junctura_model::Result<()> {
+/// let both = Consumers::new(["products", "archive"])?;
+/// assert_eq!(both.iter().collect::<Vec<_>>(), ["archive", "products"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Consumers(Arc<[Box<str>]>);
 

@@ -145,6 +145,13 @@ impl Expr {
             Expr::All(parts) => parts.iter().all(|part| part.matches(record)),
             Expr::Any(parts) => parts.iter().any(|part| part.matches(record)),
             Expr::Not(inner) => !inner.matches(record),
+            // What is asked for most, and whether it is there: bytes tell that, and nobody has to look at them as text.
+            Expr::Test(Test {
+                attr: attr @ Attr { list: false, .. },
+                check: Check::Among { negated, items },
+            }) if attr.id != AttrId::OPEN => record
+                .bytes_of(attr.id)
+                .is_some_and(|bytes| *negated != items.contains(bytes)),
             Expr::Test(test) => test.attr.value(record).is_some_and(|text| test.holds(text)),
         }
     }
@@ -166,7 +173,7 @@ impl Test {
     pub(crate) fn holds(&self, text: &str) -> bool {
         match &self.check {
             Check::Exists => true,
-            Check::Among { negated, items } => *negated != self.one(text, |item| items.contains(item)),
+            Check::Among { negated, items } => *negated != self.one(text, |item| items.contains(item.as_bytes())),
             Check::Range { negated, range } => {
                 *negated
                     != self.one(text, |item| {

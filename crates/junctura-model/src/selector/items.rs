@@ -64,9 +64,10 @@ impl Items {
         })
     }
 
-    pub(crate) fn contains(&self, text: &str) -> bool {
+    /// Whether one of them has these bytes.
+    pub(crate) fn contains(&self, text: &[u8]) -> bool {
         match self {
-            Items::One(only) => **only == *text,
+            Items::One(only) => only.as_bytes() == text,
             Items::Many(many) => many.contains(text),
         }
     }
@@ -78,12 +79,18 @@ impl Many {
         &self.text[start..self.ends[at] as usize]
     }
 
-    fn contains(&self, text: &str) -> bool {
+    fn contains(&self, text: &[u8]) -> bool {
+        let bytes = self.text.as_bytes();
         if self.sorted.is_empty() {
-            return (0..self.ends.len()).any(|at| self.get(at) == text);
+            let mut start = 0;
+            return self.ends.iter().any(|&end| {
+                let item = &bytes[start..end as usize];
+                start = end as usize;
+                item == text
+            });
         }
         self.sorted
-            .binary_search_by(|&at| self.get(at as usize).cmp(text))
+            .binary_search_by(|&at| self.get(at as usize).as_bytes().cmp(text))
             .is_ok()
     }
 }
@@ -104,8 +111,8 @@ mod tests {
             let texts: Vec<String> = (0..len).map(|n| (n * 7919 % 1000).to_string()).collect();
             let items = Items::new(&[texts.clone(), texts.clone()].concat());
             assert_eq!(items.iter().collect::<Vec<_>>(), texts);
-            assert!(texts.iter().all(|text| items.contains(text)));
-            assert!(!items.contains("") && !items.contains("x"));
+            assert!(texts.iter().all(|text| items.contains(text.as_bytes())));
+            assert!(!items.contains(b"") && !items.contains(b"x"));
         }
     }
 }

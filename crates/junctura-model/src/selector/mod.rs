@@ -17,6 +17,7 @@ mod items;
 pub(crate) mod lexer;
 pub(crate) mod parser;
 mod print;
+mod question;
 pub(crate) mod range;
 mod set;
 #[doc(hidden)]
@@ -25,6 +26,7 @@ mod typed;
 
 pub use lexer::TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, ITEMS_MAX};
+pub use question::{Asked, Question};
 pub use set::SelectorSet;
 
 use crate::error::{Error, Result};

@@ -289,7 +289,7 @@ impl Core {
             self.await_no_more_of_those_who_came();
         }
         for id in std::mem::take(&mut self.awaited.unneeded) {
-            self.settle(now, id, fx);
+            self.settle_in_turn(now, id, fx);
         }
     }
 

@@ -127,9 +127,9 @@ impl Core {
         !self.stalled.is_empty() || !self.waiting_leases.is_empty()
     }
 
-    /// Somebody waits for memory, and it does not come from the file tier either.
+    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out.
     fn somebody_waits_in_vain(&self) -> bool {
-        self.somebody_waits_for_memory() && !self.is_spilling()
+        self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind()
     }
 
     /// Breaks one requirement that is made to break, if it is time to.
@@ -232,11 +232,11 @@ impl Core {
         self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
             self.forfeit(id, object);
-            self.settle(now, object, fx);
+            self.settle_in_turn(now, object, fx);
         }
         for &object in &waiting {
             self.no_longer_owed(id, object);
-            self.settle(now, object, fx);
+            self.settle_in_turn(now, object, fx);
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Peer {
     pub host: String,
     /// Its process.
     pub pid: u32,
+    /// By which way it comes; empty: it did not say.
+    pub route: String,
 }
 
 /// An object that was delivered and not released yet.
@@ -52,6 +54,8 @@ pub(super) enum Pending {
     Lease,
     Withdrawal(u32),
     Drain,
+    /// It waits behind offers.
+    Sync,
 }
 
 #[derive(Default)]
@@ -69,6 +73,8 @@ pub(super) struct Client {
     pub(super) paused: BTreeSet<u32>,
     /// The sets of names that its offers may be retained for, by the numbers that it was told.
     pub(super) consumers: Vec<u32>,
+    /// What it said has left so much for later ([`super::backlog`]).
+    pub(super) left: u64,
     pub(super) errors: u32,
     pub(super) offered: u64,
     pub(super) delivered: u64,
@@ -113,6 +119,7 @@ impl Core {
             name: clip(&hello.name),
             host: clip(&hello.host),
             pid: hello.pid,
+            route: hello.route.as_deref().map(clip).unwrap_or_default(),
         };
         if let Some(state) = self.clients.get_mut(&client) {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
@@ -130,7 +137,8 @@ impl Core {
                 inline_bytes_max: self.config.inline_bytes_max,
                 payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
                 checked: self.config.checked,
-                ..Welcome::default()
+                pid: self.config.pid,
+                host: self.config.host.as_str().into(),
             }),
         );
         self.tell_about_client(client, events::JOINED, "", fx);
@@ -163,7 +171,7 @@ impl Core {
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
-        self.now = now;
+        self.begin(now);
         self.dismiss(now, client, reason, fx);
         self.follow_up(now, fx);
     }
@@ -213,7 +221,7 @@ impl Core {
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
-            Some(Pending::Lease) | None => {}
+            Some(Pending::Lease | Pending::Sync) | None => {}
         }
         self.settle_pending(client, request);
     }

@@ -153,7 +153,7 @@ impl Core {
         if let Some(requirement) = held.via.and_then(|via| via.requirement) {
             self.fulfil(requirement, held.object, fx);
         }
-        self.settle(now, held.object, fx);
+        self.settle_in_turn(now, held.object, fx);
         if let Some(follow) = held.via.and_then(|via| via.follow) {
             self.window_opens(now, follow, fx);
         }
@@ -165,7 +165,7 @@ impl Core {
             self.owe_again(now, requirement, held.object, was_unread, fx);
         }
         self.objects[held.object as usize].holders -= 1;
-        self.settle(now, held.object, fx);
+        self.settle_in_turn(now, held.object, fx);
     }
 
     /// What was delivered through a follow or a requirement that has ended is released without it.

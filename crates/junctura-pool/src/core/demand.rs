@@ -57,6 +57,7 @@ impl Core {
                 text,
                 selectors,
             } => {
+                self.see_off_key(identity, fx);
                 let staged = if demand.incomplete {
                     self.staged_of(identity)
                 } else {

@@ -36,6 +36,7 @@ impl Core {
     /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
     /// second call can only bring the end forward.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
+        self.begin(now);
         self.begin_to_drain(now, timeout.map(|time| time.as_nanos() as u64), fx);
         self.follow_up(now, fx);
     }
@@ -109,7 +110,7 @@ impl Core {
 
     fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
         let error = draining(Code::Closed);
-        let mut refuse = |client, request| fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+        let refusal = Reply::Failed(Failure::from(&error));
         let demands: Vec<_> = self
             .interests
             .iter()
@@ -121,18 +122,19 @@ impl Core {
         for (id, client, request) in demands {
             self.drop_interest(id);
             self.settle_pending(client, request);
-            refuse(client, request);
+            fx.reply(client, request, &refusal);
         }
         for lease in std::mem::take(&mut self.waiting_leases) {
             self.settle_pending(lease.client, lease.request);
-            refuse(lease.client, lease.request);
+            fx.reply(lease.client, lease.request, &refusal);
         }
         for client in std::mem::take(&mut self.stalled) {
             let state = self.clients.get_mut(&client);
             let offers = state.map(|state| std::mem::take(&mut state.waiting_offers));
             for offer in offers.into_iter().flatten() {
                 self.timers.cancel(client, offer.number);
-                refuse(client, offer.number);
+                fx.reply(client, offer.number, &refusal);
+                self.answer_syncs(client, offer.syncs, fx);
             }
         }
     }

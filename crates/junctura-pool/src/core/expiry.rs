@@ -5,7 +5,8 @@
 //! and all at once when they are half of the queue; so the first entry always stands for an object, and what a queue takes
 //! follows the objects that are there. Objects without a time are never looked at.
 //!
-//! When the time is over and a requirement is owed the object, it stays until the last of them has had it.
+//! When the time is over and a requirement is owed the object, it stays until the last of them has had it. Of very many in one
+//! instant, so many go at once, and the others when others were served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,6 +31,15 @@ impl Expiries {
     /// When the next object is to go.
     pub(super) fn next(&self) -> Option<Nanoseconds> {
         self.queue.peek().map(|&Reverse((at, ..))| at)
+    }
+
+    /// The sequence numbers of objects whose time is over, in their order.
+    pub(super) fn due(&self, now: Nanoseconds, objects: &Slab<Object>) -> impl Iterator<Item = u64> {
+        let all = self.queue.iter().map(|Reverse(entry)| *entry);
+        let due = all.filter(|entry| entry.0 <= now && stands_for_an_object(objects, entry));
+        let mut due: Vec<Entry> = due.collect();
+        due.sort_unstable();
+        due.into_iter().map(|(_, sequence, _)| sequence)
     }
 
     #[cfg(test)]
@@ -60,14 +70,15 @@ impl Expiries {
 }
 
 fn stands_for_an_object(objects: &Slab<Object>, &(_, sequence, id): &Entry) -> bool {
-    objects
-        .get(id as usize)
-        .is_some_and(|object| object.sequence == sequence && object.is_visible() && object.until == Until::Time)
+    objects.get(id as usize).is_some_and(|object| {
+        object.sequence == sequence && object.is_visible() && matches!(object.until, Until::Time(_))
+    })
 }
 
 impl Core {
     /// An object is to go at this time.
     pub(super) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
+        self.objects[id as usize].until = Until::Time(at);
         self.expiries.queue.push(Reverse((at, sequence, id)));
     }
 
@@ -77,12 +88,22 @@ impl Core {
         self.expiries.tidy(&self.objects);
     }
 
-    /// Objects whose time is over go, unless a requirement is owed them.
+    /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
+    /// of sight ([`super::backlog`]).
     pub(super) fn expire_due(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        while let Some((_, _, id)) = self.expiries.take_due(now) {
-            self.objects[id as usize].until = Until::Over;
-            self.settle(now, id, fx);
+        self.freed.gathers = true;
+        while self.expiries.next().is_some_and(|at| at <= now)
+            && self.backlog.take_turn()
+            && let Some((_, _, id)) = self.expiries.take_due(now)
+        {
+            let object = &mut self.objects[id as usize];
+            object.until = Until::Over;
+            if object.departs.is_none() {
+                self.settle(now, id, fx);
+            }
             self.expiries.tidy(&self.objects);
         }
+        self.freed.gathers = false;
+        self.freed.tell(fx);
     }
 }

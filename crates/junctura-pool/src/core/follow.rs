@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!   Follow --> first phase (the visible objects with a number <= S, sorted) --> live (all > S, as they become visible)
+//!                                                                                 '-- until_live: only what has come by now
 //! ```
 //! At most `window` deliveries are unreleased at once; the rest stands in the follow's queue, which keeps attributes but no
-//! payload. Who is gone when its turn comes leaves a gap; who was superseded is left out, since the newer version comes.
+//! payload. Who is gone when its turn comes leaves a gap; who was superseded is left out, since the newer version comes. One that is
+//! to end when it has caught up takes nothing new once it is live, gives what stands in its queue, and ends; there a newer version
+//! does not come any more, and the older one leaves a gap.
 
 use std::collections::VecDeque;
 
@@ -37,6 +40,7 @@ pub(super) struct Following {
     sorting: Sorting,
     pub(super) window: u32,
     pub(super) in_flight: u32,
+    /// It ends when it has caught up.
     until_live: bool,
     /// `None` once the follow is live.
     first_phase: Option<Incremental>,
@@ -72,6 +76,11 @@ impl Following {
     fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())
     }
+
+    /// It has caught up, and takes nothing new: it ends with what stands in its queue.
+    pub(super) fn is_closing(&self) -> bool {
+        self.until_live && self.first_phase.is_none() && self.member.is_none()
+    }
 }
 
 /// The next step of a follow.
@@ -82,6 +91,8 @@ enum Next {
     Live,
     /// An object of the live phase.
     Later(u32),
+    /// It was to end when it has caught up, and has.
+    Over,
 }
 
 impl Core {
@@ -163,70 +174,6 @@ impl Core {
         }
     }
 
-    fn own_cursor(&self, text: &str) -> Result<Cursor> {
-        let cursor: Cursor = text.parse()?;
-        if cursor.incarnation == self.config.incarnation {
-            return Ok(cursor);
-        }
-        let cause = format!(
-            "it belongs to incarnation {} of the server, this is {}: what was visible there is gone, and what came after version \
-             {} was not given; follow anew",
-            cursor.incarnation,
-            self.config.incarnation,
-            cursor.version()
-        );
-        Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
-    }
-
-    /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
-    /// since, and what became visible since and is gone already.
-    fn resume(
-        &mut self,
-        selectors: &SelectorSet,
-        sorting: &Sorting,
-        cursor: &Cursor,
-    ) -> Result<(Vec<u32>, Vec<u32>, Vec<u32>)> {
-        let since = match &cursor.phase {
-            Phase::First { snapshot, .. } => *snapshot,
-            Phase::Live { last } => *last,
-        };
-        let found = self.visible_matches(selectors);
-        let (mut live, there): (Vec<u32>, Vec<u32>) = found
-            .into_iter()
-            .partition(|&id| self.objects[id as usize].sequence > since);
-        live.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
-        let first = match &cursor.phase {
-            Phase::Live { .. } => Vec::new(),
-            Phase::First {
-                last_key,
-                last_sort_value,
-                ..
-            } => {
-                let (schema, key) = self.parse_any_key(last_key)?;
-                let mut rest = there;
-                rest.retain(|&id| {
-                    let object = &self.objects[id as usize];
-                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
-                        .is_gt()
-                });
-                rest
-            }
-        };
-        let missed = self.tombstones_after(since, selectors);
-        Ok((first, live, missed))
-    }
-
-    fn parse_any_key(&self, text: &str) -> Result<(u16, junctura_model::Record)> {
-        let mut outcome = Err(Error::new(Code::InvalidArgument, "cursor", "no schema reads its key"));
-        for (number, schema) in self.config.schemas.iter().enumerate() {
-            outcome = schema.parse_key(text).map(|record| (number as u16, record));
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        outcome
-    }
-
     pub(super) fn following(&mut self, id: u32) -> Option<&mut Following> {
         match self.interests.get_mut(id as usize) {
             Some(Interest::Follow(following)) => Some(following),
@@ -267,7 +214,9 @@ impl Core {
     /// A new object for a follow.
     pub(super) fn follow_meets(&mut self, _now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
-        let Some(following) = self.following(id) else { return };
+        let Some(following) = self.following(id).filter(|one| !one.is_closing()) else {
+            return;
+        };
         if following.live.len() >= limit {
             let (client, request) = (following.client, following.request);
             let cause = format!("{limit} objects wait for it; read faster, or follow less");
@@ -326,25 +275,29 @@ impl Core {
         let mut gone: Vec<u32> = Vec::new();
         while let Some(next) = self.next_of_follow(id) {
             let Some(following) = self.following(id) else { return };
-            let via_requirement = following.requirement;
+            let (via_requirement, is_closing) = (following.requirement, following.is_closing());
             let (object, first_phase) = match next {
                 Next::First(object) => (object, true),
                 Next::Later(object) => (object, false),
                 Next::Live => {
                     self.flush_gap(id, &mut gone, fx);
-                    if self.go_live(id, fx) {
-                        continue;
-                    }
-                    return;
+                    self.go_live(id, fx);
+                    continue;
+                }
+                Next::Over => {
+                    self.flush_gap(id, &mut gone, fx);
+                    return self.end_caught_up(id, fx);
                 }
             };
+            self.see_off(object, fx);
             let entry = &self.objects[object as usize];
             let deliverable = match via_requirement {
                 Some(requirement) => self.is_owed(requirement, object),
                 None => entry.is_visible(),
             };
             if !deliverable {
-                if via_requirement.is_none() && !self.is_followed_by_newer(id, object) {
+                let newer_comes = !is_closing && self.is_followed_by_newer(id, object);
+                if via_requirement.is_none() && !newer_comes {
                     gone.push(object);
                 } else {
                     self.unwatch(object);
@@ -370,7 +323,7 @@ impl Core {
     fn next_of_follow(&mut self, id: u32) -> Option<Next> {
         let following = self.following(id)?;
         if following.first_phase.is_none() && following.live.is_empty() {
-            return None;
+            return following.is_closing().then_some(Next::Over);
         }
         let (client, has_room) = (following.client, following.in_flight < following.window);
         let mut phase = following.first_phase.take();
@@ -404,18 +357,45 @@ impl Core {
         })
     }
 
-    /// The first phase is over; false when the follow is, too.
-    pub(super) fn go_live(&mut self, id: u32, fx: &mut impl Effects) -> bool {
+    /// The first phase is over.
+    pub(super) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(following) = self.following(id) else {
-            return false;
+            return;
         };
-        let (client, request, is_over) = (following.client, following.request, following.until_live);
+        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
+        let is_closing = following.is_closing();
         fx.reply(client, request, &Reply::Live);
-        if is_over {
+        if is_closing {
+            self.leave_out_superseded(id);
+        } else if is_to_end {
+            // What a group is owed waits for its other members.
+            self.end_caught_up(id, fx);
+        }
+    }
+
+    fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
+        if let Some(following) = self.following(id) {
+            let (client, request) = (following.client, following.request);
             let error = Error::new(Code::Closed, "follow", "it was asked to end here");
             self.end_from_here(id, client, request, &error, fx);
         }
-        !is_over
+    }
+
+    /// Of what stands in a follow's queue, what is followed there by a newer version.
+    fn leave_out_superseded(&mut self, id: u32) {
+        let Some(following) = self.following(id).filter(|one| one.requirement.is_none()) else {
+            return;
+        };
+        let queue = std::mem::take(&mut following.live);
+        let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
+            .into_iter()
+            .partition(|&object| self.is_followed_by_newer(id, object));
+        for object in left_out {
+            self.unwatch(object);
+        }
+        if let Some(following) = self.following(id) {
+            following.live = stays;
+        }
     }
 
     /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or

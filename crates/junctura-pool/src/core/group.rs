@@ -181,6 +181,10 @@ impl Core {
             let Some(object) = self.requirement_ref(id).and_then(|it| it.object_of(sequence)) else {
                 continue;
             };
+            self.see_off(object, fx);
+            if self.requirement_ref(id).and_then(|it| it.object_of(sequence)).is_none() {
+                continue;
+            }
             self.hand_to(id, member, object, fx);
         }
     }

@@ -131,6 +131,15 @@ impl Core {
 
     /// The visible objects that match, in no order.
     pub(super) fn visible_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        let mut found = self.all_matches(selectors);
+        if self.is_behind() {
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+        }
+        found
+    }
+
+    /// Those that match, what is out of sight included.
+    pub(super) fn all_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
         self.index_all();
         let mut found = Vec::new();
         for (schema, selector) in typed(selectors, self.listing.len()) {

@@ -3,13 +3,14 @@
 
 use junctura_model::Result;
 use junctura_wire::body::List;
-use junctura_wire::fixed::ListedHead;
+use junctura_wire::fixed::{ListedHead, SPILLED};
 use junctura_wire::{Listed, Reply};
 use zerocopy::IntoBytes;
 
 use super::Core;
 use super::bundle::staged_flag;
 use super::client::Pending;
+use super::object::Place;
 use super::order::{Incremental, Sorting};
 use crate::Effects;
 
@@ -67,10 +68,12 @@ impl Core {
             };
             let object = &self.objects[id as usize];
             let staged = staged_flag(object.sequence);
+            let is_in_file = matches!(object.place, Place::File { .. });
+            let spilled = if is_in_file { SPILLED } else { 0 };
             let head = ListedHead {
                 sequence: if staged == 0 { object.sequence } else { object.bundle }.into(),
                 schema: object.schema.into(),
-                flags: staged.into(),
+                flags: (staged | spilled).into(),
                 record_length: (object.record.len() as u32).into(),
                 length: object.length.into(),
             };

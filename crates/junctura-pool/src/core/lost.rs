@@ -1,9 +1,8 @@
 //! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
 //!
 //! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and `gap_bytes` of all
-//! together, and counted beyond: one can make many requirements, and read none.
-
-use std::collections::BTreeMap;
+//! together, and counted beyond: one can make many requirements, and read none. One that names as many as it may counts from
+//! there on, which costs next to nothing: so one that is broken, and misses everything, hardly slows who is not.
 
 use junctura_wire::Reply;
 use junctura_wire::body::{Gap, ObjectName};
@@ -18,8 +17,10 @@ use crate::Effects;
 pub(super) struct Lost {
     items: Vec<LostObject>,
     bytes: usize,
+    /// It names as many as it may: what comes is counted.
+    is_full: bool,
     /// By reason: how many more.
-    unnamed: BTreeMap<&'static str, u64>,
+    unnamed: Vec<(&'static str, u64)>,
 }
 
 struct LostObject {
@@ -41,7 +42,21 @@ impl LostObject {
 
 impl Lost {
     pub(super) fn len(&self) -> u64 {
-        self.items.len() as u64 + self.unnamed.values().sum::<u64>()
+        self.items.len() as u64 + self.unnamed.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
+    /// Whether what comes is counted, and not named any more.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_full
+    }
+
+    /// One more that is not named.
+    pub(super) fn count(&mut self, reason: &'static str) {
+        let is_it = |known: &str| std::ptr::eq(known, reason) || known == reason;
+        match self.unnamed.iter_mut().find(|(known, _)| is_it(known)) {
+            Some((_, count)) => *count += 1,
+            None => self.unnamed.push((reason, 1)),
+        }
     }
 }
 
@@ -83,8 +98,9 @@ impl Core {
             let Some(requirement) = self.requirement_mut(id) else {
                 return;
             };
-            if is_full || requirement.lost.bytes + bytes > limit_each {
-                *requirement.lost.unnamed.entry(reason).or_default() += 1;
+            requirement.lost.is_full |= requirement.lost.bytes + bytes > limit_each;
+            if is_full || requirement.lost.is_counted() {
+                requirement.lost.count(reason);
                 continue;
             }
             let record = self.objects[object as usize].record.clone();
@@ -125,7 +141,9 @@ impl Core {
             let names = same.iter().map(LostObject::name);
             send_gap(&mut self.count, client, request, names, same[0].reason, fx);
         }
-        for (reason, unnamed) in lost.unnamed {
+        let mut unnamed = lost.unnamed;
+        unnamed.sort_unstable();
+        for (reason, unnamed) in unnamed {
             self.count.gaps += unnamed;
             let gap = Gap {
                 items: Vec::new(),

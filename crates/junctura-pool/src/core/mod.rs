@@ -14,6 +14,7 @@
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
 mod awaited;
+mod backlog;
 mod broken;
 mod bundle;
 mod client;
@@ -36,9 +37,11 @@ mod order;
 mod pages;
 mod queue;
 mod require;
+mod resume;
 mod spill;
 mod stat;
 mod subscribe;
+mod sync;
 mod timer;
 mod tombstone;
 mod wanted;
@@ -56,6 +59,8 @@ use slab::Slab;
 
 use crate::{Config, Effects};
 use awaited::Awaited;
+use backlog::Backlog;
+pub use backlog::Departing;
 use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};
@@ -111,8 +116,8 @@ pub struct Core {
     stirred: Vec<u32>,
     /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
     unblocked: Vec<u32>,
-    /// Subscriptions that want to hear of objects that go.
-    removal_subscriptions: u32,
+    /// Subscriptions that want to hear of objects after they were offered.
+    later_subscriptions: u32,
     ledger: Ledger,
     /// Where payloads go that memory has no room for, if there is such a place.
     tier: Option<spill::Tier>,
@@ -120,6 +125,7 @@ pub struct Core {
     withdrawals: Slab<Withdrawal>,
     timers: Timers,
     expiries: Expiries,
+    backlog: Backlog,
     drain: Option<Drain>,
     bundles: Bundles,
     awaited: Awaited,
@@ -174,7 +180,7 @@ impl Core {
             memory_freed: false,
             stirred: Vec::new(),
             unblocked: Vec::new(),
-            removal_subscriptions: 0,
+            later_subscriptions: 0,
             ledger: Ledger::new(ledger::Limits {
                 segments_per_client: config.limits.segments_per_client as u32,
                 ..ledger::Limits::new(config.budget_bytes)
@@ -184,6 +190,7 @@ impl Core {
             withdrawals: Slab::new(),
             timers: Timers::default(),
             expiries: Expiries::default(),
+            backlog: Backlog::default(),
             drain: None,
             bundles: Bundles::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
@@ -198,9 +205,10 @@ impl Core {
 
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        self.now = now;
+        self.begin(now);
         self.answer(now, client, number, request, fx);
         self.follow_up(now, fx);
+        self.note_left(client);
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
@@ -208,6 +216,7 @@ impl Core {
     /// tier, and requirements that keep others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
+            self.answer_those_in_turn(fx);
             if let Some(group) = self.stirred.pop() {
                 self.hand_out(group, fx);
             } else if self.awaited.has_news() {
@@ -267,6 +276,7 @@ impl Core {
             (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
             (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
+            (Request::Sync, _) => self.sync(client, number, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
@@ -310,7 +320,7 @@ impl Core {
     /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
     /// given up.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
-        self.now = now;
+        self.begin(now);
         self.fail(now, client, number, error, fx);
         if error.code() == Code::Protocol {
             self.give_up(now, client, error, fx);
@@ -319,10 +329,15 @@ impl Core {
     }
 
     /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
-    /// in time.
+    /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        while let Some(due) = self.deadline().filter(|&due| due <= now) {
+        self.begin(self.now);
+        self.catch_up(fx);
+        while let Some(due) = self.next_due().filter(|&due| due <= now) {
             self.moment(due.max(self.now), fx);
+            if self.is_behind() {
+                break;
+            }
         }
         self.now = now;
     }
@@ -358,6 +373,14 @@ impl Core {
     /// When [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
+        if self.is_behind() {
+            Some(self.now)
+        } else {
+            self.next_due()
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanoseconds> {
         self.timers
             .next()
             .into_iter()
@@ -436,6 +459,10 @@ impl Core {
                 self.forget_asker(client, which);
                 true
             }
+            Some(Pending::Sync) => {
+                self.forget_sync(client, which);
+                true
+            }
             _ => false,
         };
         if cancelled {
@@ -461,7 +488,7 @@ impl Core {
             }
         }
         self.settle_pending(client, which);
-        fx.reply(client, number, &Reply::Done(0));
+        self.answer_in_turn(client, number, 0, fx);
         Ok(())
     }
 

@@ -241,7 +241,7 @@ impl Core {
     ) -> Result<()> {
         let id = self.find_named(name)?;
         let owed = self.end_named(now, id, events::RETRACTED, Some(client), fx);
-        fx.reply(client, request, &Reply::Done(owed));
+        self.answer_in_turn(client, request, owed, fx);
         Ok(())
     }
 

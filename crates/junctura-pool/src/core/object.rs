@@ -44,8 +44,8 @@ pub(super) enum Until {
     Withdrawn,
     /// So many more releases.
     Released(u32),
-    /// A time, which stands in the queue of expiries.
-    Time,
+    /// This time, which stands in the queue of expiries; the end of all times until the object is visible.
+    Time(Nanoseconds),
     /// Those of a set of requirements that are not there yet, as bits ([`super::awaited`]).
     Awaited {
         consumers: u32,
@@ -72,7 +72,7 @@ impl From<Keep> for Until {
         match keep {
             Keep::UntilWithdrawn => Self::Withdrawn,
             Keep::Released(count) => Self::Released(count),
-            Keep::For(_) => Self::Time,
+            Keep::For(_) => Self::Time(Nanoseconds::MAX),
             Keep::ReleasedBy(consumers) => Self::Awaited {
                 consumers,
                 absent: u16::MAX,
@@ -115,6 +115,8 @@ pub(super) struct Object {
     pub(super) schema: u16,
     pub(super) state: State,
     pub(super) until: Until,
+    /// It is out of sight already, and goes for this reason when its turn comes ([`super::backlog`]).
+    pub(super) departs: Option<Why>,
     /// Who has released it, where more than one must.
     pub(super) released_by: Vec<u32>,
     /// Deliveries that are not released.
@@ -155,6 +157,15 @@ impl Object {
 
     fn is_retained(&self) -> bool {
         self.owed > 0 || self.until != Until::Over
+    }
+
+    /// Whether it, or its payload, is to go now.
+    pub(super) fn may_go(&self) -> bool {
+        match self.state {
+            State::Visible => !self.is_retained(),
+            State::Superseded | State::Gone(_) => self.owed == 0 && self.holders == 0 && self.place != Place::Freed,
+            State::Staged | State::Dropped => false,
+        }
     }
 }
 
@@ -251,6 +262,7 @@ impl Core {
     pub(super) fn hide(&mut self, id: u32, state: State) {
         let object = &mut self.objects[id as usize];
         object.state = state;
+        object.departs = None;
         self.count.visible -= 1;
         self.count.visible_bytes -= object.length;
         if object.is_indexed {
@@ -263,7 +275,7 @@ impl Core {
         }
         let (until, bundle) = (object.until, object.bundle);
         match until {
-            Until::Time => self.went_before_its_time(),
+            Until::Time(_) => self.went_before_its_time(),
             Until::Awaited { .. } => self.await_no_more(id),
             Until::Withdrawn | Until::Released(_) | Until::Over => {}
         }
@@ -275,6 +287,7 @@ impl Core {
     fn free_payload(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id as usize];
         let place = std::mem::replace(&mut object.place, Place::Freed);
+        object.departs = None;
         if object.leaving != Leaving::No {
             self.give_up_writing(id);
         }
@@ -320,7 +333,9 @@ impl Core {
     pub(super) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.objects[id as usize];
         let stays = matches!(object.state, State::Visible | State::Staged);
-        let needed = stays || object.watchers > 0 || object.holders > 0 || object.owed > 0;
+        let is_used = object.watchers > 0 || object.holders > 0 || object.owed > 0;
+        // One that departs has a payload, which goes with its turn.
+        let needed = stays || is_used || object.departs.is_some();
         if !needed {
             let object = self.objects.remove(id as usize);
             self.spare.keep(object.record);

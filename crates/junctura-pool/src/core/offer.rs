@@ -6,7 +6,6 @@ use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
 use super::client::milliseconds;
-use super::interest::Interest;
 use super::keys::Filed;
 use super::object::{Keep, Object, Place, State, Until};
 use super::spill::Leaving;
@@ -31,6 +30,8 @@ pub(super) struct WaitingOffer {
     head: OfferHead,
     record: Vec<u8>,
     inline: Vec<u8>,
+    /// Requests that wait until this offer and all before it are answered.
+    pub(super) syncs: Vec<u64>,
 }
 
 impl WaitingOffer {
@@ -160,6 +161,7 @@ impl Core {
     ) -> std::result::Result<u64, Refusal> {
         let examined = self.examine(client, content)?;
         let identity = examined.identity;
+        self.see_off_key(identity.key, fx);
         let Content { head, record, inline } = content;
         let earlier = self.find_key(identity.key);
         if identity.on_same_key == SameKey::Reject {
@@ -232,6 +234,7 @@ impl Core {
             schema: head.schema.get(),
             state,
             until: Until::from(examined.keep),
+            departs: None,
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
@@ -301,7 +304,17 @@ impl Core {
         self.matching[schema].matches(object.record(), &mut matched);
         // A requirement is owed the object before anything is delivered through it.
         if !self.requirements.is_empty() {
-            matched.sort_by_key(|&id| !matches!(self.interests.get(id as usize), Some(Interest::Requirement(_))));
+            let mut others = 0;
+            for at in 0..matched.len() {
+                let interest = matched[at];
+                if self.requirement_ref(interest).is_some() {
+                    self.requirement_meets(now, interest, id, fx);
+                } else {
+                    matched[others] = interest;
+                    others += 1;
+                }
+            }
+            matched.truncate(others);
         }
         for &interest in &matched {
             self.satisfy(now, interest, id, events::OFFERED, fx);
@@ -349,6 +362,7 @@ impl Core {
             head,
             record: record.to_vec(),
             inline: inline.to_vec(),
+            syncs: Vec::new(),
         };
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {
@@ -367,15 +381,13 @@ impl Core {
             return;
         };
         let waiting = &mut state.waiting_offers;
-        let Some(offer) = waiting
-            .iter()
-            .position(|offer| offer.number == number)
-            .and_then(|at| waiting.remove(at))
-        else {
+        let Some(at) = waiting.iter().position(|offer| offer.number == number) else {
             return;
         };
+        let Some(offer) = waiting.remove(at) else { return };
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        self.pass_syncs_on(client, at, offer.syncs, fx);
         self.memory_freed = true;
     }
 
@@ -397,6 +409,7 @@ impl Core {
                 }
             }
             self.timers.cancel(client, offer.number);
+            self.answer_syncs(client, offer.syncs, fx);
         }
         self.stalled.retain(|&stalled| stalled != client);
     }

@@ -236,10 +236,19 @@ impl Core {
         }
     }
 
+    /// The follow that reads a requirement, if what comes now is for it.
+    fn reader_that_takes(&self, id: u32) -> Option<u32> {
+        let reader = self.requirement_ref(id)?.reader?;
+        self.following_ref(reader)
+            .is_some_and(|following| !following.is_closing())
+            .then_some(reader)
+    }
+
     /// The requirement is owed an object from now on; gives the object's sequence number.
     fn owe(&mut self, id: u32, object: u32) -> u64 {
         let entry = &self.objects[object as usize];
         let (sequence, length, since) = (entry.sequence, entry.length, self.now);
+        let queued = self.reader_that_takes(id).is_some();
         let Some(requirement) = self.requirement_mut(id) else {
             return sequence;
         };
@@ -249,7 +258,7 @@ impl Core {
         let owed = Owed {
             object,
             in_flight: 0,
-            queued: requirement.reader.is_some(),
+            queued,
             charged: false,
             again: false,
             since,
@@ -354,13 +363,15 @@ impl Core {
 
     /// A new object for a requirement, and for the follow that reads it, or a member.
     pub(super) fn requirement_meets(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
-        if self.requirement_ref(id).is_some_and(|one| one.broken.is_some()) {
-            return self.keep_gaps(id, &[object], "broken");
+        match self.requirement_mut(id) {
+            Some(one) if one.broken.is_none() => {}
+            Some(one) if one.lost.is_counted() => return one.lost.count("broken"),
+            _ => return self.keep_gaps(id, &[object], "broken"),
         }
         let sequence = self.owe(id, object);
         if self.group_ref(id).is_some() {
             self.group_meets(id, sequence, object, fx);
-        } else if let Some(reader) = self.requirement_ref(id).and_then(|requirement| requirement.reader) {
+        } else if let Some(reader) = self.reader_that_takes(id) {
             self.follow_meets(now, reader, object, fx);
         }
     }
@@ -416,6 +427,7 @@ impl Core {
             let entry = &self.objects[object as usize];
             (entry.sequence, entry.state)
         };
+        let reader = self.reader_that_takes(id);
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
@@ -437,7 +449,7 @@ impl Core {
                 // Nobody is owed what was never visible.
                 State::Staged | State::Dropped => {}
                 State::Visible | State::Superseded => {
-                    let reader = requirement.reader.filter(|_| !owed.queued);
+                    let reader = reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();
                     if let Some(reader) = reader {
                         self.follow_meets(now, reader, object, fx);
@@ -508,7 +520,7 @@ impl Core {
         }
         for &object in &owed {
             self.no_longer_owed(id, object);
-            self.settle(now, object, fx);
+            self.settle_in_turn(now, object, fx);
         }
         self.requirements.retain(|&other| other != id);
         self.watch_no_more(id);

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 
 use junctura_memory::Extents;
 use junctura_model::{Error, Result};
+use junctura_wire::body::events;
 use slab::Slab;
 
 use super::object::{Object, Place};
@@ -149,7 +150,8 @@ impl Core {
         let Some(tier) = &mut self.tier else { return };
         let object = &mut self.objects[id as usize];
         let is_in_memory = matches!(object.place, Place::Inline | Place::Slot { .. });
-        if is_in_memory && object.length > 0 && object.holders == 0 && object.leaving == Leaving::No {
+        let may_leave = object.holders == 0 && object.leaving == Leaving::No && object.departs.is_none();
+        if is_in_memory && object.length > 0 && may_leave {
             tier.enter(id, object);
             tier.tidy(&mut self.objects);
         }
@@ -271,7 +273,7 @@ impl Core {
 
     /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
     pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
-        self.now = now;
+        self.begin(now);
         let Some(done) = self.tier.as_mut().and_then(|tier| tier.jobs.try_remove(job as usize)) else {
             return;
         };
@@ -316,6 +318,9 @@ impl Core {
             tier.count.objects += 1;
             tier.count.written += 1;
             tier.count.written_bytes += length;
+        }
+        if !is_staged {
+            self.tell_about_object(id, events::SPILLED, fx);
         }
     }
 

@@ -353,7 +353,7 @@ pub struct ClientStat {
     /// Bytes of the segments leased to it.
     pub leased_bytes: u64,
     /// How its payloads travel.
-    pub transport: &'static str,
+    pub transport: String,
 }
 
 /// See [`Stat::schemas`].
@@ -458,9 +458,10 @@ impl Core {
         let mut clients: Vec<_> = self
             .clients
             .iter()
-            .map(|(&client, state)| {
-                let peer = state.peer.clone().unwrap_or_default();
-                ClientStat {
+            .filter_map(|(&client, state)| {
+                // Who has not said who it is has just come, or only looked.
+                let peer = state.peer.clone()?;
+                Some(ClientStat {
                     client,
                     name: peer.name,
                     host: peer.host,
@@ -471,8 +472,8 @@ impl Core {
                     requests: state.pending.len() as u64,
                     offers_waiting: state.waiting_offers.len() as u64,
                     leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
-                    transport: "shm",
-                }
+                    transport: peer.route,
+                })
             })
             .collect();
         clients.sort_by_key(|client| client.client);

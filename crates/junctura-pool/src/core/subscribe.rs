@@ -19,7 +19,8 @@ pub(super) struct Subscription {
     pub(super) events: u32,
 }
 
-const REMOVALS: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED;
+/// What happens to objects after they were offered.
+const LATER: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED;
 const OF_OTHERS: u32 = events::JOINED
     | events::LEFT
     | events::REQUIRED
@@ -57,8 +58,8 @@ impl Core {
             Interest::Subscription(subscription),
             Pending::Subscription,
         )?;
-        if subscribe.events & REMOVALS != 0 {
-            self.removal_subscriptions += 1;
+        if subscribe.events & LATER != 0 {
+            self.later_subscriptions += 1;
         }
         if subscribe.events & OF_OTHERS != 0 {
             self.watchers.push(id);
@@ -68,8 +69,8 @@ impl Core {
     }
 
     pub(super) fn end_subscription(&mut self, id: u32, subscription: &Subscription) {
-        if subscription.events & REMOVALS != 0 {
-            self.removal_subscriptions -= 1;
+        if subscription.events & LATER != 0 {
+            self.later_subscriptions -= 1;
         }
         self.watchers.retain(|&watcher| watcher != id);
     }
@@ -92,9 +93,6 @@ impl Core {
 
     /// An object has just left the sight of readers.
     pub(super) fn tell_about_removal(&mut self, object: u32, fx: &mut impl Effects) {
-        if self.removal_subscriptions == 0 {
-            return;
-        }
         let entry = &self.objects[object as usize];
         let event = match entry.state {
             State::Visible | State::Staged | State::Dropped => return,
@@ -102,6 +100,15 @@ impl Core {
             State::Gone(Why::Withdrawn) => events::WITHDRAWN,
             State::Gone(Why::Expired) => events::EXPIRED,
         };
+        self.tell_about_object(object, event, fx);
+    }
+
+    /// Something happened to an object that was offered before.
+    pub(super) fn tell_about_object(&mut self, object: u32, event: u32, fx: &mut impl Effects) {
+        if self.later_subscriptions == 0 {
+            return;
+        }
+        let entry = &self.objects[object as usize];
         let mut matched = Vec::new();
         let schema = usize::from(entry.schema);
         self.matching[schema].matches(entry.record(), &mut matched);

@@ -35,6 +35,15 @@ pub(super) struct Tombstone {
     in_dataset: Links,
 }
 
+/// What a follow that goes on from a cursor has missed.
+#[derive(Clone, Copy)]
+pub(super) enum Missed {
+    /// Its tombstone.
+    Gone(u32),
+    /// The object, which is out of sight.
+    Departing(u32),
+}
+
 /// All tombstones.
 #[derive(Default)]
 pub(super) struct Tombstones {
@@ -203,8 +212,19 @@ impl Core {
         self.tombstones.records.erase(tombstone.record);
     }
 
-    /// Tombstones of objects that became visible after `since` and match, in the order of their numbers.
-    pub(super) fn tombstones_after(&self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
+    /// What became visible after `since`, matches, and is gone or out of sight, in the order of the numbers.
+    pub(super) fn missed_after(&mut self, since: u64, selectors: &SelectorSet) -> Vec<Missed> {
+        let departing = self.out_of_sight_after(since, selectors);
+        let gone = self.tombstones_after(since, selectors).into_iter().map(Missed::Gone);
+        let mut missed: Vec<Missed> = gone.chain(departing.into_iter().map(Missed::Departing)).collect();
+        missed.sort_by_key(|&missed| match missed {
+            Missed::Gone(id) => self.tombstones.get(id).sequence,
+            Missed::Departing(id) => self.objects[id as usize].sequence,
+        });
+        missed
+    }
+
+    fn tombstones_after(&self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
         let is_missed = |tombstone: &Tombstone| {
             tombstone.sequence > since
                 && selectors
@@ -212,16 +232,22 @@ impl Core {
                     .is_some_and(|one| one.matches(self.tombstones.record(tombstone)))
         };
         let all = self.tombstones.table.iter();
-        let mut missed: Vec<_> = all.filter(|(_, tombstone)| is_missed(tombstone)).collect();
-        missed.sort_unstable_by_key(|(_, tombstone)| tombstone.sequence);
-        missed.into_iter().map(|(id, _)| id as u32).collect()
+        all.filter(|(_, tombstone)| is_missed(tombstone))
+            .map(|(id, _)| id as u32)
+            .collect()
     }
 
     /// Tells a follow what it has missed.
-    pub(super) fn tell_missed(&mut self, client: u32, request: u64, missed: &[u32], fx: &mut impl Effects) {
-        let why = |id: u32| self.tombstones.get(id).why;
+    pub(super) fn tell_missed(&mut self, client: u32, request: u64, missed: &[Missed], fx: &mut impl Effects) {
+        let why = |missed: Missed| match missed {
+            Missed::Gone(id) => self.tombstones.get(id).why,
+            Missed::Departing(id) => self.objects[id as usize].departs.or(Some(Why::Expired)),
+        };
         for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
-            let names = same.iter().map(|&id| self.tombstones.name(id));
+            let names = same.iter().map(|&missed| match missed {
+                Missed::Gone(id) => self.tombstones.name(id),
+                Missed::Departing(id) => self.objects[id as usize].name(),
+            });
             let reason = why(same[0]).map_or("", Why::name);
             send_gap(&mut self.count, client, request, names, reason, fx);
         }

@@ -37,6 +37,7 @@ impl Core {
                 "takes a key; retire takes a selector",
             ));
         };
+        self.see_off_key(identity, fx);
         let mut objects = self.kept_versions(identity);
         match self.look_up(identity, &text) {
             Ok(newest) => objects.extend(newest),
@@ -87,7 +88,8 @@ impl Core {
         };
         let mut free = Vec::new();
         for object in objects {
-            let owed_to = if how.force { Vec::new() } else { self.owed_to(object) };
+            let is_free = how.force || self.objects[object as usize].owed == 0;
+            let owed_to = if is_free { Vec::new() } else { self.owed_to(object) };
             if owed_to.is_empty() {
                 free.push(object);
             } else {
@@ -100,11 +102,11 @@ impl Core {
             self.may_ask(client, request)?;
         }
         for object in free {
-            self.take_one_out(now, object, fx);
+            self.take_out_in_turn(now, object, fx);
             withdrawal.done += 1;
         }
         if withdrawal.waits.is_empty() {
-            fx.reply(client, request, &Reply::Done(withdrawal.done));
+            self.answer_in_turn(client, request, withdrawal.done, fx);
             return Ok(());
         }
         if how.timeout_ms == Some(0) {
@@ -127,7 +129,7 @@ impl Core {
         Ok(())
     }
 
-    fn take_one_out(&mut self, now: Nanoseconds, object: u32, fx: &mut impl Effects) {
+    pub(super) fn take_one_out(&mut self, now: Nanoseconds, object: u32, fx: &mut impl Effects) {
         if self.objects[object as usize].is_visible() {
             self.remove(now, object, Why::Withdrawn, fx);
         } else {
@@ -164,7 +166,7 @@ impl Core {
             }
             return;
         }
-        self.take_one_out(now, object, fx);
+        self.take_out_in_turn(now, object, fx);
         let Some(withdrawal) = self.withdrawals.get_mut(id) else {
             return;
         };
@@ -174,7 +176,7 @@ impl Core {
         if withdrawal.waits.is_empty() {
             self.withdrawals.try_remove(id);
             self.settle_pending(client, request);
-            fx.reply(client, request, &Reply::Done(done));
+            self.answer_in_turn(client, request, done, fx);
         }
         self.unwatch(object);
     }

@@ -3,9 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use junctura_model::Result;
-use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Received, Rings, UnixCarrier};
-use junctura_wire::Reply;
-use junctura_wire::fixed::RingsHead;
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Received, UnixCarrier};
 
 use super::poller::Ready;
 use super::traffic::Traffic;
@@ -48,17 +46,7 @@ impl Connection {
 
     /// The connection goes on through rings once everything up to here has gone over the socket.
     pub(super) fn switch_to_rings(&mut self, ring_bytes: usize) -> Result<()> {
-        let (rings, parts) = Rings::create(ring_bytes)?;
-        for (part, descriptor) in parts.into_iter().enumerate() {
-            let head = RingsHead {
-                part: (part as u32).into(),
-                ring_bytes: (rings.ring_bytes() as u32).into(),
-            };
-            self.outbox
-                .push_with_descriptor(descriptor, |out| Reply::Rings(head).encode(0, out))?;
-        }
-        self.carrier.switch(rings, self.outbox.len());
-        Ok(())
+        self.carrier.offer_rings(&mut self.outbox, ring_bytes)
     }
 
     /// What rings when something comes through a ring, once there is one.

@@ -64,8 +64,11 @@ impl Drop for Embedded {
     }
 }
 
-/// An address in the abstract space: it leaves no file behind, and goes with the process.
-fn private_address() -> Result<Address> {
+/// An address that nobody can guess, in the abstract space: it leaves no file behind, and goes with the process.
+///
+/// # Errors
+/// `Io` when the system gives no random numbers.
+pub fn private_address() -> Result<Address> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .map_err(|errno| super::io("random numbers", errno))?;

@@ -27,7 +27,7 @@ use junctura_wire::Request;
 use crate::Config;
 use crate::core::{Core, Nanoseconds};
 use connection::Connection;
-pub use embedded::Embedded;
+pub use embedded::{Embedded, private_address};
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
 use world::World;
@@ -123,6 +123,8 @@ impl Server {
     pub fn bind(address: &Address, mut options: ServerOptions) -> Result<Self> {
         let listener = Listener::bind(address)?;
         options.config.incarnation = incarnation::next(address);
+        options.config.pid = std::process::id();
+        options.config.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut core = Core::new(options.config.clone())?;
         for written in &options.requirements {
             core.require_from_the_start(written)?;
@@ -153,6 +155,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> &Address {
         self.listener.address()
+    }
+
+    /// The first half of every version that it gives.
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.options.config.incarnation
     }
 
     /// What ends it.
@@ -205,7 +213,7 @@ impl Server {
     }
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
-        if self.unfinished.is_empty() {
+        if self.unfinished.is_empty() && !self.core.is_behind() {
             let deadline = self.deadline();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);

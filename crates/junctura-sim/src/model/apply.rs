@@ -27,13 +27,16 @@ impl Model {
             Ask::Hello {
                 wrong_version,
                 offer_timeout_ms,
-                ..
+                visits,
+                component,
             } if !state.known => {
                 if *wrong_version {
                     return self.fail(client, number, Some(Code::Unsupported));
                 }
                 state.known = true;
                 state.offer_timeout = offer_timeout_ms.map(|ms| ms * 1_000_000);
+                state.component = component.filter(|_| !visits);
+                self.came.extend(state.component);
                 self.want(client, number, Want::Welcome);
                 self.tell_of_client(events::JOINED, client);
             }
@@ -112,9 +115,10 @@ impl Model {
                 targets.sort_unstable();
                 self.take_all_out(client, number, &targets, *timeout_ms, *force);
             }
-            Ask::Drain { timeout_ms } => self.drain(client, number, *timeout_ms),
+            Ask::Drain { timeout_ms } => self.drain(client, number, *timeout_ms, recorder),
             Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),
             Ask::Stop(which) => self.stop(client, number, *which),
+            Ask::Sync => self.sync(client, number),
             Ask::Stat => self.want(client, number, Want::Stats),
             Ask::Goodbye => self.leave(client),
         }
@@ -203,8 +207,9 @@ impl Model {
     }
 
     fn cancel(&mut self, client: u32, which: u64) {
-        if let Some(Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. } | Going::Drain) =
-            self.going.get(&(client, which))
+        if let Some(
+            Going::Demand { .. } | Going::Lease { .. } | Going::Withdraw { .. } | Going::Drain | Going::Sync(_),
+        ) = self.going.get(&(client, which))
         {
             self.end((client, which));
             self.want(client, which, Want::Failed(Some(Code::Interrupted)));
@@ -260,6 +265,8 @@ impl Model {
             joined: None,
             until_live: *until_live,
             said_live: false,
+            is_closing: false,
+            perhaps: [].into(),
             is_over: false,
             missed: [].into(),
             first: [].into(),
@@ -314,7 +321,10 @@ impl Model {
             };
             follow.first = there.into_iter().filter(after).collect();
         }
-        let mut missed: Vec<u64> = self.tombstones.iter().map(|stone| stone.sequence).collect();
+        let departing = self.visible.values().copied();
+        let departing = departing.filter(|&sequence| self.is_out_of_sight(sequence));
+        let gone = self.tombstones.iter().map(|stone| stone.sequence);
+        let mut missed: Vec<u64> = gone.chain(departing).collect();
         missed.retain(|&sequence| sequence > cursor.since && self.matches(&follow.query, sequence));
         missed.sort_unstable();
         follow.missed = missed.into();

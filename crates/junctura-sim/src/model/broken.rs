@@ -226,7 +226,10 @@ impl Model {
             let Some(Going::Require(one)) = self.going.get(&number) else {
                 continue;
             };
-            let is_breakable = self.is_breakable(one, self.somebody_waits() && !self.disk.is_at_work());
+            let is_breakable = self.is_breakable(
+                one,
+                self.somebody_waits() && !self.disk.is_at_work() && !self.is_behind(),
+            );
             if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) {
                 return Err(format!("requirement {number:?} should be broken on full"));
             }

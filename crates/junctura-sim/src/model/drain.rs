@@ -4,6 +4,7 @@ use junctura_model::Code;
 
 use super::{Going, Model, Number, Want};
 use crate::ask::Ask;
+use crate::recorder::Recorder;
 
 /// A pool that drains.
 #[derive(Clone, Debug)]
@@ -39,11 +40,26 @@ impl Model {
         }
     }
 
-    pub(super) fn drain(&mut self, client: u32, number: u64, timeout_ms: Option<u64>) {
+    pub(super) fn drain(&mut self, client: u32, number: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
         if !self.go_on(client, number, Going::Drain) {
             return;
         }
         let until = self.deadline_in(timeout_ms);
+        self.begin_to_drain(until, recorder);
+    }
+
+    /// The programs that the pool was for have come, and the last of them has left.
+    pub(super) fn drain_without_components(&mut self, recorder: &Recorder) {
+        let is_here =
+            |(client, state): (&u32, &super::Client)| state.component.is_some() && !self.leaving.contains(client);
+        let have_come = self.rules.components > 0 && self.came.len() == self.rules.components;
+        if have_come && !self.is_draining() && !self.clients.iter().any(is_here) {
+            self.begin_to_drain(None, recorder);
+            self.settle();
+        }
+    }
+
+    fn begin_to_drain(&mut self, until: Option<u64>, recorder: &Recorder) {
         if let Some(draining) = &mut self.draining {
             draining.until = draining.until.into_iter().chain(until).min();
             return;
@@ -53,7 +69,12 @@ impl Model {
         let waiting: Vec<Number> = self
             .going
             .iter()
-            .filter(|(_, going)| matches!(going, Going::Demand { .. } | Going::Lease { .. }))
+            .filter(|(number, going)| match going {
+                Going::Demand { .. } => true,
+                // What was answered before, in this event, was in time.
+                Going::Lease { .. } => !recorder.has_settled_lease(**number),
+                _ => false,
+            })
             .map(|(&number, _)| number)
             .collect();
         for number in waiting {

@@ -9,6 +9,7 @@ use crate::recorder::Recorder;
 
 impl Model {
     pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
+        self.put_answers_off()?;
         if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want))
         {
             return Err(format!(
@@ -19,6 +20,7 @@ impl Model {
             self.clients.remove(client);
         }
         self.wind_clocks();
+        self.check_departing()?;
         self.check_memory(recorder)?;
         self.check_disk()?;
         self.check_waiting()?;
@@ -100,6 +102,9 @@ impl Model {
         if follow.joined.is_some() {
             return self.check_member(number, follow, is_open(follow));
         }
+        if follow.is_closing && follow.live.is_empty() {
+            return Err(format!("follow {request} of client {client} is over, and is not told"));
+        }
         if follow.first.is_empty() && !follow.said_live {
             return Err(format!(
                 "follow {request} of client {client} is not told that it is live"
@@ -167,6 +172,7 @@ impl Model {
                     | Going::Withdraw { .. }
                     | Going::List { .. }
                     | Going::Drain
+                    | Going::Sync(_)
                     | Going::Use(_)
                     | Going::Bundle(_)
             )

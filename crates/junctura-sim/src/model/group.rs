@@ -92,6 +92,8 @@ impl Model {
             joined: Some(sequence),
             until_live,
             said_live: false,
+            is_closing: false,
+            perhaps: [].into(),
             is_over: false,
             missed: [].into(),
             first: [].into(),

@@ -100,11 +100,19 @@ impl Model {
     /// answers say which, and in what order.
     pub(super) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
         let in_turns = is_tick && self.in_turns;
-        // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after.
+        // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after, and
+        // last that it was offered.
         let mut ended = Vec::new();
-        for (client, number, said) in &recorder.said {
-            if !matches!(&**said, Said::Ended(_) | Said::Offered(_)) {
+        for (at, (client, number, said)) in recorder.said.iter().enumerate() {
+            let is_of_next_offer = || {
+                said.speaks_of()
+                    .is_some_and(|sequence| recorder.offered_next(at) == Some(sequence))
+            };
+            if !matches!(&**said, Said::Ended(_) | Said::Offered(_)) && !is_of_next_offer() {
                 self.note_all_over(&mut ended);
+            }
+            if let Said::Failed(Some(Code::Closed)) = &**said {
+                self.drain_without_components(recorder);
             }
             match &**said {
                 Said::Offered(sequence) if self.is_waiting(*client, *number) => {
@@ -186,7 +194,15 @@ impl Model {
 
     /// Whether an offer that waited was answered in its turn: something else than time is against it.
     fn fails_in_turn(&self, (client, number): Number, code: Option<Code>, in_turns: bool) -> bool {
-        self.is_waiting(client, number) && !(in_turns && code == Some(Code::PoolFull))
+        let times_out = in_turns && code == Some(Code::PoolFull) && self.is_late((client, number));
+        self.is_waiting(client, number) && !times_out
+    }
+
+    /// Whether the time is over for which an offer waits.
+    fn is_late(&self, (client, number): Number) -> bool {
+        let state = self.clients.get(&client);
+        let offer = state.and_then(|state| state.waiting.iter().find(|offer| offer.number == number));
+        offer.is_some_and(|offer| offer.deadline.is_some_and(|deadline| deadline <= self.now))
     }
 
     fn verdict_of_first(&self, client: u32) -> Option<Verdict> {

@@ -17,6 +17,7 @@ mod apply;
 mod awaited;
 mod broken;
 mod bundle;
+mod departing;
 mod drain;
 mod finish;
 mod group;
@@ -26,6 +27,7 @@ mod named;
 mod objects;
 mod observe;
 mod spill;
+mod sync;
 mod wanted;
 
 pub use spill::DISK_PAUSE;
@@ -71,6 +73,10 @@ pub struct Rules {
     pub stuck_after_ns: u64,
     /// How long bundles stay that nobody has open.
     pub orphan_timeout_ns: u64,
+    /// How many objects go in one event before others get their turn.
+    pub leaving_at_once: usize,
+    /// The pool is for so many programs, and ends with them; 0: it does not.
+    pub components: usize,
     /// Keys remembered as gone.
     pub tombstones: usize,
     /// The same, of one dataset.
@@ -159,6 +165,8 @@ struct WaitingOffer {
 #[derive(Clone, Debug, Default)]
 struct Client {
     known: bool,
+    /// The program that it belongs to.
+    component: Option<usize>,
     offer_timeout: Option<u64>,
     waiting: VecDeque<WaitingOffer>,
     /// The names to which it gave a number: their bits.
@@ -176,6 +184,7 @@ struct Segment {
 
 /// A follow.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a follow")]
 struct Following {
     query: Query,
     window: u32,
@@ -185,6 +194,10 @@ struct Following {
     joined: Option<u64>,
     until_live: bool,
     said_live: bool,
+    /// It was to end when it has caught up, and is live: it ends with what stands in its queue.
+    is_closing: bool,
+    /// What came back to it in the event in which it became live: before or after that.
+    perhaps: BTreeSet<u64>,
     /// It is ended in this event; what was said to it before that is looked at later.
     is_over: bool,
     /// What went away while its reader was not connected: told first of all.
@@ -257,6 +270,8 @@ enum Going {
     },
     /// Who asked for the end waits for it.
     Drain,
+    /// Who wants to know that all is in effect waits for the answers to these offers.
+    Sync(BTreeSet<u64>),
     /// A client has a bundle open, or had when it became visible.
     Bundle(u64),
 }
@@ -332,6 +347,9 @@ pub struct Model {
     leases: VecDeque<Number>,
     disk: spill::Disk,
     draining: Option<drain::Draining>,
+    departing: departing::Departings,
+    /// Programs that have come.
+    came: BTreeSet<usize>,
     bundles: BTreeMap<u64, bundle::Bundle>,
     bundles_made: u64,
     /// The most that was pinned by staged members in this event.
@@ -341,6 +359,8 @@ pub struct Model {
     readers_ended: Vec<(Number, u64)>,
     /// Versions that requirements are not owed any more since this event, in that order.
     disowned: Vec<u64>,
+    /// What requirements are owed again since this event.
+    came_back: BTreeSet<u64>,
     /// Deliveries that were said in this event and not looked at yet: their objects are held.
     arriving: Vec<(Number, u64)>,
     /// Requirements with a name whose time to live was over in this event.
@@ -397,12 +417,15 @@ impl Model {
             leases: VecDeque::new(),
             disk: spill::Disk::default(),
             draining: None,
+            departing: departing::Departings::default(),
+            came: BTreeSet::new(),
             bundles: BTreeMap::new(),
             bundles_made: 0,
             pinned_most: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
+            came_back: BTreeSet::new(),
             arriving: Vec::new(),
             lapsed: Vec::new(),
             in_turns: false,
@@ -438,10 +461,12 @@ impl Model {
         self.lapsed.clear();
         self.readers_ended.clear();
         self.disowned.clear();
+        self.came_back.clear();
         let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
             said.delivers().map(|sequence| ((*client, *request), sequence))
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
+        self.catch_up(matches!(cause, Cause::Tick))?;
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
@@ -458,7 +483,9 @@ impl Model {
         }
         self.settle();
         self.make_room(matches!(cause, Cause::Tick), recorder)?;
+        self.drain_without_components(recorder);
         self.end_drain();
+        self.answer_syncs(recorder)?;
         self.left_midway = !self.leaving.is_empty() && !matches!(cause, Cause::Left(_));
         for (client, request, said) in &recorder.said {
             if self.leaving.contains(client) {
@@ -478,7 +505,9 @@ impl Model {
         }
         self.forget_bundles(matches!(cause, Cause::Tick));
         self.note_ordered(recorder)?;
-        self.finish(recorder)
+        self.finish(recorder)?;
+        self.departing.see_all();
+        Ok(())
     }
 
     fn object(&self, sequence: u64) -> &Object {
@@ -508,7 +537,7 @@ impl Model {
             .visible
             .values()
             .copied()
-            .filter(|&seq| self.matches(query, seq))
+            .filter(|&seq| self.matches(query, seq) && !self.is_out_of_sight(seq))
             .collect();
         found.sort_by(|&a, &b| {
             let sort = |sequence| {
@@ -536,7 +565,7 @@ impl Model {
         self.objects
             .iter()
             .filter(|object| match object.fate {
-                Fate::Visible => false,
+                Fate::Visible => object.sequence <= since && self.is_out_of_sight(object.sequence),
                 Fate::Superseded => !self.newest_matches(query, object.sequence),
                 Fate::Withdrawn | Fate::Expired => !is_remembered(object.sequence),
             })

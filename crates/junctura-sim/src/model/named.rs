@@ -218,10 +218,12 @@ impl Model {
                 if let Some(Going::Follow(follow)) = reader
                     .filter(|_| !self.is_group(requirement))
                     .and_then(|reader| self.going.get_mut(&reader))
+                    && !follow.is_closing
                     && !follow.first.contains(&sequence)
                     && !follow.live.contains(&sequence)
                 {
                     follow.live.push_back(sequence);
+                    self.came_back.insert(sequence);
                 }
             }
         }

@@ -117,6 +117,9 @@ impl Model {
 
     /// A version is taken out, be it visible or only kept.
     pub(super) fn take_out(&mut self, sequence: u64) {
+        if self.takes_out_later(sequence) {
+            return;
+        }
         if self.object(sequence).fate == Fate::Visible {
             self.remove(sequence, Fate::Withdrawn);
         } else {
@@ -177,7 +180,7 @@ impl Model {
         self.tombstones.retain(|stone| stone.buried + age > now);
     }
 
-    fn tell(&mut self, event: u32, sequence: u64) {
+    pub(super) fn tell(&mut self, event: u32, sequence: u64) {
         let subscribed: Vec<Number> = self
             .going
             .iter()
@@ -248,6 +251,7 @@ impl Model {
                 self.going.remove(&number);
                 self.want(number.0, number.1, Want::Delivered { sequence, requirement });
             }
+            Some(Going::Follow(follow)) if follow.is_closing => {}
             Some(Going::Follow(follow)) => follow.live.push_back(sequence),
             Some(Going::Require(one)) if one.broken => one.lost.push((sequence, "broken")),
             Some(Going::Require(one)) => {
@@ -274,7 +278,9 @@ impl Model {
             }
             _ => {}
         }
-        if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader)) {
+        if let Some(Going::Follow(follow)) = reader.and_then(|reader| self.going.get_mut(&reader))
+            && !follow.is_closing
+        {
             follow.live.push_back(sequence);
         }
     }
@@ -325,7 +331,7 @@ impl Model {
             .copied()
             .filter(|&sequence| {
                 let object = self.object(sequence);
-                object.releases_left == Some(0) && object.owed == 0
+                object.releases_left == Some(0) && object.owed == 0 && !self.departing.has_object(sequence)
             })
             .collect();
         // Each ends with the last requirement that gave it up.
@@ -344,16 +350,21 @@ impl Model {
             .visible
             .values()
             .filter_map(|&sequence| Some((self.object(sequence).until?, sequence)))
-            .filter(|&(until, _)| until <= now)
+            .filter(|&(until, sequence)| until <= now && !self.departing.has_time(sequence))
             .collect();
         over.sort_unstable();
         for (_, sequence) in over {
-            let object = self.object_mut(sequence);
-            object.until = None;
-            object.releases_left = Some(0);
-            if object.owed == 0 {
-                self.remove(sequence, Fate::Expired);
-            }
+            self.end_time(sequence);
+        }
+    }
+
+    /// It is noticed that the time of a version is over.
+    pub(super) fn end_time(&mut self, sequence: u64) {
+        let object = self.object_mut(sequence);
+        object.until = None;
+        object.releases_left = Some(0);
+        if object.owed == 0 && !self.departing.has_object(sequence) {
+            self.remove(sequence, Fate::Expired);
         }
     }
 
@@ -365,6 +376,7 @@ impl Model {
             .filter(|&sequence| {
                 let object = self.object(sequence);
                 object.fate != Fate::Visible
+                    && !self.departing.has_payload(sequence)
                     && object.holders == 0
                     && object.owed == 0
                     && !self.arriving.iter().any(|&(_, arriving)| arriving == sequence)

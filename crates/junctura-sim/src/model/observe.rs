@@ -23,6 +23,7 @@ impl Model {
                 self.wanted(number, &Want::Welcome)
             }
             Said::Offered(sequence) => self.wanted(number, &Want::Offered(*sequence)),
+            Said::Done(count) if self.was_late(client, request, *count) => Ok(()),
             Said::Done(count) => self.wanted(number, &Want::Done(*count)),
             Said::Began(sequence) => self.wanted(number, &Want::Began(*sequence)),
             Said::Stats => self.wanted(number, &Want::Stats),
@@ -206,7 +207,7 @@ impl Model {
         let is_there = object.touched_in == self.event
             || match via {
                 Some(via) => self.owes(via, sequence),
-                None => object.fate == Fate::Visible,
+                None => object.fate == Fate::Visible && !self.is_out_of_sight(sequence),
             };
         expect(is_there, "it is not there any more")?;
         Ok(Held {
@@ -244,7 +245,7 @@ impl Model {
 
     fn is_silent(&self, follow: &super::Following, sequence: u64) -> bool {
         match follow.via {
-            Some(via) => !self.owes(via, sequence),
+            Some(via) => !self.owes(via, sequence) || follow.perhaps.contains(&sequence),
             None => self.object(sequence).fate == Fate::Superseded && self.newer_comes(follow, sequence),
         }
     }
@@ -276,25 +277,26 @@ impl Model {
             let sequence = item.sequence;
             let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && *why == reason);
             // A follow that ends in this very event may or may not be the one who is told, in place of its requirement.
-            let told = if matches!(self.going.get(&number), Some(Going::Require(_))) {
-                self.reader_ended(number)
-            } else {
-                None
+            // One that begins in this very event may be, in place of its requirement, of what went when it came upon it.
+            let told = match self.going.get(&number) {
+                Some(Going::Require(_)) => self.reader_ended(number),
+                Some(Going::Follow(follow)) => follow.via.filter(|via| via.0 == number.0).map(|via| via.1),
+                _ => None,
             };
             if self.take_want(number.0, number.1, is_it).is_some()
                 || told.is_some_and(|reader| self.take_want(number.0, reader, is_it).is_some())
             {
                 continue;
             }
-            expect(self.object(sequence).fate.name() == reason, "for another reason")?;
-            expect(self.object(sequence).fate != Fate::Visible, "it is not gone")?;
+            expect(self.end_of(sequence).name() == reason, "for another reason")?;
+            expect(self.end_of(sequence) != Fate::Visible, "it is not gone")?;
             if self.object(sequence).fate == Fate::Superseded
                 && let Some(Going::Follow(follow)) = self.going.get(&number)
             {
                 // One that came in this very event may have come after this was said.
                 let newest = self.visible.get(&self.object(sequence).offer.key);
                 let is_there = newest.is_some_and(|&newest| newest <= self.newest_before);
-                let comes = is_there && self.newest_matches(&follow.query, sequence);
+                let comes = is_there && !follow.is_closing && self.newest_matches(&follow.query, sequence);
                 expect(!comes, "the newer version comes in its place")?;
             }
             if let Some(Going::Follow(follow)) = self.going.get_mut(&number)
@@ -339,7 +341,13 @@ impl Model {
         expect(!follow.said_live, "said before")?;
         follow.first.clear();
         follow.said_live = true;
-        if follow.until_live {
+        if follow.until_live && follow.joined.is_none() {
+            // What came in this event came after this was said.
+            let newest = self.newest_before;
+            follow.is_closing = true;
+            follow.live.retain(|&sequence| sequence <= newest);
+            follow.perhaps.clone_from(&self.came_back);
+        } else if follow.until_live {
             self.end(number);
             self.want(number.0, number.1, Want::Ended(Code::Closed));
         }
@@ -356,6 +364,15 @@ impl Model {
             .is_some()
         {
             return Ok(());
+        }
+        if code == Some(Code::Closed) && matches!(self.going.get(&number), Some(Going::Follow(one)) if one.is_closing) {
+            self.pass_over(number, None)?;
+            let left = match self.going.get(&number) {
+                Some(Going::Follow(follow)) => follow.live.front().copied(),
+                _ => None,
+            };
+            self.end(number);
+            return expect(left.is_none(), &format!("{left:?} is still to come"));
         }
         expect(code == Some(Code::LimitExceeded), "there is no reason for it")?;
         let is_due = match self.going.get(&number) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use junctura_wire::body::events;
+
 use super::{Checked, Fate, Model};
 use crate::ask::{Offer, Place};
 use crate::recorder::{Job, Recorder};
@@ -87,6 +89,11 @@ impl Model {
         }
         let moves = self.spillable().find(|offer| offer.payload == job.payload).cloned();
         if let Some(offer) = moves {
+            let its = |&sequence: &u64| self.object(sequence).offer.payload == offer.payload;
+            // One that is staged is nobody's yet.
+            if let Some(sequence) = self.unfreed.iter().copied().find(its) {
+                self.tell(events::SPILLED, sequence);
+            }
             self.leave_memory(&offer);
             self.disk.there.insert(job.payload, (job.at, job.length));
             self.pinned_most = self.pinned_most.max(self.pinned_bytes());
@@ -103,7 +110,9 @@ impl Model {
 
     /// Payloads in memory that are needed, and that nobody holds.
     fn spillable(&self) -> impl Iterator<Item = &Offer> {
-        let versions = self.unfreed.iter().map(|&sequence| self.object(sequence));
+        let stays = |sequence: &u64| !self.departing.has_object(*sequence) && !self.departing.has_payload(*sequence);
+        let unfreed = self.unfreed.iter().copied().filter(stays);
+        let versions = unfreed.map(|sequence| self.object(sequence));
         let unheld = versions.filter(|object| object.holders == 0 && (object.fate == Fate::Visible || object.owed > 0));
         let staged = self.bundles.values().flat_map(super::bundle::Bundle::staged_offers);
         let all = unheld.map(|object| &object.offer).chain(staged);

@@ -204,6 +204,7 @@ impl<'a> Race<'a> {
                 wrong_version: false,
                 offer_timeout_ms: None,
                 visits: false,
+                component: None,
             };
             self.world.ask(place, hello, Doing::Hello);
             self.happens(place)?;

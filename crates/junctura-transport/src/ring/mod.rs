@@ -17,6 +17,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
+use junctura_wire::fixed::RingsHead;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::refused;
@@ -32,6 +33,38 @@ pub(crate) const RING_BYTES_MAX: usize = 1 << 20;
 
 /// What is passed to the client, in this order: memory, the bell that wakes the server, the bell that wakes the client.
 pub type Parts = [OwnedFd; 3];
+
+/// The client's end: the parts of the rings, as they come.
+#[derive(Debug, Default)]
+pub struct Gathered(Vec<OwnedFd>);
+
+impl Gathered {
+    /// Whether some have come.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Takes the next part; the rings, when it was the last.
+    ///
+    /// # Errors
+    /// `Protocol` when another part was due; those of [`Rings::join`].
+    pub fn add(&mut self, head: RingsHead, descriptor: OwnedFd) -> Result<Option<Rings>> {
+        if head.part.get() as usize != self.0.len() {
+            let cause = format!("part {} instead of {}", head.part, self.0.len());
+            return Err(Error::new(Code::Protocol, "rings", cause));
+        }
+        self.0.push(descriptor);
+        let parts: Parts = match std::mem::take(&mut self.0).try_into() {
+            Ok(parts) => parts,
+            Err(some) => {
+                self.0 = some;
+                return Ok(None);
+            }
+        };
+        Rings::join(head.ring_bytes.get() as usize, parts).map(Some)
+    }
+}
 
 /// One end of a connection's rings.
 #[derive(Debug)]

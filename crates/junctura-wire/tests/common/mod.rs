@@ -176,6 +176,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 offer_timeout_ms: timeout_ms,
                 ring_bytes: words.flags[0].then_some(words.ints[0]),
                 visits: words.flags[1],
+                route: words.flags[1].then(|| words.text(0)),
             }),
         ),
         (
@@ -425,6 +426,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 names: words.schemas.clone(),
             }),
         ),
+        ("sync", Request::Sync),
     ]
 }
 

@@ -140,7 +140,11 @@ impl Connection {
         if state.alive().is_err() {
             return;
         }
-        state.close(Error::new(Code::Closed, self.greeting.server(), "the pool was closed"));
+        state.close(Error::new(
+            Code::Closed,
+            self.greeting.server.as_str(),
+            "the pool was closed",
+        ));
         self.settle(&mut state);
     }
 

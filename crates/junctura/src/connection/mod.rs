@@ -22,6 +22,7 @@ use junctura_transport::{Alarm, Inbox, Incoming, LocalCarrier, UnixCarrier};
 use junctura_wire::body;
 
 use crate::handshake::{Greeting, Home};
+use crate::place::Carried;
 use crate::segments::Segments;
 use crate::state::{State, forked};
 use crate::target::Target;
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     reader: Mutex<Reader>,
     socket: UnixCarrier,
     bell: Option<Arc<OwnedFd>>,
+    /// Ends last: what is to go goes before.
+    beside: Carried,
     /// An embedded server lives as long as anybody is connected from here.
     _home: Arc<Home>,
 }
@@ -59,7 +62,7 @@ impl Connection {
     /// # Errors
     /// As [`Alarm::new`].
     pub(crate) fn new(
-        carrier: LocalCarrier,
+        (carrier, beside): (LocalCarrier, Carried),
         inbox: Inbox,
         greeting: Greeting,
         segments: Segments,
@@ -83,6 +86,7 @@ impl Connection {
             }),
             socket,
             bell,
+            beside,
             _home: home,
         })
     }
@@ -97,6 +101,16 @@ impl Connection {
                 "an object has it, but the pool does not",
             )
         })
+    }
+
+    /// Whether it goes over a network.
+    pub(crate) fn is_network(&self) -> bool {
+        self.beside.is_network()
+    }
+
+    /// By which way it goes, and why.
+    pub(crate) fn route(&self) -> String {
+        self.beside.route()
     }
 
     pub(crate) fn version(&self, sequence: u64) -> Version {
@@ -142,8 +156,7 @@ impl fmt::Debug for Connection {
         write!(
             f,
             "Connection(client {} of {})",
-            self.greeting.client,
-            self.greeting.server()
+            self.greeting.client, self.greeting.server
         )
     }
 }

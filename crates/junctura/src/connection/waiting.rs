@@ -158,6 +158,18 @@ impl Connection {
         Ok(())
     }
 
+    /// As [`Self::push_when_due`], for who must not wait: what there is no room for goes later.
+    #[cfg(feature = "async")]
+    pub(crate) fn send_when_due(mut state: Guard<'_>) -> Result<()> {
+        let is_old = state.gathered.is_multiple_of(8) && state.sent_at.elapsed() >= BATCH_AGE;
+        if is_old || state.unsent() >= BATCH_BYTES {
+            state.send()?;
+        } else {
+            state.gathered += 1;
+        }
+        Ok(())
+    }
+
     /// Takes what has come, without waiting.
     pub(crate) fn glance<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
         if state.led {
@@ -191,11 +203,9 @@ impl Connection {
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { incoming, inbox, .. } = &mut *reader;
-        let came = if incoming.arm() {
-            Ok(Received::Nothing)
-        } else {
-            incoming.receive(inbox)
-        };
+        // Also where nothing has come: the end of the connection makes the descriptor readable, and has to be found.
+        let _nothing = incoming.arm();
+        let came = incoming.receive(inbox);
         let (state, looked) = self.sort_out(came, inbox);
         state.hand_on();
         (state, looked)
@@ -260,7 +270,7 @@ impl Connection {
                 let cause = "the server closed the connection";
                 let told = state.remark.as_ref().map(ToString::to_string);
                 let cause = told.map_or_else(|| cause.to_owned(), |told| format!("{cause}; it last said: {told}"));
-                return Err(Error::new(Code::Disconnected, self.greeting.server(), cause));
+                return Err(Error::new(Code::Disconnected, self.greeting.server.as_str(), cause));
             }
             Ok(())
         });

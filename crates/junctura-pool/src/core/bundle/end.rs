@@ -134,6 +134,7 @@ impl Core {
     }
 
     fn reveal_one(&mut self, now: Nanoseconds, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+        self.see_off_key(key, fx);
         if let Some(earlier) = self.find_key(key) {
             self.supersede(now, earlier, fx);
         }

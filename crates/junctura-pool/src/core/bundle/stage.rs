@@ -44,6 +44,7 @@ impl Core {
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
         let number = self.bundle_of(client, through)?;
+        self.see_off_key(examined.identity.key, fx);
         let earlier = self.may_be_staged(number, &examined, content)?;
         let Content { head, inline, .. } = content;
         let place = match self.occupy(client, &head, head.flags.get(), inline) {

@@ -1,5 +1,8 @@
 //! Leases, slots, payloads inside messages, and what happens when memory is short.
 
+use junctura_wire::Request;
+use junctura_wire::body::Drain;
+
 use super::World;
 
 #[test]
@@ -71,14 +74,7 @@ fn offers_wait_for_memory_in_their_order_and_releases_go_on() {
 #[test]
 fn an_offer_that_waited_too_long_fails_and_those_behind_it_go_on() {
     let mut world = World::with(|config| config.budget_bytes = 4096);
-    let p = world.core.join().unwrap();
-    let hello = junctura_wire::body::Hello {
-        version: junctura_wire::VERSION,
-        name: "p".into(),
-        offer_timeout_ms: Some(10),
-        ..junctura_wire::body::Hello::default()
-    };
-    world.ask(p, 0, junctura_wire::Request::Hello(hello));
+    let p = world.join_with_offer_timeout("p", 10);
     let payload = "x".repeat(3000);
     world.offer(p, 1, "a", &payload, 0);
     world.offer(p, 2, "b", &payload, 0);
@@ -88,6 +84,84 @@ fn an_offer_that_waited_too_long_fails_and_those_behind_it_go_on() {
     let heard = world.heard(p);
     assert!(heard[0].starts_with("2: PoolFull"), "{heard:?}");
     assert_eq!(heard[1], "3: offered v2");
+}
+
+#[test]
+fn a_sync_is_answered_behind_the_offers_before_it() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let (p, q) = (world.join("p"), world.join("q"));
+    let payload = "x".repeat(3000);
+    world.ask(p, 1, Request::Sync);
+    world.offer(p, 2, "a", &payload, 1);
+    world.ask(p, 3, Request::Sync);
+    assert_eq!(world.heard(p), ["1: done 0", "2: offered v1", "3: done 0"]);
+    world.offer(p, 4, "b", &payload, 0);
+    world.ask(p, 5, Request::Sync);
+    world.ask(p, 6, Request::Sync);
+    world.offer(p, 7, "c", "", 0);
+    world.ask(p, 8, Request::Sync);
+    // Others do not wait for them, and who does not want to know any more is told nothing later.
+    world.ask(q, 1, Request::Sync);
+    world.ask(p, 9, Request::Cancel(5));
+    assert_eq!(world.heard(q), ["1: done 0"]);
+    assert_eq!(world.heard(p), ["5: Interrupted cancelled by its client"]);
+    world.withdraw(q, 2, "a", None, false);
+    assert_eq!(
+        world.heard(p),
+        ["4: offered v2", "6: done 0", "7: offered v3", "8: done 0"]
+    );
+    world.leave(p);
+    world.leave(q);
+}
+
+#[test]
+fn a_sync_is_answered_when_the_offers_before_it_fail() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let p = world.join_with_offer_timeout("p", 10);
+    let payload = "x".repeat(3000);
+    world.offer(p, 1, "a", &payload, 0);
+    world.offer(p, 2, "b", &payload, 0);
+    world.ask(p, 3, Request::Sync);
+    world.pass(5);
+    world.offer(p, 4, "c", &payload, 0);
+    world.ask(p, 5, Request::Sync);
+    world.heard(p);
+    for [offer, sync] in [["2: PoolFull", "3: done 0"], ["4: PoolFull", "5: done 0"]] {
+        world.pass(5);
+        let heard = world.heard(p);
+        assert!(
+            heard.len() == 2 && heard[0].starts_with(offer) && heard[1] == sync,
+            "{heard:?}"
+        );
+    }
+    world.offer(p, 6, "b", &payload, 0);
+    world.ask(p, 7, Request::Sync);
+    world.ask(p, 8, Request::Drain(Drain { timeout_ms: None }));
+    let heard = world.heard(p);
+    assert!(heard[0].starts_with("6: Closed"), "{heard:?}");
+    assert_eq!(heard[1..], ["7: done 0", "8: done 0"]);
+    world.ask(p, 9, Request::Sync);
+    assert_eq!(world.heard(p), ["9: done 0"]);
+}
+
+#[test]
+fn a_sync_that_waits_is_one_of_few_and_goes_with_its_client() {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4096;
+        config.limits.requests_per_client = 1;
+    });
+    let (p, q) = (world.join("p"), world.join("q"));
+    let payload = "x".repeat(3000);
+    world.offer(q, 1, "a", &payload, 0);
+    world.offer(p, 1, "b", &payload, 0);
+    world.ask(p, 2, Request::Sync);
+    world.ask(p, 3, Request::Sync);
+    assert_eq!(world.heard(p), ["3: LimitExceeded a client may have 1 unanswered"]);
+    world.leave(p);
+    world.withdraw(q, 2, "a", None, false);
+    assert!(world.heard(p).is_empty());
+    world.leave(q);
+    world.assert_empty();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! is kept as text.
 
 mod awaited;
+mod backlog;
 mod broken;
 mod bundle;
 mod components;

@@ -106,6 +106,137 @@ fn a_follow_ends_after_its_first_phase_when_asked_to() {
 }
 
 #[test]
+fn a_follow_that_ends_when_it_has_caught_up_gives_what_came_meanwhile_and_nothing_later() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    for name in ["a", "b", "x"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.follow(c, 1, |follow| {
+        follow.until_live = true;
+        follow.window = 1;
+    });
+    assert_eq!(world.heard(c), ["1: began v3", "1: got a v1  first"]);
+    // Two versions of one key, and one of a key that waits in the first phase: each is given once.
+    for name in ["c", "c", "x"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.release(c, 1);
+    assert_eq!(world.heard(c), ["1: got b v2  first"]);
+    world.release(c, 2);
+    assert_eq!(world.heard(c), ["1: live", "1: got c v5 "]);
+    world.offer(p, 1, "d", "", 0);
+    world.release(c, 5);
+    let end = "1: Closed it was asked to end here";
+    assert_eq!(world.heard(c), ["1: got x v6 ", end]);
+    world.offer(p, 1, "e", "", 0);
+    world.release(c, 6);
+    assert_eq!(world.heard(c), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_superseded_after_the_bound_of_a_follow_leaves_a_gap() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    for name in ["a", "b"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.follow(c, 1, |follow| {
+        follow.until_live = true;
+        follow.window = 1;
+    });
+    for name in ["x", "x", "y", "z"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.release(c, 1);
+    let began = ["1: began v2", "1: got a v1  first", "1: got b v2  first", "1: live"];
+    assert_eq!(world.heard(c), began);
+    world.offer(p, 1, "y", "", 0);
+    world.withdraw(p, 2, "z", None, false);
+    world.release(c, 2);
+    world.release(c, 4);
+    assert_eq!(
+        world.heard(c),
+        [
+            "1: got x v4 ",
+            "1: gap superseded y v5",
+            "1: gap withdrawn z v6",
+            "1: Closed it was asked to end here"
+        ]
+    );
+}
+
+#[test]
+fn a_resumed_follow_that_ends_when_it_has_caught_up_gives_all_that_came_since_its_cursor() {
+    use junctura_model::version::{Cursor, Phase};
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    for name in ["a", "b", "c"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    let resumed_at = |world: &mut World, number: u64, last: u64| {
+        let phase = Phase::Live { last };
+        let cursor = Cursor { incarnation: 1, phase }.to_string();
+        world.follow(c, number, |follow| {
+            follow.cursor = Some(cursor.into());
+            follow.until_live = true;
+        });
+        world.heard(c)
+    };
+    assert_eq!(
+        resumed_at(&mut world, 1, 1),
+        [
+            "1: began v1",
+            "1: live",
+            "1: got b v2 ",
+            "1: got c v3 ",
+            "1: Closed it was asked to end here"
+        ]
+    );
+    assert_eq!(
+        resumed_at(&mut world, 2, 3),
+        ["2: began v3", "2: live", "2: Closed it was asked to end here"]
+    );
+}
+
+#[test]
+fn a_requirement_keeps_what_comes_after_its_reader_has_caught_up() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    for name in ["a", "b"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    world.follow(c, 2, |follow| {
+        follow.requirement = Some(1);
+        follow.until_live = true;
+        follow.window = 1;
+    });
+    world.offer(p, 1, "c", "", 0);
+    world.release(c, 1);
+    world.offer(p, 1, "d", "", 0);
+    // It waits for its reader to end, and is not for this one, though it came back in time.
+    world.give_back_undone(c, 2);
+    let (first, rest) = (
+        ["1: began v0", "2: began v2", "2: got a v1  first"],
+        ["2: got b v2  first", "2: live"],
+    );
+    let end = ["2: got c v3 ", "2: Closed it was asked to end here"];
+    assert_eq!(world.heard(c), [&first[..], &rest, &end].concat());
+    world.release(c, 3);
+    world.follow(c, 3, |follow| follow.requirement = Some(1));
+    assert_eq!(
+        world.heard(c),
+        [
+            "3: began v4",
+            "3: got b v2  first again",
+            "3: got d v4  first",
+            "3: live"
+        ]
+    );
+}
+
+#[test]
 fn a_follow_is_resumed_from_its_cursor() {
     use junctura_model::version::{Cursor, Phase};
     let mut world = World::new();

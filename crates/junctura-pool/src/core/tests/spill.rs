@@ -2,6 +2,7 @@
 
 use junctura_model::{Code, Error};
 use junctura_wire::Request;
+use junctura_wire::body::events;
 
 use super::World;
 use crate::Spill;
@@ -56,6 +57,24 @@ fn the_oldest_goes_to_the_file_when_somebody_waits_and_is_read_from_there() {
     world.ask(p, 4, Request::Goodbye);
     world.ask(c, 3, Request::Goodbye);
     assert_eq!(world.core.stat().objects.visible, 3);
+}
+
+#[test]
+fn where_an_object_lies_is_listed_and_it_is_told_when_that_changes() {
+    let mut world = small();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    world.subscribe(c, 1, "name=a/c", events::SPILLED);
+    world.subscribe(d, 1, "name=b", events::SPILLED);
+    world.list(d, 2, "", "");
+    for (number, name) in (1..).zip(["a", "b", "c"]) {
+        world.offer(p, number, name, &payload(), 0);
+    }
+    assert_eq!(world.heard(c), ["1: began v0"], "it is being written");
+    world.written(Ok(7));
+    assert_eq!(world.heard(c), ["1: spilled a v1 by p"]);
+    world.heard(d);
+    world.list(d, 3, "", "");
+    assert_eq!(world.heard(d), ["3: began v3", "3: listed a (in the file) b c."]);
 }
 
 #[test]

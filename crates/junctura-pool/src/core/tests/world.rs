@@ -26,6 +26,12 @@ attributes:
   size: {type: integer}
 ";
 
+/// An entry of a list, and where its payload lies if that is not memory.
+fn listed(name: impl Fn(&[u8]) -> String, (head, record): (fixed::ListedHead, &[u8])) -> String {
+    let is_in_file = head.flags.get() & fixed::SPILLED != 0;
+    name(record) + if is_in_file { " (in the file)" } else { "" }
+}
+
 /// What the core has ordered.
 #[derive(Default)]
 pub(super) struct Effected {
@@ -74,7 +80,7 @@ impl Effects for Effected {
                 format!("gap {} {}{unnamed}", gap.reason, items.join(" "))
             }
             Reply::Listed(page) => {
-                let names: Vec<_> = page.iter().map(|entry| name(entry.unwrap().1)).collect();
+                let names: Vec<_> = page.iter().map(|entry| listed(name, entry.unwrap())).collect();
                 format!("listed {}{}", names.join(" "), if page.last { "." } else { "…" })
             }
             Reply::Event(event) => {
@@ -211,12 +217,22 @@ impl World {
 
     /// A new client that has said hello.
     pub(super) fn join(&mut self, name: &str) -> u32 {
+        self.join_as(name, None)
+    }
+
+    /// The same; its offers wait so many milliseconds for memory.
+    pub(super) fn join_with_offer_timeout(&mut self, name: &str, milliseconds: u64) -> u32 {
+        self.join_as(name, Some(milliseconds))
+    }
+
+    fn join_as(&mut self, name: &str, offer_timeout_ms: Option<u64>) -> u32 {
         let client = self.core.join().unwrap();
         let hello = Hello {
             version: VERSION,
             name: name.to_owned().into(),
             host: "h".into(),
             pid: 1,
+            offer_timeout_ms,
             ..Hello::default()
         };
         self.ask(client, 0, Request::Hello(hello));

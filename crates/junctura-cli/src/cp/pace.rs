@@ -1,0 +1,68 @@
+//! A rate that is not exceeded.
+
+use std::time::{Duration, Instant};
+
+use junctura::Result;
+
+/// Nobody waits longer for Ctrl-C to be heard.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// So many bytes a second, from the first one on.
+pub(super) struct Pace {
+    bytes_per_second: u64,
+    /// When the next bytes may go.
+    due: Instant,
+}
+
+impl Pace {
+    pub(super) fn new(bytes_per_second: u64) -> Pace {
+        Pace {
+            bytes_per_second,
+            due: Instant::now(),
+        }
+    }
+
+    /// Waits until these bytes may go. `meanwhile` is called before each wait, and can end it with an error.
+    pub(super) fn wait(&mut self, bytes: u64, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        loop {
+            let now = Instant::now();
+            if now >= self.due {
+                self.due = next(self.due, now, bytes, self.bytes_per_second);
+                return Ok(());
+            }
+            meanwhile()?;
+            sleep(self.due.saturating_duration_since(Instant::now()).min(SLICE));
+        }
+    }
+}
+
+/// A pause is not made up for: who was idle does not go faster afterwards.
+fn next(due: Instant, now: Instant, bytes: u64, bytes_per_second: u64) -> Instant {
+    let takes = Duration::try_from_secs_f64(bytes as f64 / bytes_per_second as f64).unwrap_or(Duration::MAX);
+    let since = if now.saturating_duration_since(due) > SLICE {
+        now
+    } else {
+        due
+    };
+    since.checked_add(takes).unwrap_or(since)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a rate is what sleeping is for")]
+fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_their_time_and_pauses_are_not_made_up_for() {
+        let now = Instant::now();
+        assert_eq!(next(now, now, 500, 1000), now + Duration::from_millis(500));
+        let late = now + Duration::from_millis(1);
+        assert_eq!(next(now, late, 500, 1000), now + Duration::from_millis(500));
+        let idle = now + Duration::from_secs(9);
+        assert_eq!(next(now, idle, 500, 1000), idle + Duration::from_millis(500));
+    }
+}

@@ -1,0 +1,32 @@
+//! `/proc`, through which processes look at memory that they share.
+
+use super::{Finding, Machine};
+
+pub(super) fn proc(machine: &Machine) -> Vec<Finding> {
+    const CHECK: &str = "/proc";
+    let descriptors = machine.proc.join("self/fd");
+    vec![match std::fs::read_dir(&descriptors) {
+        Ok(_) => Finding::ok(CHECK, "mounted and readable"),
+        Err(error) => Finding::fail(
+            CHECK,
+            format!("{}: {error}", descriptors.display()),
+            "segments of memory cannot be opened for reading only, so no large payload can be handed over",
+            "mount it: mount -t proc proc /proc (in a container: do not mask it)",
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::super::testing::{levels, machine};
+    use super::*;
+
+    #[test]
+    fn without_proc_nothing_large_moves() {
+        let (_folder, bare) = machine(&[]);
+        assert_eq!(levels(&proc(&bare)), [Level::Fail]);
+        let (_folder, mounted) = machine(&[("proc/self/fd/0", "")]);
+        assert_eq!(levels(&proc(&mounted)), [Level::Ok]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The `junctura` command, as a library: a pool from the shell.
+//!
+//! Each subcommand is a module of its own: its arguments, with their help, and a `run` that does it. Results go to standard
+//! output, everything else to standard error; with `--json` the output is for programs. The exit status says what happened.
+//!
+//! The program `junctura` is [`log`] and [`run`] and nothing else. Others can be the same command: the Python package is one.
+
+#[macro_use]
+mod output;
+
+mod attributes;
+mod bench;
+mod bundle;
+mod cert;
+mod completions;
+mod cp;
+mod doctor;
+mod exit;
+mod get;
+mod group;
+mod hammer;
+mod interrupt;
+mod json;
+mod ls;
+mod manual;
+mod program;
+mod progress;
+mod put;
+mod require;
+mod schema;
+mod security;
+mod serve;
+mod size;
+mod stat;
+mod stop;
+mod today;
+mod token;
+mod url;
+mod version;
+mod wait_for;
+mod wanted;
+mod watch;
+mod withdraw;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub use program::Program;
+
+/// Hand scientific data over by meaning.
+#[derive(Parser)]
+#[command(name = "junctura", version, long_version = version::long(), after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Put(put::Arguments),
+    Get(get::Arguments),
+    Ls(ls::Arguments),
+    Watch(watch::Arguments),
+    WaitFor(wait_for::Arguments),
+    Cp(cp::Arguments),
+    Wanted(wanted::Arguments),
+    Bundle(bundle::Arguments),
+    Require(require::RequireArguments),
+    Retract(require::RetractArguments),
+    #[command(visible_alias = "groups")]
+    Group(group::Arguments),
+    Withdraw(withdraw::WithdrawArguments),
+    Retire(withdraw::RetireArguments),
+    Stat(stat::Arguments),
+    Schema(schema::Arguments),
+    Serve(serve::Arguments),
+    Stop(stop::Arguments),
+    Doctor(doctor::Arguments),
+    Bench(bench::Arguments),
+    Token(token::Arguments),
+    Cert(cert::Arguments),
+    Hammer(hammer::Arguments),
+    Completions(completions::Arguments),
+    Man(manual::Arguments),
+    #[command(hide = true)]
+    HammerWorker(hammer::WorkerArguments),
+    #[command(hide = true)]
+    BenchWorker(bench::WorkerArguments),
+}
+
+/// Sends what the program has to say of itself to standard error: warnings, or what `JUNCTURA_LOG` asks for. Where something
+/// else has set that up for this process, it stays as it is.
+pub fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(output::is_styled(std::io::stderr().is_terminal()))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+/// Does what a command line says, and returns the exit status. The first argument is the name of the program.
+///
+/// It prints, waits as long as the command does, and never ends the process, but for a second Ctrl-C in a command that has not
+/// yet ended after the first. From its first call on, SIGINT no longer ends this process by itself in commands that wait: a
+/// process that has its own idea of SIGINT (Python) gives that up before. `program` is how this command is started once more,
+/// for the processes of `junctura hammer`.
+#[must_use]
+pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIterator<Item = T>) -> u8 {
+    let parsed = command().try_get_matches_from(arguments);
+    let command = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+        Ok(arguments) => arguments.command,
+        Err(told) => {
+            // Nobody may be there to read it.
+            let _ = told.print();
+            return told.exit_code() as u8;
+        }
+    };
+    exit::status(output::quietly(perform(command, program)))
+}
+
+/// The whole command line, with what every part of it says about exit statuses.
+fn command() -> clap::Command {
+    fn with_statuses(command: clap::Command) -> clap::Command {
+        if command.has_subcommands() {
+            return command.mut_subcommands(with_statuses);
+        }
+        let help = command
+            .get_after_help()
+            .map_or(String::new(), |help| format!("{help}\n\n"));
+        command.after_help(format!("{help}{}", exit::STATUSES))
+    }
+    Arguments::command().mut_subcommands(with_statuses)
+}
+
+/// The same, without what is hidden: for what a shell or a manual shows.
+fn shown() -> clap::Command {
+    let all = command();
+    let parts = all.get_subcommands().filter(|part| !part.is_hide_set()).cloned();
+    clap::Command::new("junctura")
+        .about(all.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(exit::HELP)
+        .subcommand_required(true)
+        .subcommands(parts)
+}
+
+fn perform(command: Command, program: &Program) -> junctura::Result<()> {
+    match command {
+        Command::Put(arguments) => put::run(&arguments),
+        Command::Get(arguments) => get::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
+        Command::WaitFor(arguments) => wait_for::run(&arguments),
+        Command::Cp(arguments) => cp::run(&arguments),
+        Command::Wanted(arguments) => wanted::run(&arguments),
+        Command::Bundle(arguments) => bundle::run(&arguments),
+        Command::Require(arguments) => require::require(&arguments),
+        Command::Retract(arguments) => require::retract(&arguments),
+        Command::Group(arguments) => group::run(&arguments),
+        Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
+        Command::Retire(arguments) => withdraw::retire(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Stop(arguments) => stop::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments, program),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => manual::run(&arguments),
+        Command::BenchWorker(arguments) => bench::work(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
+        Command::Cert(arguments) => cert::run(&arguments),
+        Command::Hammer(arguments) => hammer::run(&arguments, program),
+        Command::HammerWorker(arguments) => hammer::work(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(command: &clap::Command, look: &mut dyn FnMut(&clap::Command)) {
+        for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+            look(part);
+            each(part, look);
+        }
+    }
+
+    #[test]
+    fn every_command_makes_sense_to_the_parser() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_with_an_example_and_its_statuses() {
+        for part in command().get_subcommands().filter(|part| !part.is_hide_set()) {
+            let help = part.clone().render_long_help().to_string();
+            assert!(help.contains("Example"), "{}: no example", part.get_name());
+        }
+        each(&command(), &mut |part| {
+            assert!(part.get_about().is_some(), "{}: says nothing", part.get_name());
+            let help = part.clone().render_long_help().to_string();
+            let is_told = part.has_subcommands() || help.contains("Exit status: 0 done");
+            assert!(is_told, "{}: no exit statuses", part.get_name());
+        });
+    }
+
+    #[test]
+    fn every_command_that_talks_to_a_pool_can_be_given_a_name() {
+        each(&command(), &mut |part| {
+            let has = |name: &str| part.get_arguments().any(|argument| argument.get_long() == Some(name));
+            let own_names = ["hammer", "doctor"];
+            let is_client = has("pool") && !own_names.contains(&part.get_name());
+            assert!(!is_client || has("as"), "{}: no name", part.get_name());
+        });
+    }
+}

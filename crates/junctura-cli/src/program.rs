@@ -1,0 +1,57 @@
+//! How this command is started once more.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use junctura::{Code, Error, Result};
+
+/// The words that start this command: a program, and what comes before the arguments (`python -m junctura`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// None: the file that this process runs.
+    words: Vec<OsString>,
+}
+
+impl Program {
+    /// The file that this process runs.
+    #[must_use]
+    pub fn this() -> Program {
+        Program::default()
+    }
+
+    /// These words. Without any, as [`Program::this`].
+    #[must_use]
+    pub fn of(words: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
+        Program {
+            words: words.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// The command, yet without arguments.
+    pub(crate) fn command(&self) -> Result<Command> {
+        if let Some((program, before)) = self.words.split_first() {
+            let mut command = Command::new(program);
+            command.args(before);
+            return Ok(command);
+        }
+        let own = std::env::current_exe();
+        own.map(Command::new)
+            .map_err(|error| Error::new(Code::Io, "junctura", error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_before_the_arguments() {
+        let mut command = Program::of(["python", "-m", "junctura"]).command().unwrap();
+        command.arg("stat");
+        assert_eq!(command.get_program(), "python");
+        assert!(command.get_args().eq(["-m", "junctura", "stat"]));
+        let own = Program::this().command().unwrap();
+        assert_eq!(own.get_program(), std::env::current_exe().unwrap());
+        assert_eq!(own.get_args().len(), 0);
+    }
+}

@@ -1,0 +1,80 @@
+//! How far long work has come, on a terminal.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Work that takes longer than this gets a progress bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A bar on long work, when a person looks.
+pub(crate) struct Progress {
+    began: Instant,
+    total: Option<u64>,
+    bar: Option<ProgressBar>,
+    wanted: bool,
+}
+
+/// Whether a person looks.
+pub(crate) fn is_watched() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+impl Progress {
+    pub(crate) fn new() -> Progress {
+        Progress {
+            began: Instant::now(),
+            total: None,
+            bar: None,
+            wanted: is_watched(),
+        }
+    }
+
+    /// Says how many bytes there are in all, where that is known.
+    pub(crate) fn expect(&mut self, bytes: Option<u64>) {
+        self.total = bytes;
+    }
+
+    /// Shows how far the work has come.
+    pub(crate) fn show(&mut self, position: u64, objects: u64) {
+        if !self.wanted || self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let total = self.total;
+        let bar = self.bar.get_or_insert_with(|| Self::bar(total));
+        bar.set_position(position);
+        bar.set_message(format!("{objects} objects"));
+    }
+
+    fn bar(total: Option<u64>) -> ProgressBar {
+        let (bar, template) = match total {
+            Some(bytes) => (
+                ProgressBar::new(bytes),
+                "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}",
+            ),
+            None => (
+                ProgressBar::no_length(),
+                "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}",
+            ),
+        };
+        match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+
+    /// Says something beside the bar.
+    pub(crate) fn suspend(&self, say: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}

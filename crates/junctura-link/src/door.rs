@@ -1,0 +1,113 @@
+//! Where the channels of a link that several clients share come from.
+//!
+//! At the client's end a listener lets processes of this machine in; at the server's end each channel that the other end
+//! begins gets a connection of its own to the server.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Address, Listener, LocalCarrier, UnixCarrier};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+
+use crate::refused;
+
+/// Clients that share one link.
+const CHANNELS_MAX: usize = 1024;
+
+/// What ends a thread that waits for clients.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    has_come: AtomicBool,
+    bell: OwnedFd,
+}
+
+impl Stop {
+    pub(crate) fn new() -> Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| refused(Code::LimitExceeded, "eventfd", "cannot be opened", errno))?;
+        Ok(Self {
+            has_come: AtomicBool::new(false),
+            bell,
+        })
+    }
+
+    pub(crate) fn come(&self) {
+        self.has_come.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.has_come.load(Ordering::Acquire)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Door {
+    /// The client's end: who connects here is let in, until it is stopped.
+    In { listener: Listener, stop: Arc<Stop> },
+    /// The server's end: whoever is let in at the other one is led to this pool.
+    Out(Address),
+}
+
+impl Door {
+    /// The next client of this machine; `None`: nobody waits.
+    pub(crate) fn next(&mut self, channels: usize) -> Result<Option<LocalCarrier>> {
+        let Self::In { listener, .. } = self else {
+            return Ok(None);
+        };
+        loop {
+            match listener.accept() {
+                Ok(None) => return Ok(None),
+                Ok(Some(carrier)) if channels < CHANNELS_MAX => return Ok(Some(LocalCarrier::new(carrier))),
+                Ok(Some(carrier)) => listener.refuse(carrier, &too_many()),
+                // It was told so.
+                Err(error) if matches!(error.code(), Code::Denied | Code::LimitExceeded) => {
+                    tracing::warn!(%error, "a client was turned away");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tells everybody who waits that there is no way through.
+    pub(crate) fn refuse_all(&mut self, error: &Error) {
+        let Self::In { listener, .. } = self else { return };
+        while let Ok(Some(carrier)) = listener.accept() {
+            listener.refuse(carrier, error);
+        }
+    }
+
+    /// The server's end: a connection for a channel that has begun.
+    pub(crate) fn open(&mut self, channels: usize) -> Result<LocalCarrier> {
+        match self {
+            Self::Out(pool) if channels < CHANNELS_MAX => UnixCarrier::connect(pool).map(LocalCarrier::new),
+            Self::Out(_) => Err(too_many()),
+            Self::In { .. } => Err(Error::new(Code::Protocol, "channel of a link", "it leads nowhere")),
+        }
+    }
+
+    /// Whether nobody more will be let in, and those who are in have to go.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::In { stop, .. } if stop.has_come())
+    }
+
+    /// What wakes who waits for it.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let both = match self {
+            Self::In { listener, stop } => [
+                Some(PollFd::new(listener, PollFlags::IN)),
+                Some(PollFd::new(&stop.bell, PollFlags::IN)),
+            ],
+            Self::Out(_) => [None, None],
+        };
+        both.into_iter().flatten()
+    }
+}
+
+fn too_many() -> Error {
+    let cause = format!("{CHANNELS_MAX} clients share this link already");
+    Error::new(Code::LimitExceeded, "channel of a link", cause)
+}

@@ -1,0 +1,296 @@
+//! The first words on a link, before any frame: what the client shows, and whether it is let in.
+//!
+//! ```text
+//!  0            8         10       12
+//!  | "JUNCTURA" | version | length |  CBOR (length bytes)
+//! ```
+//! Each side says this once; the client first. Numbers are little-endian. Nothing is kept of a client that says anything else,
+//! more than [`BYTES_MAX`], or takes longer than [`TIME_MAX`] for it.
+
+use std::borrow::Cow;
+use std::io::{IoSlice, IoSliceMut};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::Failure;
+use junctura_wire::shape;
+use minicbor::bytes::ByteArray;
+use minicbor::{Decode, Encode};
+use rustix::event::{PollFlags, Timespec};
+
+use crate::refused;
+use crate::stream::{Came, Stream};
+
+/// The version of what links say to each other.
+pub(crate) const VERSION: u16 = 1;
+/// What it begins with; no TLS does.
+pub(crate) const MAGIC: &[u8; 8] = b"JUNCTURA";
+/// Bytes of everything that one side says here, at most.
+pub(crate) const BYTES_MAX: usize = 8 << 10;
+/// Everything here, TLS included, takes at most this long.
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(5);
+const HEAD_BYTES: usize = 12;
+
+/// What a client shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Shown<'a> {
+    /// Its token, if it has one.
+    #[n(0)]
+    pub(crate) token: Option<Cow<'a, str>>,
+    /// Bytes of payloads that it keeps at most while nobody holds them.
+    #[n(1)]
+    pub(crate) mirror_bytes: u64,
+    /// It speaks for several clients, each with a channel of its own.
+    #[n(2)]
+    #[cbor(default)]
+    pub(crate) is_shared: bool,
+    /// How many streams it would like its link to have; `None`: one.
+    #[n(3)]
+    pub(crate) streams: Option<u8>,
+    /// This is one more stream of a link that it has already.
+    #[n(4)]
+    pub(crate) joins: Option<Joins>,
+}
+
+/// Which link a further stream belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Joins {
+    /// What the gate called it.
+    #[n(0)]
+    pub(crate) link: LinkId,
+    /// Which of its streams this one is; the first is 1.
+    #[n(1)]
+    pub(crate) number: u8,
+}
+
+/// What a gate calls a link: whoever says it has been told so by the gate.
+pub(crate) type LinkId = ByteArray<16>;
+
+/// One that nobody can guess.
+pub(crate) fn link_id() -> Result<LinkId> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| refused(Code::Io, "link", "no random numbers", errno))?;
+    Ok(random.into())
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Answer<'a> {
+    /// Why the client is not let in.
+    #[n(0)]
+    pub(crate) failure: Option<Failure<'a>>,
+    /// The time of its lease.
+    #[n(1)]
+    pub(crate) lease_ms: u64,
+    /// How a client of the same machine may reach the server without a network.
+    #[n(2)]
+    pub(crate) offered: Option<Offered>,
+    /// What a link of several streams is called.
+    #[n(3)]
+    pub(crate) link: Option<LinkId>,
+    /// How many streams it is to have.
+    #[n(4)]
+    pub(crate) streams: Option<u8>,
+}
+
+/// How a client of the same machine may reach the server without a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Offered {
+    /// The server's address there, `unix:…`.
+    #[n(0)]
+    pub address: String,
+    /// Which machine it is.
+    #[n(1)]
+    pub machine: String,
+    /// Which server it is; another one may have the same address in another container.
+    #[n(2)]
+    pub identity: Identity,
+}
+
+/// Which server it is, on its machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Identity {
+    /// Its process.
+    #[n(0)]
+    pub pid: u32,
+    /// Its incarnation.
+    #[n(1)]
+    pub incarnation: u64,
+}
+
+/// Which machine this is, from one start of it to the next; empty where that is not known (random(4)).
+pub(crate) fn machine() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// One side's words.
+pub(crate) fn encode(words: &impl Encode<()>) -> Result<Vec<u8>> {
+    let body = minicbor::to_vec(words).map_err(|error| refused(Code::Io, "greeting", "cannot be written", error))?;
+    if body.len() > BYTES_MAX - HEAD_BYTES {
+        return Err(Error::new(Code::TooLarge, "greeting", format!("{} bytes", body.len())));
+    }
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(body.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+/// The CBOR of the other side's words: `None` while they are not whole.
+///
+/// # Errors
+/// `Protocol` when they cannot be ours, `Unsupported` for another version.
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<&[u8]>> {
+    let wrong = |cause: &str| Error::new(Code::Protocol, "greeting", cause);
+    let begin = &bytes[..bytes.len().min(MAGIC.len())];
+    if begin != &MAGIC[..begin.len()] {
+        return Err(wrong("the other side does not speak Junctura's protocol"));
+    }
+    let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES) else {
+        return Ok(None);
+    };
+    let version = u16::from_le_bytes([head[8], head[9]]);
+    if version != VERSION {
+        let cause = format!("the other side speaks version {version}, this one {VERSION}");
+        return Err(Error::new(Code::Unsupported, "greeting", cause));
+    }
+    let length = usize::from(u16::from_le_bytes([head[10], head[11]]));
+    if length > BYTES_MAX - HEAD_BYTES {
+        return Err(wrong("it is longer than it may be"));
+    }
+    if rest.len() > length {
+        return Err(wrong("more follows than may"));
+    }
+    Ok((rest.len() == length).then_some(rest))
+}
+
+/// Reads one side's words.
+pub(crate) fn decode<'a, T: Decode<'a, ()>>(body: &'a [u8]) -> Result<T> {
+    let wrong = |cause: String| Error::new(Code::Protocol, "greeting", cause);
+    shape::check(body).map_err(|cause| wrong(cause.to_owned()))?;
+    minicbor::decode(body).map_err(|error| wrong(error.to_string()))
+}
+
+/// A conversation that must be over by a certain time.
+pub(crate) struct Talk<'a> {
+    pub(crate) stream: &'a mut Stream,
+    pub(crate) until: Instant,
+    /// Asked when a signal comes.
+    pub(crate) interrupted: &'a mut dyn FnMut() -> Result<()>,
+}
+
+impl Talk<'_> {
+    /// Says all of it.
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut said = 0;
+        while said < bytes.len() {
+            let count = self.stream.write(&[IoSlice::new(&bytes[said..])])?;
+            said += count;
+            if count == 0 {
+                self.wait(PollFlags::OUT)?;
+            }
+        }
+        while !self.stream.flush()? {
+            self.wait(PollFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    /// Hears all of it: the CBOR.
+    pub(crate) fn hear(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; BYTES_MAX + 1];
+        let mut heard = 0;
+        loop {
+            if let Some(body) = split(&bytes[..heard])? {
+                return Ok(body.to_vec());
+            }
+            // Not a byte too much: what follows is for others.
+            let wanted = wanted(&bytes[..heard]);
+            match self
+                .stream
+                .read(&mut [IoSliceMut::new(&mut bytes[heard..heard + wanted])])?
+            {
+                Came::Bytes(count) => heard += count,
+                Came::Nothing => self.wait(PollFlags::IN)?,
+                Came::End => {
+                    let cause = "the other side closed the connection before the handshake was over";
+                    return Err(Error::new(Code::Disconnected, "greeting", cause));
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, flags: PollFlags) -> Result<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::new(Code::Timeout, "greeting", "it took too long"));
+        }
+        let timeout = Timespec::try_from(left).map_err(|error| refused(Code::Io, "greeting", "time", error))?;
+        match self.stream.wait(flags | self.stream.interest(false), &timeout) {
+            Err(error) if error.code() == Code::Interrupted => (self.interrupted)(),
+            other => other,
+        }
+    }
+}
+
+/// How many bytes the words still need, as far as that is known.
+fn wanted(heard: &[u8]) -> usize {
+    match heard.get(10..HEAD_BYTES) {
+        None => HEAD_BYTES - heard.len(),
+        Some(length) => HEAD_BYTES + usize::from(u16::from_le_bytes([length[0], length[1]])) - heard.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_heard_however_they_come() {
+        let shown = Shown {
+            token: Some("secret".into()),
+            mirror_bytes: 7,
+            is_shared: true,
+            streams: Some(3),
+            joins: Some(Joins {
+                link: link_id().unwrap(),
+                number: 2,
+            }),
+        };
+        let bytes = encode(&shown).unwrap();
+        for end in 0..bytes.len() {
+            assert_eq!(split(&bytes[..end]).unwrap(), None);
+            assert!(wanted(&bytes[..end]) > 0 && end + wanted(&bytes[..end]) <= bytes.len());
+        }
+        let body = split(&bytes).unwrap().unwrap();
+        assert_eq!(decode::<Shown<'_>>(body).unwrap(), shown);
+    }
+
+    #[test]
+    fn other_words_are_refused_at_the_first_wrong_byte() {
+        let good = encode(&Shown::default()).unwrap();
+        for at in 0..MAGIC.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1;
+            assert_eq!(split(&bytes[..=at]).unwrap_err().code(), Code::Protocol);
+        }
+        let mut other = good.clone();
+        other[8] = 2;
+        assert_eq!(split(&other).unwrap_err().code(), Code::Unsupported);
+        let mut long = good.clone();
+        long[10..12].copy_from_slice(&u16::MAX.to_le_bytes());
+        assert_eq!(split(&long).unwrap_err().code(), Code::Protocol);
+        let mut more = good;
+        more.push(0);
+        assert_eq!(split(&more).unwrap_err().code(), Code::Protocol);
+        assert_eq!(decode::<Shown<'_>>(&[0xff]).unwrap_err().code(), Code::Protocol);
+    }
+}

@@ -1,0 +1,65 @@
+//! Carries a pool's frames and payloads between machines.
+//!
+//! ```text
+//!  client's process                                     server's process
+//!  Pool <--socket, rings--> Link ====== TCP, TLS ====== Gate <--socket, rings--> Server
+//!                           mirror of the segments      the segments themselves
+//! ```
+//! Each end is a thread that speaks to its own side as any process of the same machine does: frames through rings, payloads
+//! in shared memory. So the pool's client and server know nothing of networks. The stream between the two ends carries the
+//! same frames; the payload that a frame speaks of goes ahead of it, from the one segment straight into the same place of the
+//! other end's *mirror* of that segment. So the frame that arrives says what is true there, too.
+//!
+//! Promises: what a client may do is not more than what a process of the server's machine may; nothing listens beyond
+//! loopback without TLS and tokens ([`Gate::open`]); who is not heard of for the time of its lease is given up, who ends
+//! is gone at once; memory on either side is bounded, whatever the other one says. [`record`] is the format of the stream;
+//! `docs/formats/link.md` is its page.
+
+mod channel;
+mod door;
+mod endpoint;
+mod gate;
+mod greeting;
+mod link;
+mod mirror;
+mod porter;
+mod queue;
+pub mod record;
+mod relay;
+mod shadow;
+mod sides;
+#[cfg(any(test, feature = "stepped"))]
+pub mod stepped;
+mod stream;
+mod tls;
+mod token;
+mod upstream;
+
+pub use endpoint::Endpoint;
+pub use gate::{Gate, GateOptions};
+pub use greeting::{Identity, Offered};
+pub use link::{Dial, Dialed, Link};
+pub use sides::STREAMS_MAX;
+pub use tls::{ClientTls, ServerTls};
+pub use token::{Token, TokenKey};
+pub use upstream::{Upstream, UpstreamOptions};
+
+use junctura_model::{Code, Error, Result};
+
+/// For fuzzing: what strangers say first is read as each side reads it.
+///
+/// # Errors
+/// As a gate would refuse it, or a client.
+#[doc(hidden)]
+pub fn read_greeting(bytes: &[u8]) -> Result<()> {
+    if let Some(body) = greeting::split(bytes)? {
+        greeting::decode::<greeting::Shown<'_>>(body).map(drop)?;
+        greeting::decode::<greeting::Answer<'_>>(body).map(drop)?;
+    }
+    Ok(())
+}
+
+/// What the operating system refused.
+fn refused(code: Code, subject: impl Into<String>, action: &str, cause: impl std::fmt::Display) -> Error {
+    Error::new(code, subject, format!("{action}: {cause}"))
+}

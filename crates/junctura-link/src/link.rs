@@ -1,0 +1,373 @@
+//! A client's way to a gate: it dials, shows who it is, and has a thread relay from then on.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{LocalCarrier, UnixCarrier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+
+use crate::channel::Side;
+use crate::door::Door;
+use crate::greeting::{self, Answer, Joins, LinkId, Offered, Shown, Talk};
+use crate::porter::Porter;
+use crate::record::Record;
+use crate::relay::Relay;
+use crate::sides::{Lead, STREAMS_MAX, Sides};
+use crate::stream::Stream;
+use crate::{ClientTls, Endpoint, Token, refused};
+
+/// How long one address of a host may take to answer, before the next one is tried.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How to reach a gate.
+#[derive(Debug)]
+pub struct Dial<'a> {
+    /// Where it is.
+    pub endpoint: &'a Endpoint,
+    /// What to show there.
+    pub token: Option<&'a Token>,
+    /// Whom to believe; beyond loopback nobody else is spoken to.
+    pub tls: Option<&'a ClientTls>,
+    /// Bytes of payloads that are kept here at most while nobody holds them.
+    pub mirror_bytes: u64,
+    /// How many streams the link is to have, from 1 to 8: large payloads go over all of them. A gate of an earlier version gives
+    /// it one.
+    pub streams: u8,
+}
+
+/// A gate that let this client in.
+pub struct Dialed {
+    endpoint: Endpoint,
+    /// Which one of the endpoint's addresses.
+    address: SocketAddr,
+    stream: Stream,
+    /// What the gate calls the link, and how many streams it may have.
+    pub(crate) granted: Option<(LinkId, u8)>,
+    /// Those beyond the first.
+    sides: Vec<Stream>,
+    lease: Duration,
+    offered: Option<Offered>,
+    mirror_bytes: u64,
+}
+
+/// The thread that relays. Dropped, it ends the client's connection to it, and waits until everything that the client said has
+/// been taken by the other end, or the lease is over. In a forked child it is without effect.
+#[derive(Debug)]
+pub struct Link {
+    /// The client's end, which others may hold, too.
+    near: UnixCarrier,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+    streams: usize,
+}
+
+impl Dial<'_> {
+    /// Connects, and shows who is there. Waits for the network; `interrupted` is asked when a signal comes, and an error of it
+    /// ends the wait.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a number of streams that no link has; `Unavailable` when nobody listens there or answers in time; `Denied` when the token is not good, the server's certificate is not
+    /// one to believe, or the endpoint is beyond loopback and there is nobody to believe; `Protocol` when something
+    /// else listens there.
+    pub fn dial(&self, interrupted: impl FnMut() -> Result<()>) -> Result<Dialed> {
+        self.dial_for(false, interrupted)
+    }
+
+    /// As [`Self::dial`]; `is_shared`: for several clients, each with a channel of its own.
+    pub(crate) fn dial_for(&self, is_shared: bool, mut interrupted: impl FnMut() -> Result<()>) -> Result<Dialed> {
+        if !(1..=STREAMS_MAX).contains(&self.streams) {
+            let subject = format!("{} streams", self.streams);
+            let cause = format!("a link has from 1 to {STREAMS_MAX}");
+            return Err(Error::new(Code::InvalidArgument, subject, cause));
+        }
+        let mut last = None;
+        for address in self.endpoint.resolve()? {
+            match self.dial_one(address, is_shared, &mut interrupted) {
+                Err(error) if error.code() == Code::Unavailable => last = Some(error),
+                Err(error) => return Err(self.named(&error)),
+                dialed => return dialed,
+            }
+        }
+        let none = || Error::new(Code::Unavailable, "", "the host has no address");
+        Err(self.named(&last.unwrap_or_else(none)))
+    }
+
+    /// An error says where.
+    fn named(&self, error: &Error) -> Error {
+        let subject = match error.subject() {
+            "" => self.endpoint.to_string(),
+            subject => format!("{}: {subject}", self.endpoint),
+        };
+        Error::new(error.code(), subject, error.cause())
+    }
+
+    fn dial_one(
+        &self,
+        address: SocketAddr,
+        is_shared: bool,
+        interrupted: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Dialed> {
+        let shown = Shown {
+            is_shared,
+            streams: (self.streams > 1).then_some(self.streams),
+            ..Shown::default()
+        };
+        let (stream, answer) = self.greet(address, shown, interrupted)?;
+        let streams = answer.streams.unwrap_or(1).min(self.streams);
+        Ok(Dialed {
+            endpoint: self.endpoint.clone(),
+            address,
+            stream,
+            granted: answer.link.map(|link| (link, streams)),
+            sides: Vec::new(),
+            lease: Duration::from_millis(answer.lease_ms.max(1)),
+            offered: answer.offered,
+            mirror_bytes: self.mirror_bytes,
+        })
+    }
+
+    /// The further streams of a link, as many as were asked for and the gate gives. Waits for the network as [`Self::dial`] does, for
+    /// one after the other.
+    ///
+    /// # Errors
+    /// As [`Self::dial`].
+    pub fn add_streams(&self, dialed: &mut Dialed, mut interrupted: impl FnMut() -> Result<()>) -> Result<()> {
+        let Some((link, streams)) = dialed.granted else {
+            return Ok(());
+        };
+        for number in 1..streams {
+            let shown = Shown {
+                joins: Some(Joins { link, number }),
+                ..Shown::default()
+            };
+            let (stream, _) = self
+                .greet(dialed.address, shown, &mut interrupted)
+                .map_err(|error| self.named(&error))?;
+            dialed.sides.push(stream);
+            // The gate's end is there already, and would miss it.
+            for stream in dialed.sides.iter_mut().chain([&mut dialed.stream]) {
+                let mut talk = Talk {
+                    stream,
+                    until: Instant::now() + greeting::TIME_MAX,
+                    interrupted: &mut interrupted,
+                };
+                talk.say(&Record::Beat.to_bytes()).map_err(|error| self.named(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects, and is let in with what it has to show.
+    fn greet<'a>(
+        &'a self,
+        address: SocketAddr,
+        mut shown: Shown<'a>,
+        interrupted: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<(Stream, Answer<'static>)> {
+        let is_beyond = !address.ip().is_loopback();
+        if is_beyond && self.tls.is_none() {
+            let cause =
+                "beyond loopback a pool is reached through TLS alone: say which certificate authority to believe";
+            return Err(Error::new(Code::Denied, "", cause));
+        }
+        let socket = open(address, interrupted)?;
+        let tls = self.tls.map(|tls| tls.connection(self.endpoint.host())).transpose()?;
+        let mut stream = Stream::new(socket, tls)?;
+        shown.token = self.token.map(|token| token.reveal().into());
+        shown.mirror_bytes = self.mirror_bytes;
+        let mut talk = Talk {
+            stream: &mut stream,
+            until: Instant::now() + greeting::TIME_MAX,
+            interrupted,
+        };
+        talk.say(&greeting::encode(&shown)?)?;
+        let heard = talk.hear().map_err(|error| match error.code() {
+            Code::Timeout | Code::Disconnected => Error::new(Code::Unavailable, "", error.cause()),
+            _ => error,
+        })?;
+        let answer: Answer<'_> = greeting::decode(&heard)?;
+        if let Some(failure) = answer.failure {
+            return Err(failure.into());
+        }
+        let answer = Answer {
+            failure: None,
+            lease_ms: answer.lease_ms,
+            offered: answer.offered,
+            link: answer.link,
+            streams: answer.streams,
+        };
+        Ok((stream, answer))
+    }
+}
+
+/// What carries the streams of a link beyond the first.
+struct Crew {
+    lead: Lead,
+    porters: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    /// `None`: there are no such streams.
+    fn of(streams: Vec<Stream>, lease: Duration) -> Result<Option<Self>> {
+        if streams.is_empty() {
+            return Ok(None);
+        }
+        let lead = Lead(Sides::new()?);
+        let mut porters = Vec::new();
+        for (number, stream) in (1..).zip(streams) {
+            let porter = Porter::new(Arc::clone(&lead.0), number, stream, lease)?;
+            let thread = std::thread::Builder::new()
+                .name("junctura-stream".to_owned())
+                .spawn(move || porter.run())
+                .map_err(|error| refused(Code::Io, "thread", "cannot be started", error))?;
+            porters.push(thread);
+        }
+        Ok(Some(Self { lead, porters }))
+    }
+
+    fn join(crew: Option<Self>, relay: Relay) -> Relay {
+        match crew {
+            None => relay,
+            Some(crew) => relay.with_sides(crew.lead).with_porters(crew.porters),
+        }
+    }
+}
+
+impl Dialed {
+    /// How to reach the same server without a network, if it is on this machine.
+    #[must_use]
+    pub fn nearby(&self) -> Option<&Offered> {
+        let machine = greeting::machine();
+        self.offered
+            .as_ref()
+            .filter(|offered| !machine.is_empty() && offered.machine == machine)
+    }
+
+    /// How many streams the link has.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        1 + self.sides.len()
+    }
+
+    /// Goes on through the network: the client's end of a connection, as if the server were here, and what carries it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system gives no thread.
+    pub fn start(self) -> Result<(UnixCarrier, Link)> {
+        let (near, far) = UnixCarrier::pair()?;
+        let streams = self.streams();
+        let Self {
+            endpoint,
+            stream,
+            sides,
+            lease,
+            mirror_bytes,
+            ..
+        } = self;
+        let crew = Crew::of(sides, lease)?;
+        let thread = std::thread::Builder::new()
+            .name("junctura-link".to_owned())
+            .spawn(move || {
+                let relay = Relay::new(Side::Client, LocalCarrier::new(far), stream, lease, mirror_bytes);
+                if let (Err(error), _) = Crew::join(crew, relay).run() {
+                    tracing::info!(%endpoint, %error, "a link ended");
+                }
+            })
+            .map_err(|error| refused(Code::Io, "thread", "cannot be started", error))?;
+        Ok((
+            near.clone(),
+            Link {
+                near,
+                thread: Some(thread),
+                process: std::process::id(),
+                streams,
+            },
+        ))
+    }
+}
+
+impl Dialed {
+    /// Relays for all who come through `door`, until the link ends or the door is closed.
+    pub(crate) fn relay_for(self, door: Door) -> (Result<()>, Option<Door>) {
+        let crew = match Crew::of(self.sides, self.lease) {
+            Ok(crew) => crew,
+            Err(error) => return (Err(error), Some(door)),
+        };
+        let relay = Relay::with_door(Side::Client, door, self.stream, self.lease, self.mirror_bytes);
+        let (ended, door) = Crew::join(crew, relay).run();
+        (ended.map(drop), door)
+    }
+}
+
+impl std::fmt::Debug for Dialed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dialed({})", self.endpoint)
+    }
+}
+
+impl Link {
+    /// How many streams it has.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.streams
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.process == std::process::id() {
+            self.near.close();
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "a link's thread does not panic");
+        } else {
+            // The thread is the parent's; its handle names nothing here.
+            let _kept = std::mem::ManuallyDrop::new(thread);
+        }
+    }
+}
+
+/// A connected socket.
+fn open(address: SocketAddr, interrupted: &mut dyn FnMut() -> Result<()>) -> Result<TcpStream> {
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)
+        .map_err(|errno| refused(Code::LimitExceeded, "", "cannot open a socket", errno))?;
+    let unreached = |errno: Errno| match errno {
+        Errno::CONNREFUSED => refused(Code::Unavailable, "", "no server listens there", errno),
+        _ => refused(Code::Unavailable, "", "cannot be reached", errno),
+    };
+    match connect(&socket, &address) {
+        Ok(()) => return Ok(socket.into()),
+        Err(Errno::INPROGRESS | Errno::INTR) => {}
+        Err(errno) => return Err(unreached(errno)),
+    }
+    let until = Instant::now() + CONNECT_TIME_MAX;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let cause = format!("nobody answered within {CONNECT_TIME_MAX:?}");
+            return Err(Error::new(Code::Unavailable, "", cause));
+        }
+        let timeout = Timespec::try_from(left).map_err(|error| refused(Code::Io, "", "time", error))?;
+        match poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) => {}
+            Ok(_) => break,
+            Err(Errno::INTR) => interrupted()?,
+            Err(errno) => return Err(refused(Code::Io, "", "cannot wait", errno)),
+        }
+    }
+    match sockopt::socket_error(&socket) {
+        Ok(Ok(())) => Ok(socket.into()),
+        Ok(Err(errno)) | Err(errno) => Err(unreached(errno)),
+    }
+}

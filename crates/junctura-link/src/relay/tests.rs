@@ -1,0 +1,222 @@
+//! Ends of links beside sockets that stand for the other machine.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+use junctura_transport::{Carrier, Outbox, Sent, UnixCarrier};
+use junctura_wire::fixed::{OfferHead, SegmentHead};
+use junctura_wire::{Reply, Request};
+use zerocopy::IntoBytes;
+
+use crate::record::At;
+
+use super::*;
+
+/// A relay of a client, its local end, and a socket that stands for the other machine.
+fn relay() -> (Relay, UnixCarrier, TcpStream) {
+    let (near, far) = UnixCarrier::pair().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    let stream = Stream::new(socket, None).unwrap();
+    let lease = Duration::from_mins(1);
+    (
+        Relay::new(Side::Client, LocalCarrier::new(far), stream, lease, 0),
+        near,
+        other,
+    )
+}
+
+#[test]
+fn last_words_are_more_than_a_link_takes_at_once() {
+    const OFFERS: u64 = 40;
+    const LENGTH: u64 = 1 << 20;
+    let (mut relay, mut near, mut other) = relay();
+    let segment = SegmentHead {
+        segment: 1.into(),
+        writable: 1.into(),
+        bytes: LENGTH.into(),
+        slot_bytes: LENGTH.into(),
+    };
+    relay.channels[0].segments().insert(1);
+    drop(relay.common.memory.announce(&segment).unwrap());
+    let head = OfferHead {
+        segment: 1.into(),
+        length: LENGTH.into(),
+        ..OfferHead::default()
+    };
+    let mut outbox = Outbox::new();
+    for number in 0..OFFERS {
+        let offer = Request::Offer {
+            head,
+            record: &[],
+            inline: &[],
+        };
+        outbox.push(|out| offer.encode(number, out)).unwrap();
+    }
+    assert_eq!(near.send(&mut outbox).unwrap(), Sent::All);
+    drop(near);
+
+    let (mut arrived, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+    while relay.take_local().unwrap() || !relay.is_over() || !relay.common.queue.is_empty() {
+        relay.flush_stream().unwrap();
+        let bytes = other.read(&mut piece).unwrap();
+        arrived.extend_from_slice(&piece[..bytes]);
+    }
+    relay.stream.end();
+    other.read_to_end(&mut arrived).unwrap();
+
+    let (mut rest, mut payloads) = (&arrived[..], 0);
+    while let Some(record) = Record::read(rest).unwrap() {
+        payloads += u64::from(matches!(record, Record::Payload(..)));
+        rest = &rest[HEADER_BYTES + record.body_bytes() as usize..];
+    }
+    assert_eq!(payloads, OFFERS);
+}
+
+/// A relay of several clients, none of which is there any more, and what stands for the other machine.
+fn shared(side: Side) -> (Relay, UnixStream) {
+    let (one, other) = UnixStream::pair().unwrap();
+    let stream = Stream::within(one, None).unwrap();
+    let door = Door::Out("unix:@nobody".parse().unwrap());
+    let mut relay = Relay::with_door(side, door, stream, Duration::from_mins(1), 0);
+    relay.newest = 1;
+    (relay, other)
+}
+
+/// What one end says of a payload for a channel: that there is a segment, and what lies in it.
+fn payload(announcement: Option<SegmentHead>, at: At) -> Vec<u8> {
+    let mut said = Record::Channel(1).to_bytes().to_vec();
+    if let Some(head) = announcement {
+        let mut frame = Vec::new();
+        Reply::Segment(head).encode(0, &mut frame);
+        said.extend(Record::Frames(frame.len() as u32).to_bytes());
+        said.extend(frame);
+    }
+    said.extend(Record::Payload(at, 8).to_bytes());
+    said.extend([7; 8]);
+    said
+}
+
+#[test]
+fn a_payload_for_one_that_has_gone_harms_nobody_else() {
+    let at = At {
+        segment: 3,
+        slot: 0,
+        offset: 0,
+    };
+    // The server has ended its client while a payload came for an offer.
+    let (mut relay, mut other) = shared(Side::Server);
+    other.write_all(&payload(None, at)).unwrap();
+    assert_eq!(relay.round().unwrap(), Round::Moved);
+
+    // A client has gone while a payload came for it; another one is given it, and finds it in the mirror.
+    let head = SegmentHead {
+        segment: 3.into(),
+        bytes: (1 << 20).into(),
+        slot_bytes: (1 << 20).into(),
+        ..SegmentHead::default()
+    };
+    let (mut relay, mut other) = shared(Side::Client);
+    other.write_all(&payload(Some(head), at)).unwrap();
+    assert_eq!(relay.round().unwrap(), Round::Moved);
+    let mirror = junctura_memory::Mapping::readonly(relay.common.memory.announce(&head).unwrap(), 1 << 20).unwrap();
+    assert_eq!(mirror.slice(0, 8).unwrap(), [7; 8]);
+
+    // It goes when the server's end says so.
+    other.write_all(&Record::Drop(3).to_bytes()).unwrap();
+    assert_eq!(relay.round().unwrap(), Round::Moved);
+    assert!(!relay.common.memory.knows(3));
+}
+
+/// A relay of the server's end with a short lease, the server's end of its connection, and what stands for the other machine.
+fn gate() -> (Relay, UnixCarrier, UnixStream) {
+    let (near, far) = UnixCarrier::pair().unwrap();
+    let (one, other) = UnixStream::pair().unwrap();
+    let stream = Stream::within(one, None).unwrap();
+    let lease = Duration::from_millis(100);
+    (
+        Relay::new(Side::Server, LocalCarrier::new(far), stream, lease, 0),
+        near,
+        other,
+    )
+}
+
+#[test]
+fn a_segment_that_was_returned_is_forgotten() {
+    let (mut relay, _server, _other) = gate();
+    let segment = junctura_memory::segment::Segment::create(4096).unwrap();
+    let head = SegmentHead {
+        segment: 3.into(),
+        writable: 1.into(),
+        bytes: 4096.into(),
+        slot_bytes: 4096.into(),
+    };
+    let at = At {
+        segment: 3,
+        slot: 0,
+        offset: 0,
+    };
+    let leased = segment.writable().try_clone_to_owned().unwrap();
+    relay.common.memory.learn(&head, leased, true).unwrap();
+    relay.channels[0].segments().insert(3);
+    assert!(relay.common.memory.sink(at, 100).is_ok());
+    let mut bytes = Vec::new();
+    Request::Return(3).encode(1, &mut bytes);
+    assert_eq!(relay.pass_in(&bytes), Ok(bytes.len()));
+    assert_eq!(relay.common.memory.sink(at, 100).unwrap_err().code(), Code::Protocol);
+}
+
+/// Says that it is there, again and again, until nobody hears it.
+fn beat(mut other: UnixStream) {
+    while other.write_all(Record::Beat.header().as_bytes()).is_ok() {}
+}
+
+fn say(count: u64, outbox: &mut Outbox) {
+    for number in 0..count {
+        outbox
+            .push(|out| Reply::Stats(&"x".repeat(60_000)).encode(number, out))
+            .unwrap();
+    }
+}
+
+#[test]
+fn who_takes_nothing_after_the_end_keeps_nobody_waiting() {
+    let (relay, mut server, other) = gate();
+    let running = std::thread::spawn(|| relay.run().0);
+    let mut outbox = Outbox::new();
+    say(50, &mut outbox);
+    while server.send(&mut outbox).unwrap() == Sent::Blocked {
+        junctura_transport::wait(server.as_fd(), junctura_transport::Interest::WRITE).unwrap();
+    }
+    drop(server);
+    beat(other);
+    let error = running.join().unwrap().unwrap_err();
+    assert!(error.cause().contains("took nothing"), "{error}");
+}
+
+#[test]
+fn who_does_not_leave_after_the_end_keeps_nobody_waiting() {
+    let (relay, server, other) = gate();
+    let running = std::thread::spawn(|| relay.run().0);
+    drop(server);
+    beat(other);
+    assert_eq!(running.join().unwrap(), Ok(Ended::Here));
+}
+
+#[test]
+fn a_server_that_does_not_read_last_words_keeps_no_thread() {
+    let (relay, server, mut other) = gate();
+    let running = std::thread::spawn(|| relay.run().0);
+    let mut outbox = Outbox::new();
+    say(10, &mut outbox);
+    let (frames, _) = outbox.piece().unwrap();
+    other
+        .write_all(Record::Frames(frames.len() as u32).header().as_bytes())
+        .unwrap();
+    other.write_all(frames).unwrap();
+    drop(other);
+    assert_eq!(running.join().unwrap(), Ok(Ended::There));
+    drop(server);
+}

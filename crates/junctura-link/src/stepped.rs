@@ -1,0 +1,174 @@
+//! The ends of a link without their threads, for tests: each does what it can do at once, when it is told to.
+//!
+//! So a test decides what happens before what, and nothing depends on the clock: no lease ends, since it is long. Everything
+//! else is what the threads of a gate and of a client do.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::{Error, Result};
+use junctura_transport::{LocalCarrier, UnixCarrier};
+
+use crate::channel::Side;
+use crate::porter::Porter;
+use crate::relay::{Ended, Relay, Round};
+use crate::sides::{Lead, Sides};
+use crate::stream::Stream;
+use crate::{ClientTls, ServerTls};
+
+const LEASE: Duration = Duration::from_hours(24);
+
+/// One end of a link.
+pub struct End {
+    /// `None`: it is over here.
+    relay: Option<Relay>,
+    phase: Phase,
+    /// Those who carry the streams beyond the first, as long as they do.
+    porters: Vec<Porter>,
+}
+
+enum Phase {
+    Relays,
+    /// Everything is said; what the other end says until it closes, too, is read over.
+    Lingers,
+    /// What the other end said last is passed on.
+    SaysLastWords,
+}
+
+/// What became of a link.
+#[derive(Debug)]
+pub enum Outcome {
+    /// This side has closed, and everything that it said was sent.
+    Here,
+    /// The other end has closed.
+    There,
+    /// It broke.
+    Broken(Error),
+}
+
+/// A round, and where it came to nothing another one, as after waking up.
+fn take_turn(relay: &mut Relay) -> Result<Round> {
+    match relay.round()? {
+        Round::Still => {
+            relay.look()?;
+            relay.round()
+        }
+        round => Ok(round),
+    }
+}
+
+impl End {
+    /// The client's end: `local` leads to the client, `wire` to the gate.
+    ///
+    /// # Errors
+    /// `Io` when the socket cannot be used.
+    pub fn client(local: UnixCarrier, wire: UnixStream, tls: Option<&ClientTls>) -> Result<Self> {
+        let tls = tls.map(|tls| tls.connection("127.0.0.1")).transpose()?;
+        Ok(Self::new(Side::Client, local, Stream::within(wire, tls)?, 0))
+    }
+
+    /// The gate's end: `local` leads to the server. Of what nobody holds, the client keeps `mirror_bytes` at most.
+    ///
+    /// # Errors
+    /// `Io` when the socket cannot be used.
+    pub fn gate(local: UnixCarrier, wire: UnixStream, tls: Option<&ServerTls>, mirror_bytes: u64) -> Result<Self> {
+        let tls = tls.map(ServerTls::connection).transpose()?;
+        Ok(Self::new(Side::Server, local, Stream::within(wire, tls)?, mirror_bytes))
+    }
+
+    fn new(side: Side, local: UnixCarrier, stream: Stream, mirror_bytes: u64) -> Self {
+        let relay = Relay::new(side, LocalCarrier::new(local), stream, LEASE, mirror_bytes);
+        Self {
+            relay: Some(relay),
+            phase: Phase::Relays,
+            porters: Vec::new(),
+        }
+    }
+
+    /// The client's end has these streams, too; each leads to the one of the gate's end in the same place. Both have parts of so many
+    /// bytes.
+    ///
+    /// # Errors
+    /// `Io` when a socket cannot be used.
+    pub fn with_client_sides(self, wires: Vec<UnixStream>, part_bytes: u32, tls: Option<&ClientTls>) -> Result<Self> {
+        let streams = wires.into_iter().map(|wire| {
+            let tls = tls.map(|tls| tls.connection("127.0.0.1")).transpose()?;
+            Stream::within(wire, tls)
+        });
+        self.with_sides(streams.collect::<Result<_>>()?, part_bytes)
+    }
+
+    /// As [`Self::with_client_sides`], for the gate's end.
+    ///
+    /// # Errors
+    /// `Io` when a socket cannot be used.
+    pub fn with_gate_sides(self, wires: Vec<UnixStream>, part_bytes: u32, tls: Option<&ServerTls>) -> Result<Self> {
+        let streams = wires.into_iter().map(|wire| {
+            let tls = tls.map(ServerTls::connection).transpose()?;
+            Stream::within(wire, tls)
+        });
+        self.with_sides(streams.collect::<Result<_>>()?, part_bytes)
+    }
+
+    fn with_sides(mut self, streams: Vec<Stream>, part_bytes: u32) -> Result<Self> {
+        let lead = Lead(Sides::with_parts(part_bytes)?);
+        for (number, stream) in (1..).zip(streams) {
+            self.porters
+                .push(Porter::new(Arc::clone(&lead.0), number, stream, LEASE)?);
+        }
+        self.relay = self.relay.map(|relay| relay.with_sides(lead));
+        Ok(self)
+    }
+
+    /// Does what can be done at once. Whether anything moved; and when the link ends here, how.
+    pub fn step(&mut self) -> (bool, Option<Outcome>) {
+        let (has_moved, outcome) = self.step_relay();
+        let mut have_carried = false;
+        self.porters.retain_mut(|porter| {
+            let moved = porter.step();
+            have_carried |= moved.unwrap_or(true);
+            moved.is_some()
+        });
+        (has_moved || have_carried, outcome)
+    }
+
+    fn step_relay(&mut self) -> (bool, Option<Outcome>) {
+        let Some(relay) = &mut self.relay else {
+            return (false, None);
+        };
+        let stays = match self.phase {
+            Phase::Relays => match take_turn(relay) {
+                Ok(Round::Moved) => return (true, None),
+                Ok(Round::Still) => return (false, None),
+                Ok(Round::Over(ended)) => return self.conclude(Ok(ended)),
+                Err(error) => return self.conclude(Err(error)),
+            },
+            Phase::Lingers => relay.lingers(),
+            Phase::SaysLastWords => relay.says_last_words(),
+        };
+        if !stays {
+            self.relay = None;
+        }
+        (!stays, None)
+    }
+
+    /// Whether the link is over here, and nothing more comes.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.relay.is_none() && self.porters.is_empty()
+    }
+
+    fn conclude(&mut self, ended: Result<Ended>) -> (bool, Option<Outcome>) {
+        if let Some(relay) = &mut self.relay {
+            relay.conclude(&ended);
+        }
+        let outcome;
+        (self.phase, outcome) = match ended {
+            Ok(Ended::Here) => (Phase::Lingers, Outcome::Here),
+            Ok(Ended::There) => (Phase::SaysLastWords, Outcome::There),
+            Err(error) => (Phase::SaysLastWords, Outcome::Broken(error)),
+        };
+        (true, Some(outcome))
+    }
+}

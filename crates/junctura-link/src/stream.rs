@@ -1,0 +1,232 @@
+//! The stream of bytes between two machines: a TCP socket, in the clear or within TLS. Nothing here waits.
+
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use junctura_model::{Code, Error, Result};
+use rustix::event::{PollFlags, Timespec};
+use rustix::net::sockopt;
+
+use crate::refused;
+
+/// What TLS keeps back at most when the socket takes no more.
+const TLS_BUFFER_BYTES: usize = 1 << 20;
+/// What is asked of the system for a socket's buffers (it may give less): enough for a long way at a high rate.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// A connection whose two directions are read and written as far as that is possible at once.
+pub(crate) struct Stream {
+    socket: Socket,
+    tls: Option<Box<rustls::Connection>>,
+}
+
+/// What carries the bytes.
+enum Socket {
+    Tcp(TcpStream),
+    /// For tests, which are to say what arrives, and when.
+    #[cfg(any(test, feature = "stepped"))]
+    Unix(std::os::unix::net::UnixStream),
+}
+
+/// What a read came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+impl Stream {
+    /// Takes over a connected socket.
+    pub(crate) fn new(socket: TcpStream, tls: Option<rustls::Connection>) -> Result<Self> {
+        socket
+            .set_nonblocking(true)
+            .and_then(|()| socket.set_nodelay(true))
+            .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
+        // Refused, it works with less.
+        let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES);
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
+        Ok(Self::of(Socket::Tcp(socket), tls))
+    }
+
+    /// Takes over a socket of this machine.
+    #[cfg(any(test, feature = "stepped"))]
+    pub(crate) fn within(socket: std::os::unix::net::UnixStream, tls: Option<rustls::Connection>) -> Result<Self> {
+        socket
+            .set_nonblocking(true)
+            .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
+        Ok(Self::of(Socket::Unix(socket), tls))
+    }
+
+    fn of(socket: Socket, tls: Option<rustls::Connection>) -> Self {
+        Self {
+            socket,
+            tls: tls.map(|mut tls| {
+                tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+                Box::new(tls)
+            }),
+        }
+    }
+
+    /// What to wait for, beside what there is to be sent.
+    pub(crate) fn interest(&self, wants_to_send: bool) -> PollFlags {
+        let pending = self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::OUT, wants_to_send || pending);
+        flags
+    }
+
+    /// Reads what has come into `into`, in their order.
+    pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+        match &mut self.tls {
+            None => came(self.socket.read_vectored(into)),
+            Some(tls) => read_tls(tls, &mut self.socket, into),
+        }
+    }
+
+    /// Writes as much of `from` as goes at once, and says how much; 0: the socket takes no more now.
+    pub(crate) fn write(&mut self, from: &[IoSlice<'_>]) -> Result<usize> {
+        match &mut self.tls {
+            None => went(self.socket.write_vectored(from)),
+            Some(tls) => {
+                push_tls(tls, &mut self.socket)?;
+                let count = went(tls.writer().write_vectored(from))?;
+                push_tls(tls, &mut self.socket)?;
+                Ok(count)
+            }
+        }
+    }
+
+    /// Sends what TLS has kept back; true: nothing is left.
+    pub(crate) fn flush(&mut self) -> Result<bool> {
+        match &mut self.tls {
+            None => Ok(true),
+            Some(tls) => push_tls(tls, &mut self.socket),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn end(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = push_tls(tls, &mut self.socket);
+        }
+        let _ = match &self.socket {
+            Socket::Tcp(socket) => socket.shutdown(std::net::Shutdown::Write),
+            #[cfg(any(test, feature = "stepped"))]
+            Socket::Unix(socket) => socket.shutdown(std::net::Shutdown::Write),
+        };
+    }
+
+    /// Waits until the socket is as `flags` say, or until `timeout`.
+    pub(crate) fn wait(&self, flags: PollFlags, timeout: &Timespec) -> Result<()> {
+        let mut one = [rustix::event::PollFd::new(self, flags)];
+        match rustix::event::poll(&mut one, Some(timeout)) {
+            Ok(_) => Ok(()),
+            Err(rustix::io::Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal came")),
+            Err(errno) => Err(refused(Code::Io, "", "cannot wait", errno)),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.as_fd(),
+            #[cfg(any(test, feature = "stepped"))]
+            Socket::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.read_vectored(&mut [IoSliceMut::new(into)])
+    }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.read_vectored(into),
+            #[cfg(any(test, feature = "stepped"))]
+            Self::Unix(socket) => socket.read_vectored(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(from)])
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write_vectored(from),
+            #[cfg(any(test, feature = "stepped"))]
+            Self::Unix(socket) => socket.write_vectored(from),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn came(read: std::io::Result<usize>) -> Result<Came> {
+    match read {
+        Ok(0) => Ok(Came::End),
+        Ok(bytes) => Ok(Came::Bytes(bytes)),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Came::Nothing),
+            _ => Err(gone(&error)),
+        },
+    }
+}
+
+fn went(written: std::io::Result<usize>) -> Result<usize> {
+    match written {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(0),
+            _ => Err(gone(&error)),
+        },
+    }
+}
+
+fn gone(error: &std::io::Error) -> Error {
+    Error::new(Code::Disconnected, "", format!("the connection broke: {error}"))
+}
+
+fn read_tls(tls: &mut rustls::Connection, socket: &mut Socket, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+    loop {
+        match came(tls.reader().read_vectored(into))? {
+            Came::Nothing => {}
+            other => return Ok(other),
+        }
+        match came(tls.read_tls(socket))? {
+            Came::Bytes(_) => {
+                let state = tls.process_new_packets().map_err(|error| {
+                    // The other side is told why, if that can be.
+                    let _ = tls.write_tls(socket);
+                    Error::new(Code::Denied, "TLS", error.to_string())
+                })?;
+                // What TLS itself has to say.
+                push_tls(tls, socket)?;
+                if state.peer_has_closed() && state.plaintext_bytes_to_read() == 0 {
+                    return Ok(Came::End);
+                }
+            }
+            other => return Ok(other),
+        }
+    }
+}
+
+/// Sends what TLS has ready; true: nothing is left.
+fn push_tls(tls: &mut rustls::Connection, socket: &mut Socket) -> Result<bool> {
+    while tls.wants_write() {
+        if went(tls.write_tls(socket))? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

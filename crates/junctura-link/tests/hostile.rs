@@ -1,0 +1,255 @@
+//! Strangers at the gate: whatever they say or do not say, they are refused, and the pool goes on.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod secrets;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use junctura_link::{ClientTls, Dial, Dialed, Gate, GateOptions, Identity, Token, TokenKey};
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Address, Listener};
+use secrets::Secrets;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// A gate that asks for tokens, before a pool at which nobody is served.
+struct Guarded {
+    gate: Gate,
+    key: TokenKey,
+    authority: ClientTls,
+    _listener: Listener,
+    _directory: tempfile::TempDir,
+}
+
+impl Guarded {
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let secrets = Secrets::new();
+        let pool = Address::Path(path("pool.sock"));
+        let listener = Listener::bind(&pool).unwrap();
+        let key = TokenKey::generate().unwrap();
+        key.write(&path("tokens.key")).unwrap();
+        let endpoint = "tcp://127.0.0.1:0".parse().unwrap();
+        let options = GateOptions {
+            tls: Some(secrets.server()),
+            key: Some(TokenKey::read(&path("tokens.key")).unwrap()),
+            ..GateOptions::new(endpoint, pool, Identity::default())
+        };
+        Self {
+            gate: Gate::open(options).unwrap(),
+            key,
+            authority: secrets.authority(),
+            _listener: listener,
+            _directory: directory,
+        }
+    }
+
+    fn dial(&self, token: Option<&Token>, tls: Option<&ClientTls>) -> Result<Dialed> {
+        Dial {
+            endpoint: self.gate.endpoint(),
+            token,
+            tls,
+            mirror_bytes: 0,
+            streams: 1,
+        }
+        .dial(|| Ok(()))
+    }
+
+    fn socket(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.gate.endpoint().port())).unwrap()
+    }
+
+    /// Whoever has a good token still comes in.
+    fn is_well(&self) {
+        let token = self.key.token("friend", HOUR).unwrap();
+        self.dial(Some(&token), Some(&self.authority)).unwrap();
+        self.dial(Some(&token), None).unwrap();
+    }
+}
+
+fn refused(outcome: Result<Dialed>) -> Error {
+    outcome.err().unwrap()
+}
+
+/// What the gate says before it closes; a gate that does not close fails the test.
+fn rest(mut socket: TcpStream) -> Vec<u8> {
+    socket.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    let mut said = Vec::new();
+    if let Err(error) = socket.read_to_end(&mut said) {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the gate has closed it");
+    }
+    said
+}
+
+#[test]
+fn only_a_good_token_opens() {
+    let guarded = Guarded::open();
+    let stranger = TokenKey::generate().unwrap().token("stranger", HOUR).unwrap();
+    let good = guarded.key.token("friend", HOUR).unwrap();
+    let brief = guarded.key.token("friend", Duration::from_secs(1)).unwrap();
+    let torn = Token::new(&good.reveal()[..good.reveal().len() - 3]);
+    let long = Token::new("v4.local.".to_owned() + &"A".repeat(4000));
+    for token in [None, Some(&stranger), Some(&torn), Some(&Token::new("")), Some(&long)] {
+        for tls in [None, Some(&guarded.authority)] {
+            let error = refused(guarded.dial(token, tls));
+            assert_eq!(error.code(), Code::Denied, "{error}");
+            assert!(!error.to_string().contains("v4.local"), "{error}");
+        }
+    }
+    // Its time passes: asked again and again, the gate lets it in until then and not afterwards.
+    let error = loop {
+        match guarded.dial(Some(&brief), None) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), Code::Denied);
+    assert!(error.cause().contains("time"), "{error}");
+    guarded.is_well();
+}
+
+#[test]
+fn a_server_that_cannot_show_who_it_is_is_not_believed() {
+    let (guarded, other) = (Guarded::open(), Guarded::open());
+    let token = guarded.key.token("friend", HOUR).unwrap();
+    let error = refused(guarded.dial(Some(&token), Some(&other.authority)));
+    assert_eq!(error.code(), Code::Denied, "{error}");
+    guarded.is_well();
+}
+
+#[test]
+fn a_gate_beyond_loopback_needs_both() {
+    let nowhere = || Address::Path("/nowhere".into());
+    for endpoint in ["tcp://0.0.0.0:0", "tcp://[::]:0", "tcp://192.0.2.1:0"] {
+        let options = GateOptions::new(endpoint.parse().unwrap(), nowhere(), Identity::default());
+        assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
+        let options = GateOptions {
+            key: Some(TokenKey::generate().unwrap()),
+            ..GateOptions::new(endpoint.parse().unwrap(), nowhere(), Identity::default())
+        };
+        assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
+    }
+    let far = "tcp://192.0.2.1:7".parse().unwrap();
+    let dial = Dial {
+        endpoint: &far,
+        token: None,
+        tls: None,
+        mirror_bytes: 0,
+        streams: 1,
+    };
+    assert_eq!(
+        refused(dial.dial(|| Ok(()))).code(),
+        Code::Denied,
+        "nothing is sent in the clear"
+    );
+}
+
+#[test]
+fn words_that_are_none_are_refused() {
+    let guarded = Guarded::open();
+    let mut greeting = b"JUNCTURA".to_vec();
+    greeting.extend([1, 0]);
+    let claim = |length: u16, body: &[u8]| [&greeting[..], &length.to_le_bytes(), body].concat();
+    let strange: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0; 100_000],
+        vec![0xff; 64],
+        // A TLS record that holds nothing of TLS.
+        [&[22, 3, 1, 0x40, 0][..], &[0xaa; 0x4000]].concat(),
+        b"JUNCTURA\x02\x00\x00\x00".to_vec(),
+        claim(u16::MAX, &[0xa0; 70_000]),
+        claim(3, &[0x9f, 0x9f, 0x9f]),
+        claim(1, &[0xa0, 0xa0]),
+        claim(5, &[0xbb, 0xff, 0xff, 0xff, 0xff]),
+    ];
+    for words in strange {
+        let mut socket = guarded.socket();
+        let _ = socket.write_all(&words);
+        let _ = socket.shutdown(Shutdown::Write);
+        rest(socket);
+    }
+    for end in 0..12 {
+        let mut socket = guarded.socket();
+        socket.write_all(&claim(1, &[0xa0])[..end]).unwrap();
+        socket.shutdown(Shutdown::Write).unwrap();
+        rest(socket);
+    }
+    guarded.is_well();
+}
+
+#[test]
+fn who_talks_too_slowly_is_refused_and_keeps_nobody_waiting() {
+    let guarded = Guarded::open();
+    let mut slow: Vec<_> = (0..20).map(|_| guarded.socket()).collect();
+    for socket in &mut slow {
+        socket.write_all(b"JUNC").unwrap();
+    }
+    guarded.is_well();
+    for socket in slow {
+        rest(socket);
+    }
+    guarded.is_well();
+}
+
+#[test]
+fn who_comes_in_great_numbers_is_turned_away() {
+    let guarded = Guarded::open();
+    let many: Vec<_> = (0..200).map(|_| guarded.socket()).collect();
+    // The first ones are waited for, the rest are closed at once; then there is room again.
+    for socket in many {
+        rest(socket);
+    }
+    guarded.is_well();
+}
+
+#[test]
+fn a_recorded_conversation_is_worth_nothing() {
+    let guarded = Guarded::open();
+    let token = guarded.key.token("friend", HOUR).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let between = listener.local_addr().unwrap();
+    let gate = guarded.socket();
+    let listening = std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let (mut from_client, mut to_gate) = (client.try_clone().unwrap(), gate.try_clone().unwrap());
+        let (mut from_gate, mut to_client) = (gate, client);
+        let back = std::thread::spawn(move || std::io::copy(&mut from_gate, &mut to_client));
+        let (mut recorded, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(bytes @ 1..) = from_client.read(&mut piece) {
+            recorded.extend_from_slice(&piece[..bytes]);
+            if to_gate.write_all(&piece[..bytes]).is_err() {
+                break;
+            }
+        }
+        let _ = to_gate.shutdown(Shutdown::Both);
+        let _ = back.join();
+        recorded
+    });
+    let endpoint = between.into();
+    let dial = Dial {
+        endpoint: &endpoint,
+        token: Some(&token),
+        tls: Some(&guarded.authority),
+        mirror_bytes: 0,
+        streams: 1,
+    };
+    drop(dial.dial(|| Ok(())).unwrap());
+    let recorded = listening.join().unwrap();
+    assert!(recorded.len() > 300);
+    assert!(
+        !recorded
+            .windows(20)
+            .any(|window| window == &token.reveal().as_bytes()[..20]),
+        "the token is not to be read on the way"
+    );
+    let mut again = guarded.socket();
+    let _ = again.write_all(&recorded);
+    let _ = again.shutdown(Shutdown::Write);
+    // An alert, and no answer to the greeting: nothing that the key of the first session could read.
+    assert!(rest(again).len() < 3000);
+    guarded.is_well();
+}

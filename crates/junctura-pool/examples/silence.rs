@@ -1,0 +1,249 @@
+//! How long a server serves nobody, when very many objects go at once.
+//!
+//! ```text
+//! silence expire|retire|retract|die [COUNT [AT_ONCE]]
+//! ```
+//! Prints JSON: the longest time that one event took, how long it took until all had gone, and in how many events. `AT_ONCE` is
+//! how many objects an event lets go; what it is in a server unless given. The objects lie in slots of shared memory that nobody
+//! touches; their keys are those of an ensemble forecast under the built-in schema `mars`.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Given, Result, Schema};
+use junctura_pool::core::Core;
+use junctura_pool::{Config, Effects, SpillJob};
+use junctura_wire::body::{Follow, GroupTerms, Hello, Lease, Require, Retract, Target, Withdraw};
+use junctura_wire::fixed::{self, OfferHead, SegmentHead};
+use junctura_wire::{Reply, Request, VERSION};
+
+/// When all that is offered for a time goes.
+const OVER: u64 = 1_000_000_000;
+
+/// Only segments are noted.
+#[derive(Default)]
+struct Nowhere {
+    leased: Option<(u32, u64)>,
+    answers: u64,
+}
+
+impl Effects for Nowhere {
+    fn reply(&mut self, _: u32, _: u64, reply: &Reply<'_>) {
+        self.answers += u64::from(matches!(reply, Reply::Done(_)));
+    }
+    fn reply_segment(&mut self, _: u32, _: u64, head: SegmentHead) {
+        if head.writable.get() == 1 {
+            self.leased = Some((head.segment.get(), head.bytes.get() / head.slot_bytes.get()));
+        }
+    }
+    fn backlog_bytes(&self, _: u32) -> usize {
+        0
+    }
+    fn create_segment(&mut self, _: u32, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn drop_segment(&mut self, _: u32) {}
+    fn spill(&mut self, _: SpillJob<'_>) {}
+    fn unspill(&mut self, _: u64, _: u64) {}
+    fn disconnect(&mut self, _: u32, _: &Error) {}
+}
+
+struct Pool {
+    core: Core,
+    fx: Nowhere,
+    requests: u64,
+    longest: Duration,
+    events: u64,
+}
+
+impl Pool {
+    fn new(at_once: Option<usize>) -> Result<Self> {
+        let mut config = Config {
+            budget_bytes: 1 << 40,
+            schemas: Schema::builtin("mars").into_iter().collect(),
+            ..Config::default()
+        };
+        config.leaving_at_once = at_once.unwrap_or(config.leaving_at_once);
+        config.limits.segments_per_client = usize::MAX >> 32;
+        Ok(Self {
+            core: Core::new(config)?,
+            fx: Nowhere::default(),
+            requests: 0,
+            longest: Duration::ZERO,
+            events: 0,
+        })
+    }
+
+    fn join(&mut self, name: &str) -> Result<u32> {
+        let client = self.core.join()?;
+        let hello = Hello {
+            version: VERSION,
+            name: name.to_owned().into(),
+            ..Hello::default()
+        };
+        self.ask(client, Request::Hello(hello));
+        Ok(client)
+    }
+
+    fn ask(&mut self, client: u32, request: Request<'_>) {
+        self.requests += 1;
+        self.core.request(0, client, self.requests, request, &mut self.fx);
+    }
+
+    fn offer_all(&mut self, client: u32, count: u64, milliseconds: u32) -> Result<()> {
+        let schema = Schema::builtin("mars").ok_or_else(|| Error::new(Code::NotFound, "schema", "mars"))?;
+        let (mut record, mut slots) = (Vec::new(), 0..0);
+        let mut segment = 0;
+        for number in 0..count {
+            if slots.is_empty() {
+                self.ask(
+                    client,
+                    Request::Lease(Lease {
+                        payload_bytes: 4096,
+                        timeout_ms: Some(0),
+                        staged: false,
+                    }),
+                );
+                let leased = self.fx.leased.take();
+                let (leased, count) = leased.ok_or_else(|| Error::new(Code::PoolFull, "segment", "none"))?;
+                (segment, slots) = (leased, 0..count as u32);
+            }
+            record.clear();
+            describe(&schema, number, &mut record)?;
+            let flags = if milliseconds > 0 { fixed::FOR_A_TIME } else { 0 };
+            let head = OfferHead {
+                flags: flags.into(),
+                releases: milliseconds.into(),
+                segment: segment.into(),
+                slot: slots.next().unwrap_or(0).into(),
+                record_length: (record.len() as u32).into(),
+                length: 4096.into(),
+                ..OfferHead::default()
+            };
+            let (record, inline) = (record.as_slice(), &[][..]);
+            self.ask(client, Request::Offer { head, record, inline });
+        }
+        self.core.idle();
+        Ok(())
+    }
+
+    fn timed(&mut self, event: impl FnOnce(&mut Core, &mut Nowhere)) {
+        let began = Instant::now();
+        event(&mut self.core, &mut self.fx);
+        self.longest = self.longest.max(began.elapsed());
+        self.events += 1;
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_else(|| "expire".to_owned());
+    let count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let at_once = arguments.next().and_then(|text| text.parse().ok());
+    match measure(&what, count, at_once) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("silence: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
+    let mut pool = Pool::new(at_once)?;
+    let (producer, other) = (pool.join("producer")?, pool.join("other")?);
+    match what {
+        "retract" => pool.ask(
+            other,
+            Request::Require(Require {
+                name: Some("group".into()),
+                group: true,
+                ..Require::default()
+            }),
+        ),
+        "die" => pool.ask(
+            other,
+            Request::Follow(Follow {
+                window: u32::MAX,
+                group: Some("group".into()),
+                group_terms: Some(GroupTerms::default()),
+                ..Follow::default()
+            }),
+        ),
+        _ => {}
+    }
+    let is_timed = matches!(what, "expire" | "retract");
+    pool.offer_all(producer, count, if is_timed { (OVER / 1_000_000) as u32 } else { 0 })?;
+    if what == "retract" {
+        pool.core.tick(OVER, &mut pool.fx);
+        while pool.core.is_behind() {
+            pool.core.tick(OVER, &mut pool.fx);
+        }
+    }
+    if what == "die" {
+        let force = Withdraw {
+            target: Target::selector(""),
+            timeout_ms: None,
+            force: true,
+        };
+        pool.ask(producer, Request::Retire(force));
+        while pool.core.is_behind() {
+            pool.core.tick(0, &mut pool.fx);
+        }
+    }
+    if what != "die" && pool.core.stat().objects.visible != count {
+        return Err(Error::new(Code::Protocol, "objects", "not all are visible"));
+    }
+    let began = Instant::now();
+    match what {
+        "expire" => pool.timed(|core, fx| core.tick(OVER, fx)),
+        "retire" => {
+            let retire = Withdraw {
+                target: Target::selector(""),
+                timeout_ms: None,
+                force: false,
+            };
+            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Retire(retire), fx));
+        }
+        "retract" => {
+            let retract = Retract { name: "group".into() };
+            pool.timed(|core, fx| core.request(OVER, producer, u64::MAX, Request::Retract(retract), fx));
+        }
+        _ => pool.timed(|core, fx| core.leave(0, other, "it died", fx)),
+    }
+    let first = pool.longest.as_secs_f64() * 1e3;
+    pool.longest = Duration::ZERO;
+    while pool.core.is_behind() {
+        pool.timed(|core, fx| core.tick(OVER, fx));
+    }
+    let (longest, all) = (pool.longest.as_secs_f64() * 1e3, began.elapsed().as_secs_f64() * 1e3);
+    let objects = pool.core.stat().objects;
+    if objects.visible + objects.kept > 0 {
+        return Err(Error::new(Code::Protocol, "objects", format!("{objects:?} are left")));
+    }
+    let events = pool.events;
+    Ok(format!(
+        r#"{{"what": "{what}", "objects": {count}, "first_ms": {first:.2}, "longest_after_ms": {longest:.2}, "all_ms": {all:.0}, "events": {events}}}"#
+    ))
+}
+
+/// A field of an ensemble forecast: 50 members, 100 levels, steps as needed.
+fn describe(schema: &Schema, number: u64, record: &mut Vec<u8>) -> Result<()> {
+    let given = [
+        ("class", Given::Text("od")),
+        ("expver", Given::Text("0001")),
+        ("stream", Given::Text("enfo")),
+        ("date", Given::Text("20261120")),
+        ("time", Given::Text("0000")),
+        ("type", Given::Text("pf")),
+        ("levtype", Given::Text("pl")),
+        ("number", Given::Integer((number % 50) as i64 + 1)),
+        ("levelist", Given::Integer((number / 50 % 100) as i64 + 1)),
+        ("step", Given::Integer((number / 5000) as i64)),
+        ("param", Given::Text("t")),
+    ];
+    schema.record(given, record)
+}

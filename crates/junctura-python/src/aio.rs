@@ -1,0 +1,651 @@
+//! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
+//!
+//! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads, `_ready` says which questions
+//! have an answer, and `take` of each gives it. An answer that nobody takes is given back with its question.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use junctura::{
+    Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, PendingAllocation, WithdrawOptions,
+};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::allocation::Allocation;
+use crate::bundle::Bundle;
+use crate::data::{Form, Prepared};
+use crate::error::{OrRaise, closed};
+use crate::events::{Event, Subscription, read_kinds};
+use crate::follow::{Arguments, Follow, Shown};
+use crate::given::Attributes;
+use crate::object::Object;
+use crate::options::{offer_options, timeout as read_timeout};
+use crate::pool::Pool;
+use crate::require::{self, Requirement};
+use crate::target::Target;
+use crate::version::Version;
+
+/// A question whose answer may not have come.
+trait Asked: Send + Sync {
+    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>>;
+    fn awaiting(&self) -> Awaiting;
+    /// Whether taking it is nothing for a loop's thread.
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// A question, and what becomes of its answer in Python.
+struct Question<T, S>(Mutex<Pending<T>>, S);
+
+impl<T, S> Asked for Question<T, S>
+where
+    T: Send,
+    S: FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + Sync,
+{
+    fn is_slow(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_slow()
+    }
+
+    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let pending = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match py.detach(|| pending.take()).transpose() {
+            None => Ok(None),
+            Some(answer) => (self.1)(py, answer).map(Some),
+        }
+    }
+
+    fn awaiting(&self) -> Awaiting {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).awaiting()
+    }
+}
+
+/// Memory that may not be there yet.
+struct Memory {
+    pool: junctura::Pool,
+    pending: Mutex<PendingAllocation>,
+    form: Option<Form>,
+}
+
+impl Asked for Memory {
+    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let taken = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        match taken.or_raise(py)? {
+            None => Ok(None),
+            Some(allocation) => Allocation::of(&self.pool, allocation, self.form.take())
+                .into_py_any(py)
+                .map(Some),
+        }
+    }
+
+    /// It comes in more than one way: ask again after every look.
+    fn awaiting(&self) -> Awaiting {
+        Awaiting::ready()
+    }
+}
+
+/// A question of `junctura.aio`. Forgetting it gives it up.
+#[pyclass(module = "junctura._native", name = "_Answer", frozen)]
+pub(crate) struct Answer(Mutex<Option<Box<dyn Asked>>>);
+
+impl Answer {
+    fn asked(asked: impl Asked + 'static) -> Self {
+        Self(Mutex::new(Some(Box::new(asked))))
+    }
+
+    /// The answer to `pending`, as `show` shows it.
+    fn new<T: Send + 'static>(
+        pending: Pending<T>,
+        mut show: impl FnMut(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::or(pending, move |py, answer| show(py, answer.or_raise(py)?))
+    }
+
+    /// The same, and what becomes of an error.
+    fn or<T: Send + 'static>(
+        pending: Pending<T>,
+        show: impl FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::asked(Question(Mutex::new(pending), show))
+    }
+
+    /// A number.
+    fn count(pending: Pending<u64>) -> Self {
+        Self::new(pending, |py, count| count.into_py_any(py))
+    }
+
+    /// That something has ended.
+    pub(crate) fn end(pending: Option<Pending<()>>) -> Option<Self> {
+        pending.map(|pending| Self::new(pending, |py, ()| Ok(py.None())))
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<Box<dyn Asked>>> {
+        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+        self.lock(py)
+            .as_ref()
+            .map_or_else(Awaiting::ready, |asked| asked.awaiting())
+    }
+}
+
+#[pymethods]
+impl Answer {
+    /// The answer in a tuple, if it has been read; else None.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mut asked = self.lock(py);
+        let Some(question) = asked.as_mut() else {
+            return Err(closed(py, "question", "it was answered, or given up"));
+        };
+        match question.take(py) {
+            Ok(None) => Ok(None),
+            Ok(Some(answer)) => {
+                *asked = None;
+                PyTuple::new(py, [answer]).map(Some)
+            }
+            Err(error) => {
+                *asked = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether taking it is nothing for a loop's thread.
+    fn is_slow(&self, py: Python<'_>) -> bool {
+        self.lock(py).as_ref().is_some_and(|asked| asked.is_slow())
+    }
+
+    /// Gives it up.
+    fn close(&self, py: Python<'_>) {
+        let asked = self.lock(py).take();
+        py.detach(|| drop(asked));
+    }
+}
+
+#[pymethods]
+impl Pool {
+    /// Sends what is to go and reads what has come; whether something has to wait for the socket.
+    fn _look(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.look()).or_raise(py)
+    }
+
+    /// Which of these have something that was read.
+    fn _ready(&self, py: Python<'_>, on: &Bound<'_, PyList>) -> PyResult<Vec<usize>> {
+        let on: Vec<Awaiting> = on
+            .iter()
+            .map(|one| crate::wait::awaiting(&one))
+            .collect::<PyResult<_>>()?;
+        self.inner.ready(&on).or_raise(py)
+    }
+
+    /// Waits until what is to go has gone.
+    fn _flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.flush()).or_raise(py)
+    }
+
+    /// Payloads of at most so many bytes travel inside the message.
+    #[getter]
+    fn _inline_max(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.inline_bytes_max().or_raise(py)
+    }
+
+    #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn _begin_demand<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        schema: Option<&str>,
+        requirement: Option<&str>,
+        incomplete: bool,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Answer> {
+        if let Some(name) = requirement.filter(|_| incomplete) {
+            return Err(crate::error::raise(py, &require::refuse_staged(name)));
+        }
+        let options = DemandOptions {
+            timeout: read_timeout(py, timeout)?,
+            requirement,
+            incomplete,
+        };
+        Target::read(py, target, key, schema)?
+            .ask(py, |target| self.inner.begin_demand_with(&options, target))
+            .map(|pending| object_of(pending, target))
+    }
+
+    #[pyo3(signature = (target, timeout, force, schema, key))]
+    fn _begin_withdraw<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        force: bool,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Answer> {
+        let options = WithdrawOptions {
+            timeout: read_timeout(py, timeout)?,
+            force,
+        };
+        Target::read(py, target, key, schema)?
+            .ask(py, |target| self.inner.begin_withdraw(target, options))
+            .map(Answer::count)
+    }
+
+    fn _begin_retire(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<Answer> {
+        let options = WithdrawOptions {
+            timeout: read_timeout(py, timeout)?,
+            force,
+        };
+        let begun = py.detach(|| self.inner.begin_retire(selector, options));
+        begun.or_raise(py).map(|pending| {
+            let text = selector.to_owned();
+            Answer::or(pending, move |py, count| {
+                count.or_raise_about(py, &text)?.into_py_any(py)
+            })
+        })
+    }
+
+    fn _begin_retract(&self, py: Python<'_>, name: &str) -> PyResult<Answer> {
+        py.detach(|| self.inner.begin_retract(name))
+            .or_raise(py)
+            .map(Answer::count)
+    }
+
+    #[pyo3(signature = (attributes, schema, keywords, declines=false))]
+    fn _begin_wanted<'py>(
+        &self,
+        py: Python<'py>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        keywords: Option<&Bound<'py, PyDict>>,
+        declines: bool,
+    ) -> PyResult<Answer> {
+        let attributes = Attributes::read(attributes, keywords)?;
+        let lists = attributes.lists(py)?;
+        let given = attributes.given(py, &lists)?;
+        py.detach(|| self.inner.begin_wanted(schema, given.iter().copied(), declines))
+            .or_raise(py)
+            .map(Answer::count)
+    }
+
+    fn _begin_stat(&self, py: Python<'_>) -> PyResult<Answer> {
+        let pending = py.detach(|| self.inner.begin_stat()).or_raise(py)?;
+        Ok(Answer::new(pending, |py, text| {
+            Ok(py.import("json")?.call_method1("loads", (text,))?.unbind())
+        }))
+    }
+
+    fn _begin_sync(&self, py: Python<'_>) -> PyResult<Answer> {
+        let pending = py.detach(|| self.inner.begin_sync()).or_raise(py)?;
+        Ok(Answer::new(pending, |py, ()| Ok(py.None())))
+    }
+
+    fn _begin_stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Answer> {
+        let timeout = read_timeout(py, timeout)?;
+        py.detach(|| self.inner.begin_stop(timeout))
+            .or_raise(py)
+            .map(Answer::count)
+    }
+
+    /// Memory, for an array of this type and shape or for bytes.
+    #[pyo3(signature = (nbytes, dtype, shape, bundle))]
+    fn _begin_allocate(
+        &self,
+        py: Python<'_>,
+        nbytes: usize,
+        dtype: Option<String>,
+        shape: Option<Vec<usize>>,
+        bundle: Option<&Bound<'_, Bundle>>,
+    ) -> PyResult<Answer> {
+        let pending = match bundle {
+            Some(bundle) => bundle.get().get(py)?.begin_allocate(nbytes),
+            None => self.inner.begin_allocate(nbytes).or_raise(py)?,
+        };
+        let form = dtype.zip(shape).map(|(dtype, shape)| Form {
+            dtype: dtype.into(),
+            shape,
+        });
+        Ok(Answer::asked(Memory {
+            pool: self.inner.clone(),
+            pending: Mutex::new(pending),
+            form,
+        }))
+    }
+
+    /// Tells the server of the names in a retention, if it does not know them.
+    fn _begin_names(&self, py: Python<'_>, retention: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
+        let Some(retention) = offer_options(None, retention, false)?.retention else {
+            return Ok(None);
+        };
+        let pending = py.detach(|| self.inner.begin_names(&retention)).or_raise(py)?;
+        Ok(Answer::end(pending))
+    }
+
+    /// Offers an allocation, or a payload that travels inside the message.
+    #[pyo3(signature = (data, attributes, schema, retention, if_wanted, keywords, bundle))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn _begin_offer<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        if_wanted: bool,
+        keywords: Option<&Bound<'py, PyDict>>,
+        bundle: Option<&Bound<'py, Bundle>>,
+    ) -> PyResult<Answer> {
+        let options = offer_options(schema, retention, if_wanted)?;
+        let bundle = bundle.map(|bundle| bundle.get().get(py)).transpose()?;
+        let prepared = Prepared::new(&self.inner, data, attributes, keywords, &options)?;
+        let begun = prepared.begin(py, &self.inner, bundle.as_deref(), options)?;
+        Ok(match begun {
+            Begun::Offered(pending) => Answer::or(pending, |py, offered| match offered {
+                Err(error) if error.code() == junctura::Code::NotWanted => Ok(py.None()),
+                other => Version(other.or_raise(py)?).into_py_any(py),
+            }),
+            Begun::Staged(pending) => Answer::new(pending, |py, staged| crate::bundle::Staged(staged).into_py_any(py)),
+        })
+    }
+
+    #[pyo3(signature = (selector, kinds))]
+    fn _begin_subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Answer> {
+        let kinds: Vec<EventKind> = read_kinds(py, kinds)?;
+        let pending = py
+            .detach(|| self.inner.begin_subscribe(selector, &kinds))
+            .or_raise(py)?;
+        let text = selector.to_owned();
+        Ok(Answer::or(pending, move |py, subscription| {
+            Subscription::of(subscription.or_raise_about(py, &text)?).into_py_any(py)
+        }))
+    }
+
+    #[pyo3(signature = (selector, window, order_by, cursor, only_new, until_live, gaps, live, group, requirement, versions, time_to_live))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "arguments of Python"
+    )]
+    fn _begin_follow(
+        &self,
+        py: Python<'_>,
+        selector: Option<&str>,
+        window: Option<u32>,
+        order_by: Option<String>,
+        cursor: Option<String>,
+        only_new: bool,
+        until_live: bool,
+        gaps: &str,
+        live: &str,
+        group: Option<String>,
+        requirement: Option<String>,
+        versions: &str,
+        time_to_live: Option<f64>,
+    ) -> PyResult<Answer> {
+        let (group, joins) = crate::reading::group_of(py, selector, group, versions, time_to_live)?;
+        let options = FollowOptions {
+            window,
+            order_by,
+            cursor,
+            only_new,
+            until_live,
+            requirement,
+            group,
+        };
+        let selector = selector.unwrap_or_default();
+        let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
+        let begun = py.detach(|| match &joins {
+            Some(group) => self.inner.begin_join(&options, group),
+            None => self.inner.begin_follow(&options, selector),
+        });
+        Ok(follow_of(begun.or_raise_about(py, selector)?, shown, selector))
+    }
+
+    #[pyo3(signature = (selector, name, time_to_live, versions, group, on_full, quota, stuck_after))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn _begin_require(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        name: Option<String>,
+        time_to_live: Option<f64>,
+        versions: &str,
+        group: bool,
+        on_full: &str,
+        quota: Option<&Bound<'_, PyAny>>,
+        stuck_after: Option<f64>,
+    ) -> PyResult<Answer> {
+        let options =
+            crate::reading::require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
+        let pending = py
+            .detach(|| self.inner.begin_require(&options, selector))
+            .or_raise(py)?;
+        let text = selector.to_owned();
+        Ok(Answer::or(pending, move |py, requirement| {
+            Requirement::new(requirement.or_raise_about(py, &text)?).into_py_any(py)
+        }))
+    }
+
+    #[pyo3(signature = (path, attributes, members, orphan_timeout, schema, keywords))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn _begin_bundle(
+        &self,
+        py: Python<'_>,
+        path: Option<String>,
+        attributes: Option<&Bound<'_, PyAny>>,
+        members: Option<u64>,
+        orphan_timeout: Option<f64>,
+        schema: Option<&str>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Answer> {
+        let attributes = Attributes::read(attributes, keywords)?;
+        let options =
+            crate::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
+        let lists = attributes.lists(py)?;
+        let given = attributes.given(py, &lists)?;
+        let begun = py.detach(|| {
+            self.inner
+                .begin_bundle(path.as_deref(), &options, given.iter().copied())
+        });
+        let (pool, counts) = (self.inner.clone(), members.is_some());
+        Ok(Answer::new(begun.or_raise(py)?, move |py, bundle| {
+            Bundle::of(&pool, path.clone(), counts, bundle).into_py_any(py)
+        }))
+    }
+}
+
+/// An offer on its way.
+pub(crate) enum Begun {
+    Offered(Pending<junctura::Version>),
+    Staged(Pending<junctura::Staged>),
+}
+
+fn object_of(pending: Pending<junctura::Object>, target: Option<&Bound<'_, PyAny>>) -> Answer {
+    let text = target.and_then(|target| target.extract::<String>().ok());
+    Answer::or(pending, move |py, object| {
+        let object = object.or_raise_about(py, text.as_deref().unwrap_or_default())?;
+        Object::new(object, None).into_py_any(py)
+    })
+}
+
+fn follow_of(pending: Pending<junctura::Follow>, shown: Shown, selector: &str) -> Answer {
+    let text = selector.to_owned();
+    Answer::or(pending, move |py, follow| {
+        Follow::of(follow.or_raise_about(py, &text)?, shown).into_py_any(py)
+    })
+}
+
+#[pymethods]
+impl Follow {
+    /// The next item in a tuple, if it has been read; else None. The item is None when the follow has ended.
+    fn _take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match self.taken(py)? {
+            Some(item) => PyTuple::new(py, [item]).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether taking the next item is nothing for a loop's thread.
+    fn _is_slow(&self, py: Python<'_>) -> bool {
+        self.is_slow(py)
+    }
+
+    /// Ends it without waiting.
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        let Some(mut follow) = self.taken_over(py) else {
+            return Ok(None);
+        };
+        py.detach(|| follow.begin_stop()).or_raise(py).map(Answer::end)
+    }
+}
+
+#[pymethods]
+impl Subscription {
+    /// The next event in a tuple, if it has been read; else None. The event is None when the subscription has ended.
+    fn _take(&self, py: Python<'_>) -> PyResult<Option<(Option<Event>,)>> {
+        self.with(py, |events| {
+            let Some(events) = events else { return Ok(Some((None,))) };
+            Ok(match events.take_next().or_raise(py)? {
+                Some(event) => Some((Some(Event::new(py, event)?),)),
+                None if events.is_over() => Some((None,)),
+                None => None,
+            })
+        })
+    }
+
+    /// Ends it without waiting.
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        let Some(mut subscription) = self.take(py) else {
+            return Ok(None);
+        };
+        py.detach(|| subscription.begin_stop()).or_raise(py).map(Answer::end)
+    }
+}
+
+#[pymethods]
+impl Requirement {
+    #[pyo3(signature = (window, until_live, gaps, live))]
+    fn _begin_follow(
+        &self,
+        py: Python<'_>,
+        window: Option<u32>,
+        until_live: bool,
+        gaps: &str,
+        live: &str,
+    ) -> PyResult<Answer> {
+        let options = FollowOptions {
+            window,
+            until_live,
+            ..FollowOptions::default()
+        };
+        let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
+        let requirement = self.get(py)?;
+        let begun = py.detach(|| requirement.begin_follow(&options)).or_raise(py)?;
+        Ok(follow_of(begun, shown, requirement.selector()))
+    }
+
+    #[pyo3(signature = (target, timeout, schema, key))]
+    fn _begin_demand<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Answer> {
+        let requirement = self.get(py)?;
+        let timeout = read_timeout(py, timeout)?;
+        Target::read(py, target, key, schema)?
+            .ask(py, |target| requirement.begin_demand(target, timeout))
+            .map(|pending| object_of(pending, target))
+    }
+
+    /// Ends this client's use of it without waiting.
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        let Some(mut requirement) = self.take(py).and_then(std::sync::Arc::into_inner) else {
+            return Ok(None);
+        };
+        py.detach(|| requirement.begin_stop()).or_raise(py).map(Answer::end)
+    }
+}
+
+#[pymethods]
+impl Bundle {
+    /// What came of it, if that has been read.
+    fn _take_completed(&self, py: Python<'_>) -> PyResult<Option<crate::bundle::Completed>> {
+        if let Some(known) = self.known(py) {
+            return Ok(Some(known));
+        }
+        let taken = self.get(py)?.take_completed().or_raise(py)?;
+        Ok(taken.map(|completed| self.noted(py, completed)))
+    }
+
+    fn _begin_seal(slf: &Bound<'_, Self>) -> PyResult<Answer> {
+        let (py, this) = (slf.py(), slf.clone().unbind());
+        let bundle = slf.get().get(py)?;
+        let pending = py.detach(|| bundle.begin_seal()).or_raise(py)?;
+        Ok(Answer::new(pending, move |py, objects| {
+            let completed = bundle.sealed(objects).or_raise(py)?;
+            this.get().noted(py, completed).into_py_any(py)
+        }))
+    }
+
+    fn _begin_abort(&self, py: Python<'_>) -> PyResult<Answer> {
+        let bundle = self.get(py)?;
+        let pending = py.detach(|| bundle.begin_abort()).or_raise(py)?;
+        Ok(Answer::new(pending, move |py, freed| {
+            bundle.aborted();
+            freed.into_py_any(py)
+        }))
+    }
+
+    /// Leaves it without waiting.
+    fn _begin_leave(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        let Some(bundle) = self.take(py) else { return Ok(None) };
+        py.detach(|| bundle.begin_leave()).or_raise(py).map(Answer::end)
+    }
+}
+
+impl Prepared<'_> {
+    /// Offers it, or stages it in a bundle, without waiting. A payload that is too large for a message has to be an allocation.
+    fn begin(
+        self,
+        py: Python<'_>,
+        pool: &junctura::Pool,
+        bundle: Option<&junctura::Bundle>,
+        options: junctura::OfferOptions<'_>,
+    ) -> PyResult<Begun> {
+        self.allocated(py, |given, slot, bytes| {
+            let allocation = match (slot, bundle) {
+                (Some(slot), _) => Some(slot),
+                (None, Some(bundle)) => filled(bundle.begin_allocate(bytes.len()), bytes)?,
+                (None, None) => filled(pool.begin_allocate(bytes.len())?, bytes)?,
+            };
+            let Some(allocation) = allocation else {
+                return Err(junctura::Error::new(
+                    junctura::Code::InvalidArgument,
+                    "data",
+                    "it needs memory of its own",
+                ));
+            };
+            match bundle {
+                Some(bundle) => bundle.begin_offer(options, allocation, given).map(Begun::Staged),
+                None => allocation.begin_offer(options, given).map(Begun::Offered),
+            }
+        })
+    }
+}
+
+/// Memory with these bytes, if there is some at once.
+fn filled(mut pending: PendingAllocation, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
+    let mut allocation = pending.take()?;
+    if let Some(allocation) = &mut allocation {
+        allocation.copy_from_slice(bytes);
+    }
+    Ok(allocation)
+}

@@ -1,0 +1,22 @@
+//! The command `junctura`, from the package: `python -m junctura`.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use junctura_cli::Program;
+use pyo3::prelude::*;
+
+/// Does what a command line says; returns the exit status. The caller has given SIGINT up.
+///
+/// `again` is how this command is started once more, where it needs further processes.
+#[pyfunction]
+#[pyo3(name = "_command")]
+pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
+    py.detach(|| {
+        junctura_cli::log();
+        let status = junctura_cli::run(&Program::of(again), arguments);
+        // In a Rust program its end does that. Nobody may be there to read it.
+        let _ = std::io::stdout().flush();
+        status
+    })
+}

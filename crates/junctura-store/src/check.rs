@@ -1,0 +1,80 @@
+//! Whether everything is there, and as it was.
+
+use std::collections::BTreeSet;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::listing::Object;
+use crate::snapshot::Snapshot;
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// Objects that were read.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that are not what was archived, and why; at most [`DAMAGES_MAX`] of them.
+    pub damaged: Vec<(String, Error)>,
+    /// How many objects are damaged.
+    pub damaged_count: u64,
+    /// Data files that no commit names, by their names in the store: a writer has died before its first flush, or is about to
+    /// flush.
+    pub unnamed: Vec<String>,
+}
+
+/// Damaged objects that are named one by one.
+pub const DAMAGES_MAX: usize = 1000;
+
+impl Snapshot {
+    /// Reads every object that the selector matches, masked versions too, and compares its bytes with the checksum that it was
+    /// archived with; looks for data files that no commit names. `progress` is told objects and bytes now and then, and ends the
+    /// check by saying false.
+    ///
+    /// # Errors
+    /// `InvalidSelector` for what is no selector; `Interrupted` when `progress` says so; `Expired` when the snapshot has outlived
+    /// its time. Damage is no error, but what is reported.
+    pub fn check(&self, selector: &str, mut progress: impl FnMut(u64, u64) -> bool) -> Result<Checked> {
+        let listing = self.list_all(selector)?;
+        let mut checked = Checked::default();
+        let mut buffer = Vec::new();
+        for object in listing.by_location() {
+            checked.take(&object, object.read_into(&mut buffer))?;
+            if !progress(checked.objects, checked.bytes) {
+                return Err(Error::new(Code::Interrupted, "check", "it was stopped"));
+            }
+        }
+        checked.unnamed = self.unnamed_files()?;
+        Ok(checked)
+    }
+
+    /// Data files that no commit names.
+    pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
+        let named: BTreeSet<_> = self.files().collect();
+        let mut unnamed = Vec::new();
+        for dataset in self.store().files_in("data")? {
+            let files = self.store().files_in(&dataset)?;
+            unnamed.extend(files.into_iter().filter(|file| !named.contains(&**file)));
+        }
+        unnamed.sort();
+        Ok(unnamed)
+    }
+}
+
+impl Checked {
+    fn take(&mut self, object: &Object<'_>, read: Result<()>) -> Result<()> {
+        self.objects += 1;
+        self.bytes += object.bytes();
+        match read {
+            Err(error) if error.code() == Code::Expired => return Err(error),
+            Err(error) => {
+                self.damaged_count += 1;
+                if self.damaged.len() < DAMAGES_MAX {
+                    self.damaged.push((object.key(), error));
+                }
+            }
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! A list of files that are, together, all that was visible at one commit.
+//!
+//! `checkpoints/NUMBER.json` is written once, under the number of that commit. Whoever opens the store reads the newest, the files that
+//! it names, and the log from where it says; whoever reads those files alone, with whatever program, sees every object up
+//! to that commit, each version once.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result, Schema};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, read_whole, refused, write_all};
+use crate::log::Position;
+use crate::segment;
+use crate::table::Table;
+
+const FOLDER: &str = "checkpoints";
+const FORMAT: &str = "junctura-checkpoint";
+const VERSION: u32 = 1;
+const BYTES_MAX: u64 = 64 << 20;
+const SEGMENT_BYTES_MAX: u64 = 64 << 30;
+
+/// A file of rows.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Segment {
+    pub(crate) path: String,
+    /// Which of the store's schemas its rows are of.
+    pub(crate) schema: usize,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// CRC-32C of the file.
+    pub(crate) checksum: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Checkpoint {
+    format: String,
+    version: u32,
+    /// The last commit that it covers.
+    pub(crate) commit: u64,
+    /// The log, and the byte behind that commit.
+    log: String,
+    log_end: u64,
+    /// When it was made, in milliseconds since 1970 (UTC).
+    pub(crate) at_ms: u64,
+    /// The paths of the segments alone, for those who read them.
+    files: Vec<String>,
+    /// The segments: for each schema the oldest rows first.
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Checkpoint {
+    pub(crate) fn new(position: Position, log: &str, at_ms: u64, segments: Vec<Segment>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            commit: position.number,
+            log: log.to_owned(),
+            log_end: position.end,
+            at_ms,
+            files: segments.iter().map(|segment| segment.path.clone()).collect(),
+            segments,
+        }
+    }
+
+    /// Where in the log what it does not cover begins.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            end: self.log_end,
+            number: self.commit,
+        }
+    }
+
+    /// Makes it visible. False: another one of the same commit was there already, which is as good.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn publish(&self, disk: &dyn Disk) -> Result<bool> {
+        let mut text =
+            serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
+        text.push(b'\n');
+        let name = format!("{FOLDER}/{:020}.json", self.commit);
+        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
+        let make = || {
+            let file = disk.create(&beside)?;
+            write_all(&*file, &text, 0)?;
+            file.sync()?;
+            disk.publish(&beside, &name)
+        };
+        let done = make();
+        if let Err(error) = &done {
+            let _ = disk.remove(&beside);
+            if error.kind() != std::io::ErrorKind::AlreadyExists {
+                return Err(refused(name, "cannot be written", error));
+            }
+        }
+        let synced = disk.sync_names(FOLDER);
+        synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
+        Ok(done.is_ok())
+    }
+
+    /// The newest one, if there is one.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
+    pub(crate) fn newest(disk: &dyn Disk) -> Result<Option<Self>> {
+        let name = names(disk)?.pop();
+        name.map(|name| Self::read(disk, &name)).transpose()
+    }
+
+    /// # Errors
+    /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
+    pub(crate) fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
+        let text = read_whole(disk, path, BYTES_MAX)?;
+        let read: Self =
+            serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))?;
+        if read.format != FORMAT || read.version != VERSION {
+            let cause = format!(
+                "it is {} {}, and this is for {FORMAT} {VERSION}",
+                read.format, read.version
+            );
+            return Err(Error::new(Code::Unsupported, path, cause));
+        }
+        // They are removed some day: nothing else may stand there.
+        if let Some(other) = read
+            .segments
+            .iter()
+            .find(|segment| !segment.path.starts_with("segments/"))
+        {
+            let cause = format!("it names {:?} as a segment", other.path);
+            return Err(Error::new(Code::Corrupt, path, cause));
+        }
+        Ok(read)
+    }
+}
+
+/// The number of a commit, as it names a checkpoint.
+fn is_number(text: &str) -> bool {
+    text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The paths of all checkpoints, the oldest first.
+///
+/// # Errors
+/// What the system refuses.
+pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+    let names = disk
+        .list(FOLDER)
+        .map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+    let is_one = |name: &String| name.strip_suffix(".json").is_some_and(is_number);
+    let mut paths: Vec<String> = names
+        .into_iter()
+        .filter(is_one)
+        .map(|name| format!("{FOLDER}/{name}"))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+impl Segment {
+    /// Writes a table's rows into a file of their own, which nobody knows before a checkpoint names it.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn write(disk: &dyn Disk, index: usize, schema: &Schema, table: &Table) -> Result<Self> {
+        let bytes = segment::encode(table, schema)?;
+        let path = format!("segments/{}.parquet", crate::hex(&crate::random()?));
+        let make = || {
+            let file = disk.create(&path)?;
+            write_all(&*file, &bytes, 0)?;
+            file.sync()?;
+            disk.sync_names("segments")
+        };
+        make().map_err(|error| refused(&*path, "cannot be written", &error))?;
+        Ok(Self {
+            schema: index,
+            rows: table.len() as u64,
+            bytes: bytes.len() as u64,
+            checksum: crate::checksum(&bytes),
+            path,
+        })
+    }
+
+    /// # Errors
+    /// `Corrupt` when it is not what was written; `NotFound` when it is gone.
+    pub(crate) fn read(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Table> {
+        let corrupt = |cause: &str| Error::new(Code::Corrupt, &*self.path, cause);
+        let schema = schemas
+            .get(self.schema)
+            .ok_or_else(|| corrupt("the store has no such schema"))?;
+        let bytes = read_whole(disk, &self.path, SEGMENT_BYTES_MAX)?;
+        if crate::checksum(&bytes) != self.checksum {
+            return Err(corrupt("its bytes are not what was written"));
+        }
+        let table = segment::decode(bytes, schema)?;
+        if table.len() as u64 != self.rows {
+            return Err(corrupt("it has another number of rows than was written"));
+        }
+        Ok(table)
+    }
+}

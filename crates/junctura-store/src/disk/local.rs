@@ -1,0 +1,154 @@
+//! The file system of this machine.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Disk, File};
+
+/// A folder of it.
+#[derive(Debug)]
+pub(crate) struct LocalDisk {
+    root: PathBuf,
+}
+
+#[derive(Debug)]
+struct LocalFile(fs::File);
+
+impl LocalDisk {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// # Errors
+    /// `InvalidInput` for a name that leads out of the root: names are read from files, which somebody else may have written.
+    fn path(&self, path: &str) -> io::Result<PathBuf> {
+        let is_within = |part| matches!(part, Component::Normal(_));
+        if !Path::new(path).components().all(is_within) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the store"));
+        }
+        Ok(self.root.join(path))
+    }
+}
+
+impl Disk for LocalDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let path = self.path(path)?;
+        let create = || fs::File::options().read(true).write(true).create_new(true).open(&path);
+        let created = match create() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
+                create()
+            }
+            created => created,
+        };
+        Ok(Arc::new(LocalFile(created?)))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let path = self.path(path)?;
+        let opened = match fs::File::options().read(true).write(true).open(&path) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                fs::File::open(&path)
+            }
+            opened => opened,
+        };
+        Ok(Arc::new(LocalFile(opened?)))
+    }
+
+    fn publish(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::hard_link(self.path(from)?, self.path(to)?)?;
+        fs::remove_file(self.path(from)?)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(self.path(path)?)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.path(folder)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let name =
+            |entry: io::Result<fs::DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        entries.map(name).collect()
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        let at = fs::metadata(self.path(path)?)?.modified()?;
+        Ok(at.duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        let whole = self.path(folder)?;
+        let above = whole.ancestors().take(1 + Path::new(folder).components().count());
+        for folder in above {
+            fs::File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+impl File for LocalFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, at)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        loop {
+            match flock(&self.0, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                locked => return Ok(locked?),
+            }
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Ok(flock(&self.0, FlockOperation::Unlock)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("other"), "of somebody").unwrap();
+        let disk = LocalDisk::new(&folder.path().join("store"));
+        for name in ["../other", "data/../../other", "/etc/hostname", "./../other"] {
+            for error in [disk.open(name).err(), disk.remove(name).err(), disk.create(name).err()] {
+                assert_eq!(error.unwrap().kind(), io::ErrorKind::InvalidInput, "{name}");
+            }
+        }
+        assert!(folder.path().join("other").exists());
+    }
+}

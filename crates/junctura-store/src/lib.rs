@@ -1,0 +1,61 @@
+//! What must last: objects kept under the same keys, and found by the same selectors, as in a pool.
+//!
+//! `archive` hands an object over; `flush` returns when everything handed over before it is on disk and visible, all of it at
+//! once. Any number of writers need no server and no lock that a death could leave behind; readers never wait for them, and
+//! work on a snapshot. Bytes come back as they went in, or an error says that they did not.
+//!
+//! ```text
+//!   archive ──► data files, appended ─┐
+//!   flush   ──────────────────────────┴─► one record of the commit log: rows, and small payloads ──► visible
+//!   list, axes, retrieve ◄── tables in memory ◄── the commit log
+//! ```
+
+mod catalogue;
+mod check;
+mod checkpoint;
+mod commit;
+mod compact;
+#[cfg(test)]
+mod crash_tests;
+mod data;
+mod disk;
+mod frame;
+mod listing;
+mod log;
+mod request;
+mod root;
+mod segment;
+mod snapshot;
+mod store;
+mod table;
+mod writer;
+
+use crc_fast::CrcAlgorithm;
+use junctura_model::{Code, Error, Result};
+
+pub use check::{Checked, DAMAGES_MAX};
+pub use compact::Compacted;
+pub use listing::{Listing, Location, Object};
+pub use request::Found;
+pub use root::Ages;
+pub use snapshot::{Axis, Snapshot};
+pub use store::{Checkpointed, Store};
+pub use writer::{Flushed, Writer};
+
+/// CRC-32C, the one that pools use.
+fn checksum(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// A number that nobody else has.
+fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Error::new(Code::Io, "random numbers", errno.to_string()))?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}

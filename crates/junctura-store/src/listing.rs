@@ -1,0 +1,300 @@
+//! Objects that were found, and their bytes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hashbrown::HashMap;
+use junctura_model::{AttrId, Code, Error, Record, Result, Schema, Version};
+
+use crate::data::read_exact;
+use crate::disk::{File, refused};
+use crate::snapshot::{Axis, Snapshot, attributes};
+use crate::table::{KeyTexts, Table};
+
+/// Objects of a snapshot, in the order in which they were committed.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    snapshot: Snapshot,
+    parts: Vec<Part>,
+    files: Arc<Files>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    schema: usize,
+    table: Arc<Table>,
+    rows: Vec<u32>,
+}
+
+/// Files that were read from stay open.
+#[derive(Debug, Default)]
+struct Files(Mutex<HashMap<Arc<str>, Arc<dyn File>>>);
+
+/// One object of a listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    listing: &'a Listing,
+    part: &'a Part,
+    row: u32,
+}
+
+/// Where an object's bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The file, by its name in the store.
+    pub file: Arc<str>,
+    /// The first byte of the object in it.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+impl Listing {
+    pub(crate) fn new(snapshot: Snapshot, parts: Vec<(usize, Arc<Table>, Vec<u32>)>) -> Self {
+        let part = |(schema, table, rows)| Part { schema, table, rows };
+        Self {
+            snapshot,
+            parts: parts.into_iter().map(part).collect(),
+            files: Arc::default(),
+        }
+    }
+
+    /// How many objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.rows.len()).sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Bytes of all of them together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.iter().map(|object| object.bytes()).sum()
+    }
+
+    /// The objects.
+    pub fn iter(&self) -> impl Iterator<Item = Object<'_>> {
+        self.parts.iter().flat_map(move |part| {
+            part.rows.iter().map(move |&row| Object {
+                listing: self,
+                part,
+                row,
+            })
+        })
+    }
+
+    /// Hands over the canonical text of each key, and the object. Quicker than asking each object for its key.
+    pub fn for_each_key(&self, mut take: impl FnMut(&str, Object<'_>)) {
+        let mut text = String::new();
+        for part in &self.parts {
+            let keys = KeyTexts::new(&part.table, self.schema(part));
+            for &row in &part.rows {
+                text.clear();
+                keys.write(row, &mut text);
+                let listing = self;
+                take(&text, Object { listing, part, row });
+            }
+        }
+    }
+
+    /// The objects in the order in which their bytes lie on the disk: to read many of them, that is the quickest.
+    #[must_use]
+    pub fn by_location(&self) -> Vec<Object<'_>> {
+        let mut objects: Vec<Object<'_>> = self.iter().collect();
+        objects.sort_by(|one, other| {
+            let place =
+                |object: &Object<'_>| (Arc::clone(object.part.table.file_of(object.row)), object.place().offset);
+            place(one).cmp(&place(other))
+        });
+        objects
+    }
+
+    pub(crate) fn axes(&self) -> Vec<Axis> {
+        let mut axes: Vec<Axis> = Vec::new();
+        for (index, schema) in self.snapshot.store().schemas().iter().enumerate() {
+            let parts: Vec<&Part> = self.parts.iter().filter(|part| part.schema == index).collect();
+            let tables: Vec<&Table> = parts.iter().map(|part| &*part.table).collect();
+            for (id, name) in attributes(schema, &tables) {
+                let kind = schema
+                    .attributes()
+                    .get(id.index())
+                    .map(|attribute| attribute.kind.scalar);
+                let mut values = BTreeSet::new();
+                for part in &parts {
+                    for text in part.table.used_values(&part.rows, id, name) {
+                        values.insert((kind.and_then(|kind| kind.order(text)), text));
+                    }
+                }
+                if !values.is_empty() {
+                    let values = values.into_iter().map(|(_, text)| text.to_owned()).collect();
+                    axes.push(Axis {
+                        name: name.to_owned(),
+                        values,
+                    });
+                }
+            }
+        }
+        axes
+    }
+
+    fn schema(&self, part: &Part) -> &Schema {
+        &self.snapshot.store().schemas()[part.schema]
+    }
+
+    fn file(&self, name: &Arc<str>) -> Result<Arc<dyn File>> {
+        let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(name) {
+            return Ok(Arc::clone(file));
+        }
+        let opened = self.snapshot.store().disk().open(name);
+        let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
+        files.insert(Arc::clone(name), Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+impl<'a> IntoIterator for &'a Listing {
+    type Item = Object<'a>;
+    type IntoIter = std::vec::IntoIter<Object<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl Object<'_> {
+    /// The canonical text of its key.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let mut text = String::new();
+        self.schema().key_of(self.record().as_ref(), &mut text);
+        text
+    }
+
+    /// Its attributes.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        self.part.table.record(self.row)
+    }
+
+    /// The canonical text of one attribute, where it has it.
+    #[must_use]
+    pub fn value(&self, id: AttrId) -> Option<&str> {
+        self.part.table.column(id, "")?.text(self.row)
+    }
+
+    /// Which of the store's schemas is its own.
+    #[must_use]
+    pub fn schema_index(&self) -> usize {
+        self.part.schema
+    }
+
+    /// Its schema.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.listing.schema(self.part)
+    }
+
+    /// Bytes of its payload.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.place().length
+    }
+
+    /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
+    #[must_use]
+    pub fn commit(&self) -> u64 {
+        self.part.table.commit(self.row)
+    }
+
+    /// Which version of a pool it is, when a pool archived it.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.part.table.version(self.row)
+    }
+
+    /// Where its bytes lie.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        let place = self.place();
+        Location {
+            file: Arc::clone(self.part.table.file_of(self.row)),
+            offset: place.offset,
+            length: place.length,
+        }
+    }
+
+    /// Its bytes, as they were archived. Reads from the disk.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what they were, or not there; `Expired` when the snapshot has outlived its time; what the
+    /// system refuses.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same into a buffer of the caller's, whose memory is used again.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; what the buffer then has means nothing.
+    pub fn read_into(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let read = self.read_verified(bytes);
+        // Who outstays a snapshot may find anything, and is told only that.
+        self.listing.snapshot.check_age()?;
+        read
+    }
+
+    fn read_verified(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let place = self.place();
+        bytes.clear();
+        if place.length == 0 {
+            // It has no file, perhaps.
+            return Ok(());
+        }
+        let name = self.part.table.file_of(self.row);
+        let file = self.listing.file(name).map_err(|error| match error.code() {
+            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
+            _ => error,
+        })?;
+        let length = usize::try_from(place.length).map_err(|_| too_large(place.length))?;
+        // A damaged catalogue must not make anybody reserve what no file has.
+        let left = file
+            .len()
+            .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
+        if left < place.offset || left - place.offset < place.length {
+            let cause = format!(
+                "{name} has {left} bytes, and it ends at byte {}",
+                place.offset + place.length
+            );
+            return Err(Error::new(Code::Corrupt, self.key(), cause));
+        }
+        bytes.resize(length, 0);
+        read_exact(&*file, name, bytes, place.offset)?;
+        let found = crate::checksum(bytes);
+        if found != place.checksum {
+            let cause = format!(
+                "bytes {} to {} of {name} have the checksum {found:08x} and were archived with {:08x}",
+                place.offset,
+                place.offset + place.length,
+                place.checksum
+            );
+            return Err(Error::new(Code::Corrupt, self.key(), cause));
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> crate::table::Place {
+        self.part.table.place(self.row)
+    }
+}
+
+fn too_large(bytes: u64) -> Error {
+    Error::new(Code::TooLarge, "object", format!("{bytes} bytes"))
+}

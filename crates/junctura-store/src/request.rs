@@ -1,0 +1,156 @@
+//! A retrieval: all that was asked for, or an error that names what is not there.
+//!
+//! What a selector names value by value (`step=0/6/12,param=t/u`) is expected to be there in every combination. Ranges without
+//! `by`, comparisons, patterns and `or` name nothing one by one: of them, something has to be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use junctura_model::selector::Question;
+use junctura_model::text::quote;
+use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
+
+use crate::listing::{Listing, Object};
+use crate::snapshot::Snapshot;
+
+/// Combinations that one retrieval may expect.
+const EXPECTED_MAX: usize = 10_000_000;
+/// Of what is missing, so much is written into an error.
+const NAMED_MAX: usize = 5;
+
+/// What a request found, and what it did not.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The objects that are there.
+    pub listing: Listing,
+    /// What is not, by the attributes that the selector names value by value: `{step=6,param=t}`.
+    pub missing: Vec<String>,
+}
+
+/// The values that a selector names one by one, by attribute.
+type Named<'a> = BTreeMap<u8, BTreeSet<&'a str>>;
+
+impl Snapshot {
+    /// The newest version of each key that the selector matches, all of them.
+    ///
+    /// # Errors
+    /// `NotFound` that names what is missing, when something is, or when nothing matches; otherwise as [`Self::list`], and
+    /// `LimitExceeded` for a selector that expects more than ten million objects.
+    pub fn retrieve(&self, selector: &str) -> Result<Listing> {
+        let found = self.retrieve_partial(selector)?;
+        if found.missing.is_empty() && !found.listing.is_empty() {
+            return Ok(found.listing);
+        }
+        let named = found
+            .missing
+            .iter()
+            .take(NAMED_MAX)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let cause = match found.missing.len() {
+            0 => "nothing that is there matches".to_owned(),
+            count if count <= NAMED_MAX => format!("missing: {named}"),
+            count => format!("missing: {named} and {} more", count - NAMED_MAX),
+        };
+        Err(Error::new(Code::NotFound, selector, cause))
+    }
+
+    /// The same, with what is missing beside what is there.
+    ///
+    /// # Errors
+    /// As [`Self::retrieve`], but that nothing has to be there.
+    pub fn retrieve_partial(&self, selector: &str) -> Result<Found> {
+        let listing = self.list(selector)?;
+        let schemas = self.store().schemas();
+        let set = SelectorSet::parse(selector, schemas)?;
+        let mut missing: Option<Vec<String>> = None;
+        for (index, schema) in schemas.iter().enumerate() {
+            let Some(selector) = set.of(index) else { continue };
+            let question = selector.question();
+            let mut named = Named::new();
+            collect(&question, &mut named);
+            let lacks = lacking(&listing, index, schema, &named)?;
+            // What one schema knows to be complete is complete.
+            if missing.as_ref().is_none_or(|others| lacks.len() < others.len()) {
+                missing = Some(lacks);
+            }
+        }
+        Ok(Found {
+            listing,
+            missing: missing.unwrap_or_default(),
+        })
+    }
+}
+
+/// Of a conjunction, what each part names.
+fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) {
+    match question {
+        Question::All(parts) => parts.iter().for_each(|part| collect(part, named)),
+        Question::Test(asked) if asked.attribute() != AttrId::OPEN => {
+            let Some(values) = asked.named() else { return };
+            let values: BTreeSet<&str> = values.collect();
+            let both = |old: &mut BTreeSet<&'a str>| old.retain(|value| values.contains(value));
+            named
+                .entry(asked.attribute().0)
+                .and_modify(both)
+                .or_insert(values.clone());
+        }
+        _ => {}
+    }
+}
+
+fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) -> Result<Vec<String>> {
+    let count = named
+        .values()
+        .try_fold(1_usize, |count, values| count.checked_mul(values.len()));
+    if count.is_none_or(|count| count > EXPECTED_MAX) {
+        let cause = format!("it names more than {EXPECTED_MAX} combinations of values");
+        return Err(Error::new(Code::LimitExceeded, "selector", cause));
+    }
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of_schema = listing.iter().filter(|object| object.schema_index() == index);
+    let there: BTreeSet<Vec<String>> = of_schema.map(|object| values_of(&object, named)).collect();
+    let mut missing = Vec::new();
+    let mut values = Vec::new();
+    combine(named, &mut values, &mut |values| {
+        if !there.contains(values) {
+            missing.push(written(schema, named, values));
+        }
+    });
+    Ok(missing)
+}
+
+fn values_of(object: &Object<'_>, named: &Named<'_>) -> Vec<String> {
+    let value = |&id: &u8| object.value(AttrId(id)).unwrap_or_default().to_owned();
+    named.keys().map(value).collect()
+}
+
+/// Each combination of values, in the order of the attributes.
+fn combine(named: &Named<'_>, values: &mut Vec<String>, take: &mut dyn FnMut(&Vec<String>)) {
+    match named.values().nth(values.len()) {
+        None => take(values),
+        Some(choices) => {
+            for choice in choices {
+                values.push((*choice).to_owned());
+                combine(named, values, take);
+                values.pop();
+            }
+        }
+    }
+}
+
+fn written(schema: &Schema, named: &Named<'_>, values: &[String]) -> String {
+    let mut text = String::from("{");
+    for (&id, value) in named.keys().zip(values) {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&schema.attribute(AttrId(id)).name);
+        text.push('=');
+        quote(value, &mut text);
+    }
+    text.push('}');
+    text
+}

@@ -1,0 +1,143 @@
+//! The root of a store: what it is, and the rules that all who use it keep to.
+//!
+//! `store.json` is written once, when the store is made, and never changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Result, Schema};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, read_whole, refused, write_all};
+use crate::log::Log;
+use crate::segment::check_names;
+
+const NAME: &str = "store.json";
+const FORMAT: &str = "junctura-store";
+/// The version of the format that is written, and the only one that is read.
+const VERSION: u32 = 1;
+const BYTES_MAX: u64 = 64 << 20;
+
+/// How long things are kept for those who may still need them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ages {
+    /// What a snapshot shows can be read for so long, whatever others do meanwhile. Default: 24 hours.
+    pub snapshot_max: Duration,
+    /// What was archived can be flushed for so long. Default: 24 hours.
+    pub unflushed_max: Duration,
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        let day = Duration::from_hours(24);
+        Self {
+            snapshot_max: day,
+            unflushed_max: day,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) schemas: Vec<Arc<Schema>>,
+    pub(crate) ages: Ages,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Written {
+    format: String,
+    version: u32,
+    id: String,
+    schemas: Vec<String>,
+    snapshot_max_age_ms: u64,
+    unflushed_max_age_ms: u64,
+}
+
+impl Root {
+    /// Makes a store where there is none.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where there is one; `InvalidArgument` for no schema, or two of one name; what the system refuses.
+    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], ages: Ages) -> Result<()> {
+        check(schemas)?;
+        let id = crate::random()?;
+        let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let written = Written {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            id: crate::hex(&id),
+            schemas: schemas.iter().map(|schema| schema.to_yaml()).collect(),
+            snapshot_max_age_ms: milliseconds(ages.snapshot_max),
+            unflushed_max_age_ms: milliseconds(ages.unflushed_max),
+        };
+        let mut text = serde_json::to_vec_pretty(&written).map_err(|error| corrupt(&error.to_string()))?;
+        text.push(b'\n');
+        Log::create(disk)?;
+        let beside = format!("{NAME}.{}", written.id);
+        let make = || {
+            let file = disk.create(&beside)?;
+            write_all(&*file, &text, 0)?;
+            file.sync()?;
+            disk.publish(&beside, NAME)?;
+            disk.sync_names("")
+        };
+        make().map_err(|error| {
+            let _ = disk.remove(&beside);
+            refused(NAME, "cannot be made", &error)
+        })
+    }
+
+    /// # Errors
+    /// `NotFound` where there is no store; `Unsupported` for one of a later version; `Corrupt` for what is none.
+    pub(crate) fn open(disk: &dyn Disk) -> Result<Self> {
+        let text = read_whole(disk, NAME, BYTES_MAX)?;
+        let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
+        if written.format != FORMAT {
+            return Err(corrupt(&format!("its format is {:?}", written.format)));
+        }
+        if written.version != VERSION {
+            let cause = format!(
+                "it is of version {}, and this is for version {VERSION}",
+                written.version
+            );
+            return Err(Error::new(Code::Unsupported, "store", cause));
+        }
+        let schemas = written
+            .schemas
+            .iter()
+            .map(|text| Schema::parse_yaml(text).map(Arc::new));
+        Ok(Self {
+            schemas: schemas.collect::<Result<_>>()?,
+            ages: Ages {
+                snapshot_max: Duration::from_millis(written.snapshot_max_age_ms),
+                unflushed_max: Duration::from_millis(written.unflushed_max_age_ms),
+            },
+        })
+    }
+}
+
+fn check(schemas: &[Arc<Schema>]) -> Result<()> {
+    if schemas.is_empty() {
+        return Err(Error::new(
+            Code::InvalidArgument,
+            "schemas",
+            "a store needs one or more",
+        ));
+    }
+    for (at, schema) in schemas.iter().enumerate() {
+        check_names(schema)?;
+        if schemas[..at].iter().any(|other| other.name() == schema.name()) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                schema.name(),
+                "is the name of two schemas",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn corrupt(cause: &str) -> Error {
+    Error::new(Code::Corrupt, NAME, cause)
+}

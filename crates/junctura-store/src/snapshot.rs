@@ -1,0 +1,163 @@
+//! What was visible at one commit, and questions to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::selector::Question;
+use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
+
+use crate::catalogue::Tables;
+use crate::listing::Listing;
+use crate::store::Store;
+use crate::table::{Column, Seen, Table};
+
+/// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    store: Store,
+    number: u64,
+    tables: Arc<Tables>,
+    taken: Duration,
+}
+
+/// The values that objects have in one attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The attribute.
+    pub name: String,
+    /// Its values, in their canonical texts and in the order of the attribute's type.
+    pub values: Vec<String>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(store: Store, number: u64, tables: Tables, taken: Duration) -> Self {
+        Self {
+            store,
+            number,
+            tables: Arc::new(tables),
+            taken,
+        }
+    }
+
+    /// The number of its last commit; 0 for an empty store.
+    #[must_use]
+    pub fn commit(&self) -> u64 {
+        self.number
+    }
+
+    /// The newest version of each key that the selector matches, in the order in which they were committed.
+    ///
+    /// # Errors
+    /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Expired` when the snapshot has outlived its time.
+    pub fn list(&self, selector: &str) -> Result<Listing> {
+        self.find(selector, false)
+    }
+
+    /// The same with all versions, those that are masked by newer ones, too.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_all(&self, selector: &str) -> Result<Listing> {
+        self.find(selector, true)
+    }
+
+    fn find(&self, selector: &str, with_masked: bool) -> Result<Listing> {
+        self.check_age()?;
+        let schemas = self.store.schemas();
+        let set = SelectorSet::parse(selector, schemas)?;
+        let mut parts = Vec::new();
+        for (index, (schema, tables)) in schemas.iter().zip(&*self.tables).enumerate() {
+            let Some(selector) = set.of(index) else { continue };
+            let question = selector.question();
+            let found = if with_masked {
+                tables
+                    .iter()
+                    .map(|table| table.select(&question).iter().collect())
+                    .collect()
+            } else {
+                newest(tables, schema, &question)
+            };
+            let tables = tables.iter().zip(found);
+            parts.extend(
+                tables
+                    .filter(|(_, rows)| !rows.is_empty())
+                    .map(|(table, rows)| (index, Arc::clone(table), rows)),
+            );
+        }
+        Ok(Listing::new(self.clone(), parts))
+    }
+
+    /// The values of each attribute that objects have which the selector matches: the axes of the cube that they fill, or do not
+    /// fill. Attributes that none has are left out; those of the key come first.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn axes(&self, selector: &str) -> Result<Vec<Axis>> {
+        Ok(self.list(selector)?.axes())
+    }
+
+    /// The files that commits name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        let tables = self.tables.iter().flatten();
+        tables.flat_map(|table| table.files()).map(|file| &**file)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// # Errors
+    /// `Expired` when others may have removed what it shows.
+    pub(crate) fn check_age(&self) -> Result<()> {
+        let age_max = self.store.ages().snapshot_max;
+        let age = self.store.now().saturating_sub(self.taken);
+        if age <= age_max {
+            return Ok(());
+        }
+        let cause = format!("it was taken {age:?} ago, and this store keeps what a snapshot shows for {age_max:?}");
+        Err(Error::new(Code::Expired, format!("snapshot {}", self.number), cause))
+    }
+}
+
+/// The rows of each table that it asks for and that no newer row of the same key masks.
+fn newest(tables: &[Arc<Table>], schema: &Schema, question: &Question<'_>) -> Vec<Vec<u32>> {
+    let asks_beyond_key = asks_beyond(question, schema.key_len());
+    let of_keys = |table: &Arc<Table>| table.select_keys(question, schema.key_len()).iter().collect();
+    let mut found: Vec<Vec<u32>> = tables.iter().map(of_keys).collect();
+    let count = found.iter().map(Vec::len).sum();
+    let mut seen = Seen::new(&tables.iter().map(|table| &**table), schema, count);
+    for (table, rows) in tables.iter().zip(&mut found).rev() {
+        seen.leave_new(table, rows);
+        if asks_beyond_key {
+            let asked = table.select(question);
+            rows.retain(|&row| asked.contains(row));
+        }
+    }
+    found
+}
+
+fn asks_beyond(question: &Question<'_>, key_len: usize) -> bool {
+    match question {
+        Question::Everything => false,
+        Question::All(parts) | Question::Any(parts) => parts.iter().any(|part| asks_beyond(part, key_len)),
+        Question::Not(inner) => asks_beyond(inner, key_len),
+        Question::Test(asked) => asked.attribute().index() >= key_len,
+    }
+}
+
+/// Attributes in the order in which people want to see them, with those that the schema does not declare behind.
+pub(crate) fn attributes<'a>(schema: &'a Schema, tables: &[&'a Table]) -> Vec<(AttrId, &'a str)> {
+    let declared = schema.attributes().iter().enumerate();
+    let mut all: Vec<(AttrId, &str)> = declared
+        .map(|(at, attribute)| (AttrId(at as u8), &*attribute.name))
+        .collect();
+    let columns = tables.iter().flat_map(|table| table.columns());
+    let mut open: Vec<&str> = columns
+        .filter(|column| column.id() == AttrId::OPEN)
+        .map(Column::name)
+        .collect();
+    open.sort_unstable();
+    open.dedup();
+    all.extend(open.into_iter().map(|name| (AttrId::OPEN, name)));
+    all
+}

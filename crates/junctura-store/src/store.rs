@@ -1,0 +1,242 @@
+//! A store, opened.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use junctura_model::{Code, Error, Result, Schema};
+
+use crate::catalogue::{Catalogue, Held};
+use crate::checkpoint::{Checkpoint, Segment};
+use crate::disk::{Disk, LocalDisk};
+use crate::log::Log;
+use crate::root::{Ages, Root};
+use crate::snapshot::Snapshot;
+use crate::table::Table;
+use crate::writer::Writer;
+
+/// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
+///
+/// ```
+/// use junctura_model::{Given, Schema};
+/// use junctura_store::{Ages, Store};
+/// # fn main() -> junctura_model::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// let mars = Schema::builtin("mars").unwrap();
+/// let store = Store::create(&path, &[mars], Ages::default())?;
+/// let mut writer = store.writer()?;
+/// let field = "class=od,expver=0001,stream=oper,date=20261120,time=0000,type=fc,levtype=sfc,step=6,param=2t";
+/// let attributes = field.split(',').filter_map(|pair| pair.split_once('='));
+/// writer.archive(attributes.map(|(name, value)| (name, Given::Text(value))), b"the field")?;
+/// writer.flush()?;
+///
+/// let snapshot = store.snapshot()?;
+/// let listing = snapshot.list("param=2t")?;
+/// assert_eq!(listing.len(), 1);
+/// for object in &listing {
+///     assert_eq!(object.read()?, b"the field");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+/// A table, and the file that it was written into.
+type Written = (Arc<Table>, Arc<Segment>);
+
+/// What a checkpoint covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// The last commit that it covers.
+    pub commit: u64,
+    /// Its files.
+    pub segments: usize,
+    /// Rows in all of them.
+    pub rows: u64,
+    /// Rows that were written for it; the others were in files already.
+    pub written_rows: u64,
+}
+
+impl Checkpointed {
+    fn of(checkpoint: &Checkpoint, written_rows: u64) -> Self {
+        Self {
+            commit: checkpoint.commit,
+            segments: checkpoint.segments.len(),
+            rows: checkpoint.segments.iter().map(|segment| segment.rows).sum(),
+            written_rows,
+        }
+    }
+}
+
+/// The time since 1970.
+type Clock = fn() -> Duration;
+
+#[derive(Debug)]
+struct Inner {
+    disk: Arc<dyn Disk>,
+    root: Root,
+    log: Log,
+    catalogue: Mutex<Catalogue>,
+    clock: Clock,
+}
+
+impl Store {
+    /// Makes a store in a folder, which is made, too, where it is not there.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, or two of one name; what the system refuses.
+    pub fn create(folder: &Path, schemas: &[Arc<Schema>], ages: Ages) -> Result<Self> {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| crate::disk::refused(folder.display().to_string(), "cannot be made", &error))?;
+        let disk = LocalDisk::new(folder);
+        Root::create(&disk, schemas, ages)?;
+        Self::open_on(Arc::new(disk), now)
+    }
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none; `Unsupported` for one of a later version; `Corrupt`; what the system refuses.
+    pub fn open(folder: &Path) -> Result<Self> {
+        Self::open_on(Arc::new(LocalDisk::new(folder)), now)
+    }
+
+    pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
+        let root = Root::open(&*disk)?;
+        let log = Log::open(&*disk)?;
+        let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
+        Ok(Self(Arc::new(Inner {
+            disk,
+            root,
+            log,
+            catalogue,
+            clock,
+        })))
+    }
+
+    /// The schemas of what it keeps.
+    #[must_use]
+    pub fn schemas(&self) -> &[Arc<Schema>] {
+        &self.0.root.schemas
+    }
+
+    /// How long things are kept for those who may still need them.
+    #[must_use]
+    pub fn ages(&self) -> Ages {
+        self.0.root.ages
+    }
+
+    /// A writer, of which there may be any number, here and elsewhere.
+    ///
+    /// # Errors
+    /// `Io` when the system has no random numbers.
+    pub fn writer(&self) -> Result<Writer> {
+        Writer::new(self.clone())
+    }
+
+    /// What is visible now; it stays as it is, whatever is written meanwhile. Reads the commits since the last snapshot of this
+    /// process.
+    ///
+    /// # Errors
+    /// `Corrupt` for commits that cannot be read; what the system refuses.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let taken = self.now();
+        let catalogue = self.refreshed()?;
+        Ok(Snapshot::new(
+            self.clone(),
+            catalogue.position().number,
+            catalogue.tables(),
+            taken,
+        ))
+    }
+
+    /// Writes all that is visible now into Parquet files that anybody can read, small ones joined, and lists them under
+    /// `checkpoints/`. Who opens the store next begins there. Others may write meanwhile, and make checkpoints, too.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`]; `Expired` when it took so long that others may have removed what it wrote. Then there is no new
+    /// checkpoint, and the one of before is as good as it was.
+    pub fn checkpoint(&self) -> Result<Checkpointed> {
+        let began = self.now();
+        let (position, held) = {
+            let catalogue = self.refreshed()?;
+            (catalogue.position(), catalogue.held())
+        };
+        // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
+        let newest = Checkpoint::newest(self.disk())?;
+        if let Some(newest) = newest.as_ref().filter(|newest| newest.commit >= position.number) {
+            return Ok(Checkpointed::of(newest, 0));
+        }
+        let named = newest.map_or(Vec::new(), |newest| newest.segments);
+        let (segments, written) = self.write_missing(&held, &named)?;
+        self.check_in_time(began)?;
+        let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
+        let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments);
+        if checkpoint.publish(self.disk())? {
+            let mut catalogue = self.catalogue();
+            for (table, segment) in &written {
+                catalogue.is_written(table, segment);
+            }
+        }
+        Ok(Checkpointed::of(
+            &checkpoint,
+            written.iter().map(|(_, segment)| segment.rows).sum(),
+        ))
+    }
+
+    /// The segments of all tables; those that had none among `named`, too, with what was written for them.
+    fn write_missing(&self, held: &[Vec<Held>], named: &[Segment]) -> Result<(Vec<Segment>, Vec<Written>)> {
+        let (mut segments, mut written) = (Vec::new(), Vec::new());
+        for (index, (schema, held)) in self.schemas().iter().zip(held).enumerate() {
+            for Held { table, segment } in held {
+                let known = segment.as_deref().filter(|segment| named.contains(segment));
+                segments.push(if let Some(segment) = known {
+                    segment.clone()
+                } else {
+                    let segment = Segment::write(self.disk(), index, schema, table)?;
+                    written.push((Arc::clone(table), Arc::new(segment.clone())));
+                    segment
+                });
+            }
+        }
+        Ok((segments, written))
+    }
+
+    /// What was written, and is not named yet, is kept for some time only.
+    fn check_in_time(&self, began: Duration) -> Result<()> {
+        let (age, ages) = (self.now().saturating_sub(began), self.ages());
+        if age <= ages.unflushed_max.min(ages.snapshot_max) {
+            return Ok(());
+        }
+        let cause = format!("it took {age:?}, and by the ages of this store others may have removed what it needs");
+        Err(Error::new(Code::Expired, "checkpoint", cause))
+    }
+
+    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.0.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refreshed(&self) -> Result<MutexGuard<'_, Catalogue>> {
+        let mut catalogue = self.catalogue();
+        catalogue.refresh(self.disk(), self.schemas(), self.log())?;
+        Ok(catalogue)
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.0.disk
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        (self.0.clock)()
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,250 @@
+//! Rows as they travel in a commit: what repeats is said once.
+//!
+//! ```text
+//! rows     := count columns column* files file* place* versions
+//! column   := id u8 [ name ]            0xff: undeclared, by its name
+//!             values text*  how u8      0: each row has the one value; 1: numbers follow
+//!             [ number* ]               one for each row; 0: none, 1: the first value
+//! place    := file offset length check  file 0: the payloads within the commit; offset: behind the end of the row before in
+//!                                       that file (zigzag); check u32
+//! versions := u8 [ (incarnation sequence)* ]   0: no row has one; 1: incarnation 0: this row has none
+//! text, name, file := length bytes
+//! ```
+//! Numbers are LEB128, at most 64 bits, but for those marked u8 and u32 (little-endian).
+
+use std::sync::Arc;
+
+use junctura_model::limits::ATTRIBUTES_MAX;
+use junctura_model::{AttrId, Code, Error, Result, Version};
+
+use super::{Column, Place, Table};
+
+const ONE_VALUE: u8 = 0;
+const BY_NUMBER: u8 = 1;
+
+/// Rows as bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoded<'a> {
+    pub(crate) rows: &'a [u8],
+    /// The file in which they stand, and where their payloads begin in it.
+    pub(crate) file: &'a Arc<str>,
+    pub(crate) payloads_at: u64,
+}
+
+impl Table {
+    /// Appends its rows as bytes. All lie in one file; `inline`: they lie within the commit instead, which has that file's bytes
+    /// from this one on.
+    pub(crate) fn encode(&self, inline: Option<u64>, out: &mut Vec<u8>) {
+        let columns = || self.columns.iter().filter(|column| column.values_len() > 0);
+        put(self.len() as u64, out);
+        put(columns().count() as u64, out);
+        for column in columns() {
+            self.encode_column(column, out);
+        }
+        let files = if inline.is_some() { &[] } else { &self.files[..] };
+        put(files.len() as u64, out);
+        for file in files {
+            put_text(file, out);
+        }
+        let mut ends = vec![inline.unwrap_or(0); self.files.len()];
+        for place in &self.places {
+            let end = &mut ends[place.file as usize];
+            put(if inline.is_some() { 0 } else { u64::from(place.file) + 1 }, out);
+            put(zigzag(place.offset.wrapping_sub(*end) as i64), out);
+            put(place.length, out);
+            out.extend_from_slice(&place.checksum.to_le_bytes());
+            *end = place.offset + place.length;
+        }
+        out.push(u8::from(!self.versions.is_empty()));
+        for version in &self.versions {
+            let version = version.unwrap_or(Version {
+                incarnation: 0,
+                sequence: 0,
+            });
+            put(version.incarnation, out);
+            put(version.sequence, out);
+        }
+    }
+
+    fn encode_column(&self, column: &Column, out: &mut Vec<u8>) {
+        out.push(column.id().0);
+        if column.id() == AttrId::OPEN {
+            put_text(column.name(), out);
+        }
+        put(column.values_len() as u64, out);
+        for text in column.values() {
+            put_text(text, out);
+        }
+        let rows = 0..self.len() as u32;
+        if column.values_len() == 1 && rows.clone().all(|row| column.number(row) == 1) {
+            out.push(ONE_VALUE);
+            return;
+        }
+        out.push(BY_NUMBER);
+        for row in rows {
+            put(column.number(row).into(), out);
+        }
+    }
+
+    /// Adds rows that [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` for bytes that it did not write; then it has as many rows as before, or is not to be used any more.
+    pub(crate) fn decode(&mut self, encoded: Encoded<'_>) -> Result<()> {
+        let first = self.next_row()?;
+        let mut reader = Reader(encoded.rows);
+        // Each row has six bytes or more.
+        let count = reader.count(encoded.rows.len() / 6)?;
+        let mut of_one_value = 0;
+        for _ in 0..reader.count(super::COLUMNS_MAX)? {
+            of_one_value += usize::from(self.decode_column(&mut reader, first, count)?);
+        }
+        // They cost a writer nothing for each row, but no object has more attributes.
+        if of_one_value > ATTRIBUTES_MAX {
+            return Err(corrupt());
+        }
+        let mut files = vec![self.file_number(encoded.file)];
+        for _ in 0..reader.count(encoded.rows.len())? {
+            let name = Arc::from(reader.text()?);
+            files.push(self.file_number(&name));
+        }
+        self.decode_places(&mut reader, &files, count, encoded.payloads_at)?;
+        self.decode_versions(&mut reader, count)?;
+        if reader.0.is_empty() { Ok(()) } else { Err(corrupt()) }
+    }
+
+    /// Whether each row has its one value.
+    fn decode_column(&mut self, reader: &mut Reader<'_>, first: u32, count: usize) -> Result<bool> {
+        let id = AttrId(reader.byte()?);
+        let name = if id == AttrId::OPEN { reader.text()? } else { "" };
+        if id != AttrId::OPEN && id.index() >= ATTRIBUTES_MAX {
+            return Err(corrupt());
+        }
+        let at = self.column_of(id, name)?;
+        let column = &mut self.columns[at];
+        let mut numbers = Vec::new();
+        for _ in 0..reader.count(count)? {
+            numbers.push(column.value_number(reader.text()?));
+        }
+        let rows = first..first + count as u32;
+        let how = reader.byte()?;
+        match (how, &*numbers) {
+            (ONE_VALUE, &[number]) => rows.for_each(|row| column.set(row, number)),
+            (BY_NUMBER, numbers) => {
+                for row in rows {
+                    if let Some(at) = reader.count(numbers.len())?.checked_sub(1) {
+                        column.set(row, numbers[at]);
+                    }
+                }
+            }
+            _ => return Err(corrupt()),
+        }
+        Ok(how == ONE_VALUE)
+    }
+
+    fn decode_places(&mut self, reader: &mut Reader<'_>, files: &[u32], count: usize, payloads_at: u64) -> Result<()> {
+        let mut ends = vec![0_u64; files.len()];
+        for _ in 0..count {
+            let at = reader.count(files.len() - 1)?;
+            let offset = ends[at].wrapping_add(unzigzag(reader.number()?) as u64);
+            let length = reader.number()?;
+            let checksum = u32::from_le_bytes(reader.array()?);
+            ends[at] = offset.checked_add(length).ok_or_else(corrupt)?;
+            let begins = if at == 0 { payloads_at } else { 0 };
+            self.places.push(Place {
+                file: files[at],
+                offset: offset.checked_add(begins).ok_or_else(corrupt)?,
+                length,
+                checksum,
+            });
+        }
+        Ok(())
+    }
+
+    fn decode_versions(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<()> {
+        let are_there = reader.byte()? == 1;
+        if !are_there && self.versions.is_empty() {
+            return Ok(());
+        }
+        self.versions.resize(self.len() - count, None);
+        for _ in 0..count {
+            self.versions.push(if are_there { reader.version()? } else { None });
+        }
+        Ok(())
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Result<u8> {
+        let (&byte, rest) = self.0.split_first().ok_or_else(corrupt)?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(corrupt)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(corrupt())
+    }
+
+    /// A number that is no larger than it can be.
+    fn count(&mut self, count_max: usize) -> Result<usize> {
+        let count = self.number()?;
+        usize::try_from(count)
+            .ok()
+            .filter(|&count| count <= count_max)
+            .ok_or_else(corrupt)
+    }
+
+    fn text(&mut self) -> Result<&'a str> {
+        let length = self.count(self.0.len())?;
+        let (text, rest) = self.0.split_at_checked(length).ok_or_else(corrupt)?;
+        self.0 = rest;
+        std::str::from_utf8(text).map_err(|_| corrupt())
+    }
+
+    fn version(&mut self) -> Result<Option<Version>> {
+        let (incarnation, sequence) = (self.number()?, self.number()?);
+        Ok((incarnation != 0).then_some(Version { incarnation, sequence }))
+    }
+}
+
+fn put(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    put(text.len() as u64, out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+#[cold]
+fn corrupt() -> Error {
+    Error::new(Code::Corrupt, "rows of a commit", "they are not what a writer writes")
+}

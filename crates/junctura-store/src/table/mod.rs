@@ -1,0 +1,257 @@
+//! Rows of the catalogue in memory: for each object its attributes, where its bytes lie, and which commit it came with.
+//!
+//! Each attribute is a column of small numbers into the list of its values, so that a selector asks each value once and then
+//! only compares numbers; about 45 bytes a row. Rows are added at the end and never change; a table that is shared is whole.
+
+mod code;
+mod column;
+mod keys;
+mod select;
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Schema, Version};
+
+pub(crate) use code::Encoded;
+pub(crate) use column::Column;
+pub(crate) use keys::{KeyTexts, Seen};
+
+/// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
+const COLUMNS_MAX: usize = 4096;
+
+/// Where an object's bytes lie, and what is known of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Which of the table's files.
+    pub(crate) file: u32,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// CRC-32C of the bytes.
+    pub(crate) checksum: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    /// Where the column of a declared attribute is.
+    declared: Vec<Option<u32>>,
+    files: Vec<Arc<str>>,
+    file_numbers: HashMap<Arc<str>, u32>,
+    places: Vec<Place>,
+    /// Rows of each commit: its number, and the row behind its last one.
+    commits: Vec<(u64, u32)>,
+    /// Which version of a pool each is; empty where none is one.
+    versions: Vec<Option<Version>>,
+}
+
+impl Table {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The files in which objects lie.
+    pub(crate) fn files(&self) -> &[Arc<str>] {
+        &self.files
+    }
+
+    pub(crate) fn place(&self, row: u32) -> Place {
+        self.places[row as usize]
+    }
+
+    pub(crate) fn file_of(&self, row: u32) -> &Arc<str> {
+        &self.files[self.place(row).file as usize]
+    }
+
+    pub(crate) fn version(&self, row: u32) -> Option<Version> {
+        self.versions.get(row as usize).copied().flatten()
+    }
+
+    /// The number of the commit that a row came with.
+    pub(crate) fn commit(&self, row: u32) -> u64 {
+        let at = self.commits.partition_point(|&(_, end)| end <= row);
+        self.commits.get(at).map_or(0, |&(number, _)| number)
+    }
+
+    /// The column of an attribute, where a row has it.
+    pub(crate) fn column(&self, id: AttrId, name: &str) -> Option<&Column> {
+        if id == AttrId::OPEN {
+            return self.columns.iter().find(|column| column.is_open(name));
+        }
+        let at = self.declared.get(id.index()).copied().flatten()?;
+        self.columns.get(at as usize)
+    }
+
+    /// All that a row says.
+    pub(crate) fn record(&self, row: u32) -> Record {
+        let mut bytes = Vec::new();
+        let mut present: Vec<(&Column, &str)> = self
+            .columns
+            .iter()
+            .filter_map(|column| Some((column, column.text(row)?)))
+            .collect();
+        present.sort_unstable_by_key(|(column, _)| column.order());
+        for (column, text) in present {
+            bytes.push(column.id().0);
+            if column.id() == AttrId::OPEN {
+                bytes.push(column.name().len() as u8);
+                bytes.extend_from_slice(column.name().as_bytes());
+            }
+            bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        Record::trusted(bytes)
+    }
+
+    /// Adds a row. Its attributes are of one schema, that of all rows.
+    ///
+    /// # Errors
+    /// `LimitExceeded` for more undeclared attributes, or rows, than there may be.
+    pub(crate) fn push(&mut self, record: RecordRef<'_>, place: Place, version: Option<Version>) -> Result<()> {
+        let row = self.next_row()?;
+        for (id, name, text) in record.iter() {
+            let at = self.column_of(id, name.unwrap_or_default())?;
+            self.columns[at].push(row, text);
+        }
+        self.push_place(place, version);
+        Ok(())
+    }
+
+    /// Forgets all rows; the memory is kept for others like them.
+    pub(crate) fn clear(&mut self) {
+        for column in &mut self.columns {
+            column.clear();
+        }
+        self.files.clear();
+        self.file_numbers.clear();
+        self.places.clear();
+        self.commits.clear();
+        self.versions.clear();
+    }
+
+    /// The rows since the last commit came with this one.
+    pub(crate) fn committed(&mut self, number: u64) {
+        let rows = self.len() as u32;
+        match self.commits.last_mut() {
+            Some((last, end)) if *last == number => *end = rows,
+            Some((_, end)) if *end == rows => {}
+            None if rows == 0 => {}
+            _ => self.commits.push((number, rows)),
+        }
+    }
+
+    /// The column of an attribute, new where no row has it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` for more undeclared attributes than there may be.
+    pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> Result<&mut Column> {
+        let at = self.column_of(id, name)?;
+        Ok(&mut self.columns[at])
+    }
+
+    /// The number of a file in this table.
+    pub(crate) fn file_number(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(last) = self.files.last()
+            && last == name
+        {
+            return self.files.len() as u32 - 1;
+        }
+        let next = self.files.len() as u32;
+        let number = *self.file_numbers.entry(Arc::clone(name)).or_insert(next);
+        if number == next {
+            self.files.push(Arc::clone(name));
+        }
+        number
+    }
+
+    /// Adds all rows of a table that has none but later commits.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub(crate) fn append(&mut self, other: &Table) -> Result<()> {
+        let first = self.next_row()?;
+        if self.len() + other.len() > u32::MAX as usize {
+            return Err(too_many_rows());
+        }
+        for column in &other.columns {
+            let at = self.column_of(column.id(), column.name())?;
+            self.columns[at].append(first, column);
+        }
+        let files: Vec<u32> = other.files.iter().map(|name| self.file_number(name)).collect();
+        if !other.versions.is_empty() {
+            self.versions.resize(self.len(), None);
+            self.versions.extend_from_slice(&other.versions);
+        } else if !self.versions.is_empty() {
+            self.versions.resize(self.len() + other.len(), None);
+        }
+        let moved = other.places.iter().map(|&place| Place {
+            file: files[place.file as usize],
+            ..place
+        });
+        self.places.extend(moved);
+        let commits = other.commits.iter().map(|&(number, end)| (number, first + end));
+        self.commits.extend(commits);
+        Ok(())
+    }
+
+    /// The order of a schema's columns, for keys: attributes of the key first.
+    fn key_columns<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = (AttrId, Option<&'a Column>)> {
+        (0..schema.key_len()).map(|index| {
+            let id = AttrId(index as u8);
+            (id, self.column(id, ""))
+        })
+    }
+
+    fn next_row(&self) -> Result<u32> {
+        u32::try_from(self.len())
+            .ok()
+            .filter(|&row| row < u32::MAX)
+            .ok_or_else(too_many_rows)
+    }
+
+    /// Adds what is known of a row beside its attributes.
+    pub(crate) fn push_place(&mut self, place: Place, version: Option<Version>) {
+        if version.is_some() || !self.versions.is_empty() {
+            self.versions.resize(self.len(), None);
+            self.versions.push(version);
+        }
+        self.places.push(place);
+    }
+
+    fn column_of(&mut self, id: AttrId, name: &str) -> Result<usize> {
+        if id != AttrId::OPEN {
+            if self.declared.len() <= id.index() {
+                self.declared.resize(id.index() + 1, None);
+            }
+            if let Some(at) = self.declared[id.index()] {
+                return Ok(at as usize);
+            }
+            self.declared[id.index()] = Some(self.columns.len() as u32);
+        } else if let Some(at) = self.columns.iter().position(|column| column.is_open(name)) {
+            return Ok(at);
+        }
+        if self.columns.len() >= COLUMNS_MAX {
+            let cause = format!("more than {COLUMNS_MAX} of them in one table");
+            return Err(Error::new(Code::LimitExceeded, "attributes", cause));
+        }
+        self.columns.push(Column::new(id, name));
+        Ok(self.columns.len() - 1)
+    }
+}
+
+#[cold]
+fn too_many_rows() -> Error {
+    Error::new(Code::LimitExceeded, "rows", "one table has no more than 4,294,967,295")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

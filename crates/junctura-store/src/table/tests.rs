@@ -1,0 +1,287 @@
+use junctura_model::selector::testing::{Random, random_record, random_selector};
+use junctura_model::{Schema, Selector};
+
+use super::*;
+
+pub(crate) fn schema() -> Arc<Schema> {
+    Schema::builtin("mars").unwrap()
+}
+
+/// A table of random records, all in one file.
+pub(crate) fn table(random: &mut Random, rows: usize) -> (Table, Vec<Record>) {
+    let schema = schema();
+    let mut table = Table::default();
+    let mut records = Vec::new();
+    let mut offset = 5000;
+    for row in 0..rows {
+        let record = random_record(random, &schema);
+        let length = random.below(3000) as u64;
+        let place = Place {
+            file: table.file_number(&"data/1".into()),
+            offset,
+            length,
+            checksum: random.number() as u32,
+        };
+        offset += length + random.below(2) as u64;
+        let version = (row % 3 == 1).then_some(Version {
+            incarnation: 7,
+            sequence: row as u64,
+        });
+        table.push(record.as_ref(), place, version).unwrap();
+        records.push(record);
+    }
+    (table, records)
+}
+
+pub(crate) fn rows_of(table: &Table) -> Vec<(Record, Arc<str>, Place, Option<Version>)> {
+    (0..table.len() as u32)
+        .map(|row| {
+            let place = Place {
+                file: 0,
+                ..table.place(row)
+            };
+            (
+                table.record(row),
+                Arc::clone(table.file_of(row)),
+                place,
+                table.version(row),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_row_says_what_was_said() {
+    let (table, records) = table(&mut Random(1), 700);
+    for (row, record) in records.iter().enumerate() {
+        assert_eq!(&table.record(row as u32), record);
+    }
+}
+
+#[test]
+fn rows_read_back_behind_others() {
+    let mut random = Random(2);
+    let name: Arc<str> = "".into();
+    let mut all = Table::default();
+    let mut expected = Vec::new();
+    for (number, rows) in [1, 0, 300, 40].into_iter().enumerate() {
+        let (table, _) = table(&mut random, rows);
+        let mut bytes = Vec::new();
+        table.encode(None, &mut bytes);
+        all.decode(Encoded {
+            rows: &bytes,
+            file: &name,
+            payloads_at: 0,
+        })
+        .unwrap();
+        all.committed(number as u64 + 1);
+        expected.extend(rows_of(&table));
+    }
+    assert_eq!(rows_of(&all), expected);
+    assert_eq!(
+        (all.commit(0), all.commit(1), all.commit(300), all.commit(301)),
+        (1, 3, 3, 4)
+    );
+}
+
+#[test]
+fn payloads_within_a_commit_lie_where_it_lies() {
+    let (table, records) = table(&mut Random(3), 20);
+    let mut bytes = Vec::new();
+    table.encode(Some(5000), &mut bytes);
+    let mut read = Table::default();
+    read.decode(Encoded {
+        rows: &bytes,
+        file: &"log/0".into(),
+        payloads_at: 1000,
+    })
+    .unwrap();
+    for (row, record) in (0..).zip(&records) {
+        assert_eq!(&read.record(row), record);
+        assert_eq!(&**read.file_of(row), "log/0");
+        assert_eq!(read.place(row).offset, table.place(row).offset - 5000 + 1000);
+    }
+}
+
+#[test]
+fn a_table_that_was_cleared_says_nothing_of_before() {
+    let mut random = Random(11);
+    let (mut used, _) = table(&mut random, 50);
+    used.clear();
+    let (fresh, records) = table(&mut random, 5);
+    for (row, record) in (0..).zip(&records) {
+        used.file_number(fresh.file_of(row));
+        used.push(record.as_ref(), fresh.place(row), fresh.version(row))
+            .unwrap();
+    }
+    assert_eq!(rows_of(&used), rows_of(&fresh));
+    let encoded = |table: &Table| {
+        let mut bytes = Vec::new();
+        table.encode(None, &mut bytes);
+        bytes.len()
+    };
+    assert_eq!(encoded(&used), encoded(&fresh));
+}
+
+#[test]
+fn bytes_that_nobody_wrote_are_refused() {
+    let (table, _) = table(&mut Random(4), 30);
+    let mut bytes = Vec::new();
+    table.encode(None, &mut bytes);
+    let file: Arc<str> = "".into();
+    let decode = |rows: &[u8]| {
+        Table::default().decode(Encoded {
+            rows,
+            file: &file,
+            payloads_at: 0,
+        })
+    };
+    for end in 0..bytes.len() {
+        assert!(decode(&bytes[..end]).is_err(), "{end}");
+    }
+    // Whatever they say, it does no harm.
+    let mut random = Random(5);
+    for _ in 0..1000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(damaged.len());
+            damaged[at] = random.number() as u8;
+        }
+        let _ = decode(&damaged);
+    }
+}
+
+#[test]
+fn tables_join() {
+    let mut random = Random(6);
+    let (mut one, mut all) = table(&mut random, 300);
+    let (other, records) = table(&mut random, 400);
+    one.committed(1);
+    let mut second = other.clone();
+    second.committed(2);
+    one.append(&second).unwrap();
+    all.extend(records);
+    assert_eq!(one.len(), 700);
+    for (row, record) in all.iter().enumerate() {
+        assert_eq!(&one.record(row as u32), record);
+    }
+    assert_eq!((one.commit(299), one.commit(300)), (1, 2));
+    assert_eq!(rows_of(&one)[300..], rows_of(&other));
+}
+
+#[test]
+fn columns_answer_as_records_do() {
+    let schema = schema();
+    let mut random = Random(8);
+    let (table, records) = table(&mut random, 500);
+    let record_keys: Vec<&[u8]> = records
+        .iter()
+        .map(|record| record.as_ref().key_bytes(schema.key_len()))
+        .collect();
+    for _ in 0..100 {
+        let selector = Selector::parse(&random_selector(&mut random, &schema), &schema).unwrap();
+        let rows = table.select(&selector.question());
+        let expected: Vec<u32> = (0..500)
+            .filter(|&row| selector.matches(records[row as usize].as_ref()))
+            .collect();
+        assert_eq!(rows.iter().collect::<Vec<_>>(), expected, "{selector}");
+        let keys = table.select_keys(&selector.question(), schema.key_len());
+        for row in expected {
+            let key = &record_keys[row as usize];
+            let mut same = (0..500).filter(|&other| record_keys[other as usize] == *key);
+            assert!(same.all(|other| keys.contains(other)), "{selector}");
+        }
+    }
+}
+
+#[test]
+fn keys_are_written() {
+    let schema = schema();
+    let (table, records) = table(&mut Random(9), 2000);
+    let texts = KeyTexts::new(&table, &schema);
+    for (row, record) in (0..).zip(&records) {
+        let (mut text, mut expected) = (String::new(), String::new());
+        texts.write(row, &mut text);
+        schema.key_of(record.as_ref(), &mut expected);
+        assert_eq!(text, expected);
+    }
+}
+
+/// Rows of a small cube in two tables, and far apart ones: seen as a cube, and by prints.
+#[test]
+fn the_last_row_of_each_key_is_left() {
+    let schema = schema();
+    let mut random = Random(10);
+    for (rows, is_dense) in [(3000, true), (40, false)] {
+        let mut tables = [Table::default(), Table::default()];
+        let mut newest = HashMap::new();
+        for table in &mut tables {
+            for row in 0..rows {
+                let record = if is_dense {
+                    small_record(&mut random)
+                } else {
+                    random_record(&mut random, &schema)
+                };
+                let file = table.file_number(&"data/1".into());
+                let place = Place {
+                    file,
+                    offset: 0,
+                    length: 0,
+                    checksum: 0,
+                };
+                table.push(record.as_ref(), place, None).unwrap();
+                newest.insert(record.as_ref().key_bytes(schema.key_len()).to_vec(), row);
+            }
+        }
+        let mut seen = Seen::new(&tables.iter(), &schema, 2 * rows as usize);
+        let mut left = 0;
+        for table in tables.iter().rev() {
+            let mut new: Vec<u32> = (0..rows).collect();
+            seen.leave_new(table, &mut new);
+            assert!(new.is_sorted());
+            for row in new {
+                let record = table.record(row);
+                let key = record.as_ref().key_bytes(schema.key_len());
+                assert_eq!(newest.get(key), Some(&row));
+                left += 1;
+            }
+        }
+        assert_eq!(left, newest.len());
+    }
+}
+
+fn small_record(random: &mut Random) -> Record {
+    let (step, number) = (random.below(20).to_string(), random.below(20).to_string());
+    let mut given = vec![
+        ("class", "od"),
+        ("expver", "0001"),
+        ("stream", "enfo"),
+        ("date", "20261120"),
+        ("time", "0000"),
+        ("type", "pf"),
+        ("levtype", "sfc"),
+        ("step", &*step),
+        ("param", "2t"),
+    ];
+    if random.once_in(2) {
+        given.push(("number", &number));
+    }
+    let mut bytes = Vec::new();
+    let given = given
+        .into_iter()
+        .map(|(name, value)| (name, junctura_model::Given::Text(value)));
+    schema().record(given, &mut bytes).unwrap();
+    Record::trusted(bytes)
+}
+
+#[test]
+fn a_column_widens_as_its_values_grow_more() {
+    let mut column = Column::new(AttrId(0), "");
+    for row in 0..70_000 {
+        column.push(row, &row.to_string());
+    }
+    column.push(70_003, "5");
+    assert_eq!(column.text(255).unwrap(), "255");
+    assert_eq!(column.text(69_999).unwrap(), "69999");
+    assert_eq!((column.text(70_001), column.text(70_003)), (None, Some("5")));
+}

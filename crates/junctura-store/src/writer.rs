@@ -1,0 +1,325 @@
+//! One writer: what it was given, until a flush makes all of it visible.
+
+use std::time::Duration;
+
+use hashbrown::{Equivalent, HashMap};
+use junctura_model::{Code, Error, Given, Record, RecordRef, Result, Version};
+use minicbor::bytes::{ByteArray, ByteSlice};
+
+use crate::commit::{COMMIT, Commit, Part};
+use crate::data::DataFile;
+use crate::log::Log;
+use crate::store::Store;
+use crate::table::{Place, Table};
+
+/// A flush of no more payload bytes keeps them within its commit: one sync is enough then.
+const INLINE_BYTES_MAX: u64 = 64 << 10;
+/// Datasets whose files stay open from one flush to the next.
+const FILES_MAX: usize = 256;
+
+/// Archives objects into a store. Dropped without a flush, it leaves nothing of what was archived since the last one.
+#[derive(Debug)]
+pub struct Writer {
+    store: Store,
+    id: [u8; 16],
+    datasets: Vec<Dataset>,
+    numbers: HashMap<(usize, Box<[u8]>), usize>,
+    /// The dataset of the object before.
+    last: usize,
+    files_made: u64,
+    /// When the first object was archived that is not flushed.
+    since: Option<Duration>,
+    rows: u64,
+    /// The number of the last commit.
+    commit: u64,
+    broken: Option<Error>,
+    /// The record of an object, while it is looked at.
+    scratch: Vec<u8>,
+}
+
+/// Objects of one schema that have the first level of their keys in common.
+#[derive(Debug)]
+struct Dataset {
+    schema: usize,
+    /// The record of that level.
+    key: Box<[u8]>,
+    file: DataFile,
+    /// Rows that are not flushed, all in the file.
+    table: Table,
+}
+
+/// A dataset's name, borrowed.
+#[derive(Hash)]
+struct Named<'a>(usize, &'a [u8]);
+
+impl Equivalent<(usize, Box<[u8]>)> for Named<'_> {
+    fn equivalent(&self, other: &(usize, Box<[u8]>)) -> bool {
+        (self.0, self.1) == (other.0, &*other.1)
+    }
+}
+
+/// What one flush made visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flushed {
+    /// The number of its commit: later ones mask earlier ones. That of the last commit of this writer when there was nothing
+    /// to flush; 0 before the first.
+    pub commit: u64,
+    /// Objects.
+    pub objects: u64,
+}
+
+impl Writer {
+    pub(crate) fn new(store: Store) -> Result<Self> {
+        Ok(Self {
+            id: crate::random()?,
+            store,
+            datasets: Vec::new(),
+            numbers: HashMap::new(),
+            last: 0,
+            files_made: 0,
+            since: None,
+            rows: 0,
+            commit: 0,
+            broken: None,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Takes an object under the first schema of the store. The bytes are copied or written before it returns; they are visible
+    /// to nobody before [`Self::flush`]. May write to the disk, and waits for nothing else.
+    ///
+    /// # Errors
+    /// What the schema does not allow; what the system refuses, and then the object was not taken.
+    pub fn archive<'a>(
+        &mut self,
+        attributes: impl IntoIterator<Item = (&'a str, Given<'a>)>,
+        payload: &[u8],
+    ) -> Result<()> {
+        let mut record = std::mem::take(&mut self.scratch);
+        record.clear();
+        let schema = &self.store.schemas()[0];
+        let made = schema.record(attributes, &mut record);
+        let taken = made.and_then(|()| self.take(0, RecordRef::trusted(&record), payload, None));
+        self.scratch = record;
+        taken
+    }
+
+    /// The same with a record that a schema of the store has made: that of this number.
+    ///
+    /// # Errors
+    /// As [`Self::archive`]; `InvalidArgument` when there is no such schema.
+    pub fn archive_record(
+        &mut self,
+        schema: usize,
+        record: &Record,
+        payload: &[u8],
+        version: Option<Version>,
+    ) -> Result<()> {
+        let known = self.store.schemas().get(schema).ok_or_else(|| {
+            let cause = format!("the store has {}", self.store.schemas().len());
+            Error::new(Code::InvalidArgument, format!("schema {schema}"), cause)
+        })?;
+        known.check(record.as_ref().as_bytes())?;
+        self.take(schema, record.as_ref(), payload, version)
+    }
+
+    fn take(&mut self, schema: usize, record: RecordRef<'_>, payload: &[u8], version: Option<Version>) -> Result<()> {
+        self.working()?;
+        let level_end = self.store.schemas()[schema].level_ends()[0];
+        let key = record.key_bytes(level_end);
+        let number = self.dataset(schema, key);
+        let dataset = &mut self.datasets[number];
+        let offset = dataset.file.end();
+        let file = dataset.table.file_number(dataset.file.name());
+        let place = Place {
+            file,
+            offset,
+            length: payload.len() as u64,
+            checksum: crate::checksum(payload),
+        };
+        dataset.file.append(payload, self.store.disk())?;
+        dataset.table.push(record, place, version)?;
+        self.rows += 1;
+        if self.since.is_none() {
+            self.since = Some(self.store.now());
+        }
+        Ok(())
+    }
+
+    /// Which one these objects belong to. One whose file is full goes on in another.
+    fn dataset(&mut self, schema: usize, key: &[u8]) -> usize {
+        let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
+        let known = match self.datasets.get(self.last).filter(is_last) {
+            Some(_) => Some(self.last),
+            None => self.numbers.get(&Named(schema, key)).copied(),
+        };
+        self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
+        let file = &self.datasets[self.last].file;
+        if file.is_full() && file.pending_bytes() == 0 {
+            let file = self.begin_file(schema, key);
+            self.datasets[self.last].file = file;
+        }
+        self.last
+    }
+
+    fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> usize {
+        let number = self.datasets.len();
+        let dataset = Dataset {
+            schema,
+            key: key.into(),
+            file: self.begin_file(schema, key),
+            table: Table::default(),
+        };
+        self.numbers.insert((schema, key.into()), number);
+        self.datasets.push(dataset);
+        number
+    }
+
+    fn begin_file(&mut self, schema: usize, key: &[u8]) -> DataFile {
+        let folder = xxhash_rust::xxh3::xxh3_64_with_seed(key, schema as u64);
+        let name = format!("data/{folder:016x}/{}-{}", crate::hex(&self.id[..8]), self.files_made);
+        self.files_made += 1;
+        DataFile::new(name)
+    }
+
+    /// Objects that were archived and not flushed.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether the last flush that failed is known to have left nothing: then another one may be tried.
+    #[must_use]
+    pub fn flush_is_known(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// Waits until everything archived before it is on the disk, and visible to everybody: all of it at once.
+    ///
+    /// # Errors
+    /// `Expired` when something of it is older than the store keeps it: it is forgotten. What the system refuses: nothing of it is
+    /// visible, and a later flush tries again. When a sync failed, it is not known what is on the disk: then this writer takes no
+    /// more, and whether the flush is visible has to be looked up.
+    pub fn flush(&mut self) -> Result<Flushed> {
+        self.working()?;
+        let objects = self.rows;
+        if objects == 0 {
+            let commit = self.commit;
+            return Ok(Flushed { commit, objects });
+        }
+        self.check_age()?;
+        let is_inline = self.is_inline();
+        if !is_inline {
+            self.sync_files()?;
+        }
+        let record = self.record(is_inline);
+        let commit = self
+            .store
+            .log()
+            .append(COMMIT, record)
+            .map_err(|error| self.failed(error))?;
+        self.commit = commit;
+        self.settle(is_inline);
+        Ok(Flushed { commit, objects })
+    }
+
+    fn is_inline(&self) -> bool {
+        let pending = || self.datasets.iter().filter(|dataset| !dataset.table.is_empty());
+        let bytes: u64 = pending().map(|dataset| dataset.file.pending_bytes()).sum();
+        bytes <= INLINE_BYTES_MAX && pending().all(|dataset| dataset.file.still_here().is_some())
+    }
+
+    fn sync_files(&mut self) -> Result<()> {
+        let disk = self.store.disk();
+        for dataset in self.datasets.iter_mut().filter(|dataset| !dataset.table.is_empty()) {
+            if let Err(unknown) = dataset.file.sync(disk)? {
+                self.broken = Some(unknown.clone());
+                return Err(unknown);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, is_inline: bool) -> Vec<u8> {
+        let pending: Vec<&Dataset> = self
+            .datasets
+            .iter()
+            .filter(|dataset| !dataset.table.is_empty())
+            .collect();
+        let rows: Vec<Vec<u8>> = pending
+            .iter()
+            .map(|dataset| {
+                let mut rows = Vec::new();
+                dataset
+                    .table
+                    .encode(is_inline.then(|| dataset.file.committed()), &mut rows);
+                rows
+            })
+            .collect();
+        let commit = Commit {
+            at: u64::try_from(self.store.now().as_nanos()).unwrap_or(u64::MAX),
+            writer: ByteArray::from(self.id),
+            parts: pending
+                .iter()
+                .zip(&rows)
+                .map(|(dataset, rows)| Part {
+                    schema: dataset.schema as u32,
+                    rows: <&ByteSlice>::from(&**rows),
+                    payloads: <&ByteSlice>::from(dataset.file.still_here().filter(|_| is_inline).unwrap_or_default()),
+                })
+                .collect(),
+        };
+        let mut record = Log::begin();
+        commit.encode_into(&mut record);
+        record
+    }
+
+    fn settle(&mut self, is_inline: bool) {
+        for dataset in self.datasets.iter_mut().filter(|dataset| !dataset.table.is_empty()) {
+            dataset.file.settle(is_inline);
+            dataset.table.clear();
+        }
+        self.nothing_pending();
+    }
+
+    fn check_age(&mut self) -> Result<()> {
+        let age_max = self.store.ages().unflushed_max;
+        let age = self
+            .since
+            .map_or(Duration::ZERO, |since| self.store.now().saturating_sub(since));
+        if age <= age_max {
+            return Ok(());
+        }
+        for dataset in &mut self.datasets {
+            dataset.file.forget();
+            dataset.table.clear();
+        }
+        let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
+        let forgotten = format!("{} objects", self.rows);
+        self.nothing_pending();
+        Err(Error::new(Code::Expired, forgotten, cause))
+    }
+
+    fn nothing_pending(&mut self) {
+        self.rows = 0;
+        self.since = None;
+        if self.datasets.len() > FILES_MAX {
+            self.datasets.clear();
+            self.numbers.clear();
+        }
+    }
+
+    fn failed(&mut self, error: Error) -> Error {
+        if self.store.log().is_broken() {
+            self.broken = Some(error.clone());
+        }
+        error
+    }
+
+    fn working(&self) -> Result<()> {
+        match &self.broken {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+}

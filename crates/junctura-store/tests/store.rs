@@ -1,0 +1,529 @@
+//! What users of a store see: objects that are found by meaning, and errors that say what is wrong.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Given, Schema};
+use junctura_store::{Ages, Object, Store, Writer};
+
+struct World {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    store: Store,
+}
+
+fn world() -> World {
+    world_with(Ages::default())
+}
+
+fn world_with(ages: Ages) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::create(&path, &[mars()], ages).unwrap();
+    World {
+        _folder: folder,
+        path,
+        store,
+    }
+}
+
+fn mars() -> Arc<Schema> {
+    Schema::builtin("mars").unwrap()
+}
+
+/// Archives a field of some step and parameter.
+fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+    let step = step.to_string();
+    let attributes = [
+        ("class", "od"),
+        ("expver", "0001"),
+        ("stream", "oper"),
+        ("date", "20261120"),
+        ("time", "0000"),
+        ("type", "fc"),
+        ("levtype", "sfc"),
+        ("step", &*step),
+        ("param", param),
+    ];
+    let given = attributes.map(|(name, value)| (name, Given::Text(value)));
+    writer.archive(given, payload).unwrap();
+}
+
+fn payload(seed: u32, length: usize) -> Vec<u8> {
+    (0..length as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) ^ seed) as u8)
+        .collect()
+}
+
+fn keys(store: &Store, selector: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    store
+        .snapshot()
+        .unwrap()
+        .list(selector)
+        .unwrap()
+        .for_each_key(|key, object| {
+            assert_eq!(key, object.key());
+            keys.push(key.rsplit_once('{').unwrap().1.trim_end_matches('}').to_owned());
+        });
+    keys
+}
+
+fn only(store: &Store, selector: &str) -> Result<Vec<u8>, Error> {
+    let listing = store.snapshot()?.retrieve(selector)?;
+    assert_eq!(listing.len(), 1);
+    listing.iter().next().unwrap().read()
+}
+
+fn data_files(path: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for dataset in fs::read_dir(path.join("data")).into_iter().flatten() {
+        for file in fs::read_dir(dataset.unwrap().path()).unwrap() {
+            files.push(file.unwrap().path());
+        }
+    }
+    files
+}
+
+#[test]
+fn nothing_is_visible_before_it_is_flushed() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 6, "2t", b"field");
+    archive(&mut writer, 6, "msl", &payload(1, 300_000));
+    assert_eq!(writer.pending(), 2);
+    assert!(keys(&world.store, "").is_empty());
+    let flushed = writer.flush().unwrap();
+    assert_eq!((flushed.commit, flushed.objects, writer.pending()), (1, 2, 0));
+    assert_eq!(keys(&world.store, ""), ["step=6,param=2t", "step=6,param=msl"]);
+    assert_eq!(writer.flush().unwrap().objects, 0);
+}
+
+#[test]
+fn who_leaves_without_a_flush_leaves_nothing() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 6, "2t", &payload(1, 5_000_000));
+    drop(writer);
+    assert!(keys(&world.store, "").is_empty());
+    let checked = world.store.snapshot().unwrap().check("", |_, _| true).unwrap();
+    assert_eq!((checked.objects, checked.unnamed.len()), (0, 1));
+}
+
+#[test]
+fn payloads_of_all_sizes_come_back() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    let sizes = [0, 1, 1000, 65_536, 65_537, 262_143, 262_144, 1 << 20, 3_000_000];
+    for _ in 0..2 {
+        for (step, size) in (0..).zip(sizes) {
+            archive(&mut writer, step, "2t", &payload(step, size));
+            if size % 2 == 0 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.flush().unwrap();
+    }
+    let other = Store::open(&world.path).unwrap();
+    for store in [&world.store, &other] {
+        for (step, size) in (0..).zip(sizes) {
+            assert!(only(store, &format!("step={step}")).unwrap() == payload(step, size));
+        }
+    }
+    let snapshot = other.snapshot().unwrap();
+    assert_eq!(snapshot.list_all("").unwrap().len(), 2 * sizes.len());
+    let checked = snapshot.check("", |_, _| true).unwrap();
+    assert_eq!((checked.objects, checked.damaged_count), (2 * sizes.len() as u64, 0));
+    assert!(checked.unnamed.is_empty());
+}
+
+#[test]
+fn the_last_commit_masks_those_before_it_whoever_made_it() {
+    let world = world();
+    let (mut one, mut other) = (world.store.writer().unwrap(), world.store.writer().unwrap());
+    archive(&mut one, 6, "2t", b"archived first, flushed last");
+    archive(&mut other, 6, "2t", b"archived last, flushed first");
+    other.flush().unwrap();
+    one.flush().unwrap();
+    assert_eq!(only(&world.store, "step=6").unwrap(), b"archived first, flushed last");
+    // Within one flush, the later one.
+    archive(&mut one, 6, "2t", b"a");
+    archive(&mut one, 6, "2t", b"b");
+    one.flush().unwrap();
+    assert_eq!(only(&world.store, "step=6").unwrap(), b"b");
+    let all = world.store.snapshot().unwrap().list_all("step=6").unwrap();
+    assert_eq!(
+        all.iter().map(|object| object.commit()).collect::<Vec<_>>(),
+        [1, 2, 3, 3]
+    );
+}
+
+#[test]
+fn what_is_masked_is_not_found_by_what_it_said_outside_its_key() {
+    let text = "name: notes\nkey:\n  dataset: [run]\nattributes:\n  run: {type: string}\n  state: {type: string}\n";
+    let schema = Arc::new(Schema::parse_yaml(text).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path(), &[schema], Ages::default()).unwrap();
+    let mut writer = store.writer().unwrap();
+    for state in ["old", "new"] {
+        let attributes = [("run", "a"), ("state", state)];
+        writer
+            .archive(
+                attributes.map(|(name, value)| (name, Given::Text(value))),
+                state.as_bytes(),
+            )
+            .unwrap();
+        writer.flush().unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.list("state=old").unwrap().len(), 0);
+    assert_eq!(snapshot.list_all("state=old").unwrap().len(), 1);
+    assert_eq!(snapshot.list("not(state=old)").unwrap().len(), 1);
+    assert_eq!(snapshot.list("state=new").unwrap().len(), 1);
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 6, "2t", b"before");
+    writer.flush().unwrap();
+    let snapshot = world.store.snapshot().unwrap();
+    archive(&mut writer, 6, "2t", b"after");
+    archive(&mut writer, 12, "2t", b"after");
+    writer.flush().unwrap();
+    let listing = snapshot.list("").unwrap();
+    assert_eq!(listing.len(), 1);
+    assert_eq!(listing.iter().next().unwrap().read().unwrap(), b"before");
+    assert_eq!(world.store.snapshot().unwrap().list("").unwrap().len(), 2);
+}
+
+#[test]
+fn a_snapshot_that_is_too_old_says_so() {
+    let ages = Ages {
+        snapshot_max: Duration::ZERO,
+        ..Ages::default()
+    };
+    let world = world_with(ages);
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 6, "2t", b"field");
+    writer.flush().unwrap();
+    let snapshot = world.store.snapshot().unwrap();
+    let expired = (0..1000).find_map(|_| snapshot.list("").err());
+    assert_eq!(expired.unwrap().code(), Code::Expired);
+}
+
+#[test]
+fn what_is_too_old_is_not_flushed() {
+    let ages = Ages {
+        unflushed_max: Duration::ZERO,
+        ..Ages::default()
+    };
+    let world = world_with(ages);
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 6, "2t", b"field");
+    archive(&mut writer, 6, "msl", b"field");
+    assert_eq!(writer.flush().unwrap_err().code(), Code::Expired);
+    assert_eq!((writer.pending(), keys(&world.store, "").len()), (0, 0));
+}
+
+#[test]
+fn axes_are_in_the_order_of_their_values() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for step in [102, 12, 6] {
+        archive(&mut writer, step, "2t", b"");
+        archive(&mut writer, step, "msl", b"");
+    }
+    writer.flush().unwrap();
+    let axes = world.store.snapshot().unwrap().axes("param=2t").unwrap();
+    let values = |name: &str| {
+        axes.iter()
+            .find(|axis| axis.name == name)
+            .map(|axis| axis.values.clone())
+    };
+    assert_eq!(values("step").unwrap(), ["6", "12", "102"]);
+    assert_eq!(values("param").unwrap(), ["2t"]);
+    assert_eq!(values("number"), None);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for (step, param) in [(0, "2t"), (6, "2t"), (6, "msl")] {
+        archive(&mut writer, step, param, b"");
+    }
+    writer.flush().unwrap();
+    let snapshot = world.store.snapshot().unwrap();
+    assert_eq!(snapshot.retrieve("step=0/6,param=2t").unwrap().len(), 2);
+    let error = snapshot.retrieve("step=0/6,param=2t/msl").unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
+    assert!(error.cause().contains("{step=0,param=msl}"), "{error}");
+    let found = snapshot.retrieve_partial("step=0/6/12,param=2t/msl").unwrap();
+    assert_eq!(found.listing.len(), 3);
+    assert_eq!(
+        found.missing,
+        ["{step=0,param=msl}", "{step=12,param=2t}", "{step=12,param=msl}"]
+    );
+    for nothing in ["step=99", "step>99", "class=rd"] {
+        assert_eq!(
+            snapshot.retrieve(nothing).unwrap_err().code(),
+            Code::NotFound,
+            "{nothing}"
+        );
+    }
+    assert_eq!(snapshot.retrieve("step=0/").unwrap_err().code(), Code::InvalidSelector);
+}
+
+#[test]
+fn damage_is_named_and_everything_else_is_served() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for step in 0..3 {
+        archive(&mut writer, step, "2t", &payload(step, 300_000));
+    }
+    writer.flush().unwrap();
+    let [file] = &data_files(&world.path)[..] else {
+        panic!("one file");
+    };
+    let mut bytes = fs::read(file).unwrap();
+    bytes[450_000] ^= 1;
+    fs::write(file, &bytes).unwrap();
+    let read = |step: u32| only(&Store::open(&world.path).unwrap(), &format!("step={step}"));
+    assert!(read(0).is_ok() && read(2).is_ok());
+    let error = read(1).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt);
+    assert!(error.subject().contains("step=1"), "{error}");
+    fs::write(file, &bytes[..600_100]).unwrap();
+    assert!(read(0).is_ok());
+    assert_eq!(read(2).unwrap_err().code(), Code::Corrupt);
+    fs::remove_file(file).unwrap();
+    let error = read(0).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt);
+    assert!(error.cause().contains("gone"), "{error}");
+    let checked = Store::open(&world.path)
+        .unwrap()
+        .snapshot()
+        .unwrap()
+        .check("", |_, _| true)
+        .unwrap();
+    assert_eq!((checked.objects, checked.damaged_count), (3, 3));
+}
+
+#[test]
+fn a_torn_log_is_read_up_to_where_it_is_whole_and_written_on() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for step in 0..3 {
+        archive(&mut writer, step, "2t", b"field");
+        writer.flush().unwrap();
+    }
+    let log = world.path.join("log/00000000000000000001");
+    let whole = fs::read(&log).unwrap();
+    for cut in 1..60 {
+        fs::write(&log, &whole[..whole.len() - cut]).unwrap();
+        let store = Store::open(&world.path).unwrap();
+        assert_eq!(keys(&store, "").len(), 2);
+        let mut writer = store.writer().unwrap();
+        archive(&mut writer, 9, "2t", b"again");
+        assert_eq!(writer.flush().unwrap().commit, 3);
+        assert_eq!(keys(&store, "").len(), 3);
+    }
+}
+
+#[test]
+fn a_checkpoint_says_the_same_as_all_commits() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for round in 0..5_u32 {
+        for step in 0..40 {
+            archive(&mut writer, step, "2t", &payload(round, 10 * step as usize));
+            writer.flush().unwrap();
+        }
+        let done = world.store.checkpoint().unwrap();
+        let all = world.store.snapshot().unwrap().list_all("").unwrap().len();
+        assert_eq!((done.commit, done.rows), (u64::from(round + 1) * 40, all as u64));
+        assert!(done.segments <= 5, "{done:?}");
+        archive(&mut writer, 99, "2t", &payload(round, 7));
+        let other = Store::open(&world.path).unwrap();
+        let (snapshot, expected) = (other.snapshot().unwrap(), world.store.snapshot().unwrap());
+        let all = |listing: &junctura_store::Listing| {
+            let one = |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
+            listing.iter().map(one).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            all(&snapshot.list_all("").unwrap()),
+            all(&expected.list_all("").unwrap())
+        );
+        assert_eq!(
+            all(&snapshot.list("step<10").unwrap()),
+            all(&expected.list("step<10").unwrap())
+        );
+    }
+    // What is visible behind the checkpoint is found, too.
+    writer.flush().unwrap();
+    let other = Store::open(&world.path).unwrap();
+    assert_eq!(only(&other, "step=99").unwrap(), payload(4, 7));
+    assert_eq!(other.checkpoint().unwrap().rows, 205);
+    assert_eq!(other.checkpoint().unwrap().written_rows, 0, "there was nothing new");
+}
+
+#[test]
+fn compaction_leaves_what_somebody_may_need() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    let mut dead = world.store.writer().unwrap();
+    archive(&mut dead, 0, "2t", &payload(0, 300_000));
+    for step in 0..3 {
+        archive(&mut writer, step, "2t", b"field");
+        writer.flush().unwrap();
+        assert!(world.store.compact().unwrap().removed.is_empty());
+    }
+    dead.flush().unwrap();
+    assert_eq!(keys(&world.store, "").len(), 3);
+}
+
+#[test]
+fn compaction_removes_what_nobody_needs() {
+    let ages = Ages {
+        snapshot_max: Duration::from_millis(100),
+        unflushed_max: Duration::from_millis(100),
+    };
+    let world = world_with(ages);
+    let mut dead = world.store.writer().unwrap();
+    archive(&mut dead, 0, "2t", &payload(0, 300_000));
+    drop(dead);
+    let folder = |name: &str| fs::read_dir(world.path.join(name)).map_or(0, Iterator::count);
+    let mut commits = 0;
+    let mut writer = world.store.writer().unwrap();
+    // Until the clock has gone on far enough.
+    while commits < 20 || folder("checkpoints") > 2 || !data_files(&world.path).is_empty() {
+        archive(&mut writer, commits % 5, "2t", b"field");
+        commits += u32::from(writer.flush().is_ok());
+        if let Err(error) = world.store.compact() {
+            assert_eq!(error.code(), Code::Expired);
+        }
+    }
+    assert!(folder("segments") <= 24, "{}", folder("segments"));
+    // A snapshot may expire at once here: the rows are counted by checkpoints.
+    let rows = std::iter::repeat_with(|| Store::open(&world.path).unwrap().checkpoint()).find_map(Result::ok);
+    assert_eq!(rows.unwrap().rows, u64::from(commits));
+}
+
+#[test]
+fn a_damaged_segment_is_named() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "2t", b"field");
+    writer.flush().unwrap();
+    world.store.checkpoint().unwrap();
+    let segment = fs::read_dir(world.path.join("segments"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let error = Store::open(&world.path).unwrap().snapshot().unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt);
+    assert!(error.subject().contains("segments/"), "{error}");
+    fs::remove_file(&segment).unwrap();
+    assert_eq!(
+        Store::open(&world.path).unwrap().snapshot().unwrap_err().code(),
+        Code::NotFound
+    );
+}
+
+#[test]
+fn a_log_that_became_shorter_is_told() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "2t", b"field");
+    writer.flush().unwrap();
+    assert_eq!(keys(&world.store, "").len(), 1);
+    fs::write(world.path.join("log/00000000000000000001"), b"").unwrap();
+    assert_eq!(world.store.snapshot().unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |path: &Path| Store::open(path).unwrap_err().code();
+    assert_eq!(code(folder.path()), Code::NotFound);
+    assert_eq!(code(&folder.path().join("nowhere")), Code::NotFound);
+    let root = folder.path().join("store.json");
+    fs::write(&root, "{}").unwrap();
+    assert_eq!(code(folder.path()), Code::Corrupt);
+    fs::remove_file(&root).unwrap();
+    let store = Store::create(folder.path(), &[mars()], Ages::default()).unwrap();
+    drop(store);
+    let again = Store::create(folder.path(), &[mars()], Ages::default()).unwrap_err();
+    assert_eq!(again.code(), Code::AlreadyExists);
+    let text = fs::read_to_string(&root).unwrap();
+    fs::write(&root, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    assert_eq!(code(folder.path()), Code::Unsupported);
+    assert_eq!(
+        Store::create(&folder.path().join("b"), &[], Ages::default())
+            .unwrap_err()
+            .code(),
+        Code::InvalidArgument
+    );
+}
+
+#[test]
+fn threads_that_flush_together_lose_nothing() {
+    const WRITERS: u32 = 8;
+    const FLUSHES: u32 = 50;
+    let world = world();
+    std::thread::scope(|scope| {
+        for number in 0..WRITERS {
+            let store = world.store.clone();
+            scope.spawn(move || {
+                let mut writer = store.writer().unwrap();
+                let mut last = 0;
+                for step in 0..FLUSHES {
+                    archive(
+                        &mut writer,
+                        step,
+                        &format!("p{number}"),
+                        &payload(step, 100 * number as usize),
+                    );
+                    let flushed = writer.flush().unwrap();
+                    assert!(flushed.commit > last);
+                    last = flushed.commit;
+                    let selector = format!("step={step},param=p{number}");
+                    assert!(only(&store, &selector).unwrap() == payload(step, 100 * number as usize));
+                }
+            });
+        }
+    });
+    let snapshot = world.store.snapshot().unwrap();
+    assert_eq!(snapshot.commit(), u64::from(WRITERS * FLUSHES));
+    assert_eq!(snapshot.list("").unwrap().len(), (WRITERS * FLUSHES) as usize);
+}
+
+#[test]
+fn objects_are_read_in_the_order_of_the_disk() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for step in 0..20 {
+        archive(&mut writer, step % 7, "2t", &payload(step, 70_000));
+        writer.flush().unwrap();
+    }
+    let listing = world.store.snapshot().unwrap().list_all("").unwrap();
+    let places: Vec<(Arc<str>, u64)> = listing
+        .by_location()
+        .iter()
+        .map(Object::location)
+        .map(|location| (location.file, location.offset))
+        .collect();
+    assert!(places.is_sorted());
+    assert_eq!(listing.bytes(), 20 * 70_000);
+}

@@ -1,0 +1,84 @@
+//! What has no descriptor to wait for, or takes long, is done by a thread beside the runtime: opening and closing a pool, reading
+//! what was spilled to a disk, verifying large checksums, waiting for room in a socket. All of it is rare.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use junctura_model::{Code, Error, Result};
+
+enum Slot<T> {
+    Running(Option<Waker>),
+    Done(thread::Result<T>),
+    /// Nobody waits for it, or it was taken.
+    Left,
+}
+
+/// What a thread is about to say. Should nobody wait for it any more, it is undone.
+pub(super) struct Beside<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+    undo: fn(T),
+}
+
+/// Runs `call` on a thread of its own; `undo` gets what it gave where nobody waits for that any more.
+///
+/// # Errors
+/// `LimitExceeded` when the system gives no thread.
+pub(super) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
+    let slot = Arc::new(Mutex::new(Slot::Running(None)));
+    let told = Arc::clone(&slot);
+    let work = move || {
+        let done = catch_unwind(AssertUnwindSafe(call));
+        let mut slot = told.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *slot, Slot::Left) {
+            Slot::Running(waker) => {
+                *slot = Slot::Done(done);
+                drop(slot);
+                waker.into_iter().for_each(Waker::wake);
+            }
+            Slot::Done(_) | Slot::Left => {
+                drop(slot);
+                done.into_iter().for_each(undo);
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("junctura beside".to_owned())
+        .spawn(work)
+        .map_err(|error| Error::new(Code::LimitExceeded, "thread", error.to_string()))?;
+    Ok(Beside { slot, undo })
+}
+
+impl<T> Future for Beside<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *slot, Slot::Left) {
+            Slot::Done(Ok(done)) => Poll::Ready(done),
+            Slot::Done(Err(panic)) => {
+                drop(slot);
+                resume_unwind(panic)
+            }
+            Slot::Running(_) | Slot::Left => {
+                *slot = Slot::Running(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Beside<T> {
+    fn drop(&mut self) {
+        let left = {
+            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *slot, Slot::Left)
+        };
+        if let Slot::Done(Ok(done)) = left {
+            (self.undo)(done);
+        }
+    }
+}

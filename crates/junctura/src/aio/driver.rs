@@ -1,0 +1,134 @@
+//! Who reads for all tasks: one for a pool, in whatever loop.
+
+use std::fmt;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Weak};
+
+use junctura_model::Result;
+#[cfg(feature = "tokio")]
+use junctura_model::{Code, Error};
+use junctura_transport::Interest;
+#[cfg(feature = "tokio")]
+use tokio::io::unix::AsyncFd;
+
+use super::board::Board;
+use crate::wait::PoolDescriptor;
+
+/// Reads for all tasks that wait on a pool, and wakes them: for runtimes that this library does not know.
+///
+/// Whoever has it looks whenever the [descriptor](Driver::descriptor) is readable, for as long as [`Driver::look`] says so. It
+/// ends with the pool; dropping it before makes whoever waits fail with `Unavailable`.
+///
+/// ```
+/// # use junctura::{Pool, aio};
+/// # fn main() -> junctura::Result<()> {
+/// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
+///
+/// smol::block_on(async {
+///     let readable = smol::Async::new_nonblocking(driver.descriptor().clone()).expect("a descriptor to watch");
+///     let driving = smol::spawn(async move { while readable.readable().await.is_ok() && driver.look() {} });
+///
+///     pool.offer([("name", "a")], b"payload").await?;
+///     assert_eq!(&pool.demand("name=a", None).await?[..], b"payload");
+///     drop(pool);
+///     driving.await;
+///     Ok(())
+/// })
+/// # }
+/// ```
+#[must_use = "nobody is woken unless it looks"]
+pub struct Driver {
+    board: Weak<Board>,
+    descriptor: PoolDescriptor,
+}
+
+impl Driver {
+    /// # Errors
+    /// As [`crate::Pool::descriptor`].
+    pub(super) fn new(board: &Arc<Board>) -> Result<Self> {
+        let descriptor = board.pool.descriptor()?;
+        // What came before is to be found.
+        board.pool.nudge();
+        Ok(Self {
+            board: Arc::downgrade(board),
+            descriptor,
+        })
+    }
+
+    /// What is readable when there is something to look for. It may be watched by its levels or by its edges; nothing is read
+    /// from the descriptor itself.
+    #[must_use]
+    pub fn descriptor(&self) -> &PoolDescriptor {
+        &self.descriptor
+    }
+
+    /// Sends what is to go, reads what has come, and wakes those whom it concerns; waits for nothing. False: nothing comes any
+    /// more, or nobody is left to read for.
+    #[must_use]
+    pub fn look(&self) -> bool {
+        self.board.upgrade().is_some_and(|board| board.look())
+    }
+
+    /// Looks until there is nothing more to look for, and waits in between: for a thread of its own, where there is no reactor.
+    ///
+    /// ```
+    /// # use junctura::{Pool, aio};
+    /// # fn main() -> junctura::Result<()> {
+    /// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
+    /// let thread = std::thread::spawn(|| driver.run());
+    /// # smol::block_on(async {
+    /// pool.offer([("name", "a")], b"payload").await?; // in whatever executor
+    /// # junctura::Result::Ok(())
+    /// # })?;
+    /// drop(pool);
+    /// thread.join().expect("it ends with the pool");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run(self) {
+        while junctura_transport::wait(self.descriptor.as_fd(), Interest::READ).is_ok() && self.look() {}
+    }
+
+    /// The same in a task of tokio's.
+    ///
+    /// # Errors
+    /// `Unavailable` outside its runtimes; `Io` when the descriptor cannot be watched.
+    #[cfg(feature = "tokio")]
+    pub(super) fn spawn_on_tokio(self) -> Result<()> {
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|error| Error::new(Code::Unavailable, "asynchronous pool", error.to_string()))?;
+        #[allow(
+            deprecated,
+            reason = "what takes its place is unsafe for types whose descriptor may close; a pool's stays open"
+        )]
+        let watched = AsyncFd::with_interest(self.descriptor.clone(), tokio::io::Interest::READABLE)
+            .map_err(|error| Error::new(Code::Io, "descriptor of a pool", error.to_string()))?;
+        runtime.spawn(async move {
+            while let Ok(mut readable) = watched.readable().await {
+                // What comes from here on is another edge.
+                readable.clear_ready();
+                if !self.look() {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(board) = self.board.upgrade() {
+            board.undriven();
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.board.upgrade() {
+            Some(board) => write!(f, "Driver(of {:?})", board.pool),
+            None => f.write_str("Driver(of nothing)"),
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Asking without waiting: for programs whose thread serves an event loop and must never sleep here.
+//!
+//! ```text
+//!  begin_… --> Pending --take--> None, …, None, Some(answer)
+//!                 |                   ^ after the descriptor was readable, and a look
+//!                 '--drop--> given up: nothing of it stays on either side
+//! ```
+//! A question goes out at once, as far as there is room for it; [`Pool::look`] reads what has come, for all questions of a pool
+//! together, and sends the rest. No thread is behind it. What was delivered and never taken is given back as if it had not
+//! been received: a group or requirement is owed it again.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use junctura_memory::classes::slot_bytes;
+use junctura_model::{Code, Result, Retention};
+use junctura_wire::{Request, body};
+
+use crate::allocation::Allocation;
+use crate::awaiting::{Awaited, Awaiting};
+use crate::connection::{Connection, unexpected};
+use crate::mail::{Letter, Mailbox, Talk};
+use crate::pool::Pool;
+use crate::state::{StandingLease, State, Stop};
+use crate::stream::Stream;
+use crate::withdraw::WithdrawOptions;
+
+/// What was said to a question.
+pub(crate) enum Said {
+    Letter(Letter),
+    /// An offer became visible, or staged, or did not.
+    Acknowledged(Result<u64>),
+}
+
+impl Said {
+    fn take(mailbox: &mut Mailbox) -> Option<Self> {
+        if let Some(letter) = mailbox.take() {
+            return Some(Self::Letter(letter));
+        }
+        let mut acks = VecDeque::new();
+        mailbox.take_acks(&mut acks);
+        acks.pop_front().map(Self::Acknowledged)
+    }
+}
+
+type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send>;
+
+/// A question whose answer may not have come. Dropping it gives the question up, without waiting.
+///
+/// ```
+/// # use junctura::{Allocation, Awaited, BundleOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// /// A loop of one's own: it looks when the pool's descriptor is readable, and takes what has come.
+/// fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
+///     loop {
+///         pool.look()?;
+///         assert!(!pending.is_slow()); // else it is no work for a loop's thread
+///         if !pool.ready(&[pending.awaiting()])?.is_empty() && let Some(answer) = pending.take()? {
+///             return Ok(answer);
+///         }
+///     }
+/// }
+/// let none: [(&str, &str); 0] = [];
+/// let requirement = answer(&pool, pool.begin_require(&RequireOptions::default(), "name=a")?)?;
+/// assert_eq!(answer(&pool, pool.begin_wanted(None, [("name", "a")], false)?)?, 1);
+/// let follow = answer(&pool, pool.begin_follow(&FollowOptions::default(), "")?)?;
+/// let bundle = answer(&pool, pool.begin_bundle(None, &BundleOptions::default(), none)?)?;
+/// let events = answer(&pool, pool.begin_subscribe("", &[])?)?;
+/// let mut pages = answer(&pool, pool.begin_list(&ListOptions::default(), "")?)?;
+/// assert!(answer(&pool, pool.begin_stat()?)?.contains("clients"));
+/// assert_eq!(answer(&pool, pool.begin_retire("", WithdrawOptions::default())?)?, 0);
+/// let missing = answer(&pool, pool.begin_withdraw("{space=default}{}{name=a}", WithdrawOptions::default())?);
+/// assert!(missing.is_err() && answer(&pool, pool.begin_retract("nobody")?).is_err());
+/// assert!(answer(&pool, pool.begin_join(&FollowOptions::default(), "nobody")?).is_err());
+/// answer(&pool, pool.begin_sync()?)?;
+/// # drop((requirement, follow, bundle, events, pages));
+/// answer(&pool, pool.begin_stop(None)?)?; // the server ends
+/// # Ok(())
+/// # }
+/// ```
+pub struct Pending<T> {
+    connection: Arc<Connection>,
+    /// `None` once it is answered.
+    number: Option<u64>,
+    stop: Stop,
+    finish: Option<Finish<T>>,
+}
+
+impl<T> Pending<T> {
+    /// The answer, if it has been read ([`Pool::look`], or whoever else waits on this pool, reads); `None`: not yet, or it was
+    /// taken already. Waits for nothing.
+    ///
+    /// # Errors
+    /// What the question came to, once; `Disconnected` or `Closed` when there will be no answer.
+    pub fn take(&mut self) -> Result<Option<T>> {
+        let Some(number) = self.number else { return Ok(None) };
+        let mut state = self.connection.lock()?;
+        let Some(said) = state.mail.get(number).and_then(Said::take) else {
+            state.stay_in_process()?;
+            state.alive()?;
+            return Ok(None);
+        };
+        drop(state);
+        self.number = None;
+        // What goes on keeps its mailbox.
+        if !matches!(said, Said::Letter(Letter::Began(_))) {
+            self.connection.finished(number);
+        }
+        let said = match said {
+            Said::Letter(Letter::Failed(error) | Letter::Ended(error)) | Said::Acknowledged(Err(error)) => {
+                return Err(error);
+            }
+            said => said,
+        };
+        let finish = self.finish.take();
+        finish.map(|finish| finish(&self.connection, number, said)).transpose()
+    }
+}
+
+impl<T> Pending<T> {
+    /// Whether what [`Pending::take`] would give is long in the making: as [`Follow::is_slow`](crate::Follow::is_slow).
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        let Some(number) = self.number else { return false };
+        let Ok(mut state) = self.connection.lock() else {
+            return false;
+        };
+        let mailbox = state.mail.get(number);
+        mailbox.and_then(|mailbox| mailbox.peek()).is_some_and(Letter::is_slow)
+    }
+}
+
+impl<T> Awaited for Pending<T> {
+    fn awaiting(&self) -> Awaiting {
+        let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
+        number.unwrap_or_else(Awaiting::ready)
+    }
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.connection.give_up(number, self.stop);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pending({:?})", self.number)
+    }
+}
+
+/// Memory that may not be there yet; see [`Pool::begin_allocate`]. Dropping it gives the wish up.
+///
+/// ```
+/// # use junctura::{OfferOptions, Pool, Retention};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut memory = pool.begin_allocate(100_000)?;
+/// let mut field = loop {
+///     pool.look()?; // when the pool's descriptor is readable
+///     if let Some(field) = memory.take()? {
+///         break field;
+///     }
+/// };
+/// field.fill(7);
+///
+/// // Names in a retention have to be known to the server before an offer with them does not wait.
+/// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
+/// let mut names = pool.begin_names(&retention)?;
+/// while let Some(told) = &mut names && told.take()?.is_none() {
+///     pool.look()?;
+/// }
+/// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
+/// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
+/// let version = loop {
+///     pool.look()?;
+///     if let Some(version) = offered.take()? {
+///         break version;
+///     }
+/// };
+/// assert_eq!(version.sequence, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct PendingAllocation {
+    connection: Arc<Connection>,
+    bytes: usize,
+    staged: bool,
+    lease: Option<Lease>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    standing: StandingLease,
+    /// Another payload asked for it: should its time be up, this one's is not.
+    is_taken_over: bool,
+}
+
+impl PendingAllocation {
+    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, staged: bool) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            bytes,
+            staged,
+            lease: None,
+        }
+    }
+
+    /// The memory, if there is some; `None`: not yet. Waits for nothing. To be asked after every look, since memory comes in
+    /// more than one way.
+    ///
+    /// # Errors
+    /// Those of [`Pool::allocate`].
+    pub fn take(&mut self) -> Result<Option<Allocation>> {
+        let connection = Arc::clone(&self.connection);
+        let bytes = self.bytes as u64;
+        if connection.goes_inline(self.bytes) {
+            return Ok(Some(Allocation::of_heap(&connection, self.bytes)));
+        }
+        connection.must_take(bytes)?;
+        let mut state = connection.lock()?;
+        state.stay_in_process()?;
+        loop {
+            state.alive()?;
+            if let Some(taken) = state.segments.take(bytes) {
+                self.leave_behind(&mut state);
+                return taken.map(|(segment, slot)| Some(Allocation::of_slot(&connection, segment, slot)));
+            }
+            let Some(lease) = &self.lease else {
+                self.lease = Some(self.ask(&mut state)?);
+                continue;
+            };
+            let (number, is_taken_over) = (lease.standing.number, lease.is_taken_over);
+            match state.mail.get(number).and_then(Mailbox::take) {
+                None => return state.send().map(|_| None),
+                Some(letter) => {
+                    state.mail.close(number);
+                    self.lease = None;
+                    match letter {
+                        Letter::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
+                        Letter::Failed(error) => return Err(error),
+                        // A segment came; others may have been quicker.
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&self, state: &mut State) -> Result<Lease> {
+        let bytes = self.bytes as u64;
+        let taken_over = state
+            .standing_lease
+            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == self.staged);
+        let is_taken_over = taken_over.is_some();
+        let timeout = self.connection.offer_timeout;
+        let standing = taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, self.staged), Ok)?;
+        Ok(Lease {
+            standing,
+            is_taken_over,
+        })
+    }
+
+    /// What was asked for serves whoever waits for memory next.
+    fn leave_behind(&mut self, state: &mut State) {
+        let Some(lease) = self.lease.take() else { return };
+        if state.standing_lease.is_none() {
+            state.standing_lease = Some(lease.standing);
+        } else {
+            state.abandon_now(lease.standing.number, Stop::Cancel);
+        }
+    }
+}
+
+impl Drop for PendingAllocation {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.connection.give_up(lease.standing.number, Stop::Cancel);
+        }
+    }
+}
+
+impl Pool {
+    /// Sends what is to go and reads what has come, without waiting. From then on the pool's [`descriptor`](Pool::descriptor)
+    /// becomes readable when more comes. True: something could not be sent, and the descriptor does not say when it can;
+    /// [`Pool::flush`] waits for that.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut late = pool.begin_demand("name=late", None)?;
+    /// pool.offer([("name", "late")], b"payload")?;
+    /// while late.try_get()?.is_none() {
+    ///     if pool.look()? {
+    ///         pool.flush()?; // rare: in a thread, since the socket has no room
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when nothing comes any more: then every question says so when it is taken.
+    pub fn look(&self) -> Result<bool> {
+        let connection = self.connection()?;
+        let mut state = connection.lock()?;
+        state.send()?;
+        let (state, looked) = connection.glance(state);
+        looked?;
+        let (mut state, armed) = connection.arm(state);
+        armed?;
+        state.alive()?;
+        // What was read may have made room, or asked for something back.
+        Ok(!state.send()? && state.waits_for_socket())
+    }
+
+    /// Which of these have something that has been read: their places, rising. Reads nothing. Where several threads look at one
+    /// pool, whoever looked asks for all who were there *after* the look. See [`Pending`].
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn ready(&self, on: &[Awaiting]) -> Result<Vec<usize>> {
+        let connection = self.connection()?;
+        let state = connection.lock()?;
+        let now = Instant::now();
+        let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(&state, now));
+        Ok(ready.map(|(place, _)| place).collect())
+    }
+
+    /// As [`Pool::ready`]: what belongs to those for whom something has been read.
+    #[cfg(feature = "async")]
+    pub(crate) fn concerned<'a, T: Clone + 'a>(&self, on: impl Iterator<Item = &'a (Awaiting, T)>) -> Result<Vec<T>> {
+        let connection = self.connection()?;
+        let state = connection.lock()?;
+        let now = Instant::now();
+        let ready = on.filter(|(one, _)| one.is_ready(&state, now));
+        Ok(ready.map(|(_, its)| its.clone()).collect())
+    }
+
+    /// Memory for a payload, as [`Pool::allocate`], without waiting; it is waited for as long as the pool's offer timeout says. See [`PendingAllocation`].
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn begin_allocate(&self, bytes: usize) -> Result<PendingAllocation> {
+        Ok(PendingAllocation::new(&self.connection()?, bytes, false))
+    }
+
+    /// Tells the server of the names in a retention, which has to be done once before [`Allocation::begin_offer`] with it does
+    /// not wait. `None`: it knows them. See [`PendingAllocation`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` may come with the answer.
+    pub fn begin_names(&self, retention: &Retention) -> Result<Option<Pending<()>>> {
+        let connection = self.connection()?;
+        let Retention::ReleasedBy(names) = retention else {
+            return Ok(None);
+        };
+        if connection.lock()?.consumers.contains_key(names) {
+            return Ok(None);
+        }
+        let request = Request::Consumers(body::Consumers {
+            names: names.iter().map(str::to_owned).collect(),
+        });
+        let names = names.clone();
+        let told = move |connection: &Arc<Connection>, _, said| match said {
+            Said::Letter(Letter::Done(number)) => {
+                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+                connection.lock()?.consumers.insert(names, number);
+                Ok(())
+            }
+            _ => Err(unexpected("no number of names")),
+        };
+        connection.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
+    }
+
+    /// As [`Pool::withdraw`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// Those of attributes that the schema does not take; the others come with the answer.
+    pub fn begin_withdraw<'a>(
+        &self,
+        key: impl Into<crate::Target<'a>>,
+        options: WithdrawOptions,
+    ) -> Result<Pending<u64>> {
+        let connection = self.connection()?;
+        let key = key.into();
+        let target = connection.resolve(&key)?;
+        connection.begin_count(&Request::Withdraw(options.of(target)))
+    }
+
+    /// As [`Pool::retire`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retire`] come with the answer.
+    pub fn begin_retire(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
+        let target = body::Target::selector(selector);
+        self.connection()?.begin_count(&Request::Retire(options.of(target)))
+    }
+
+    /// As [`Pool::retract`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
+    pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
+        let request = Request::Retract(body::Retract { name: name.into() });
+        self.connection()?.begin_count(&request)
+    }
+
+    /// As [`Pool::stat`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_stat(&self) -> Result<Pending<String>> {
+        let connection = self.connection()?;
+        connection.pend(Talk::Once, &Request::Stat, Stop::Cancel, |_, _, said| match said {
+            Said::Letter(Letter::Stats(text)) => Ok(text),
+            _ => Err(unexpected("no counters")),
+        })
+    }
+
+    /// Asks the server to end, as [`Pool::stop`], without waiting: the answer is that it ends. When it has ended, every other
+    /// question fails with `Disconnected`. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::stop`] come with the answer.
+    pub fn begin_stop(&self, timeout: Option<std::time::Duration>) -> Result<Pending<u64>> {
+        let timeout_ms = timeout.map(crate::follow::milliseconds);
+        self.connection()?
+            .begin_count(&Request::Drain(body::Drain { timeout_ms }))
+    }
+}
+
+impl Connection {
+    /// Asks, and waits for nothing.
+    pub(crate) fn pend<T>(
+        self: &Arc<Self>,
+        talk: Talk,
+        request: &Request<'_>,
+        stop: Stop,
+        finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
+    ) -> Result<Pending<T>> {
+        let number = self.post(talk, request)?;
+        Ok(self.pending(number, stop, finish))
+    }
+
+    /// The answer to what was asked already.
+    pub(crate) fn pending<T>(
+        self: &Arc<Self>,
+        number: u64,
+        stop: Stop,
+        finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
+    ) -> Pending<T> {
+        Pending {
+            connection: Arc::clone(self),
+            number: Some(number),
+            stop,
+            finish: Some(Box::new(finish)),
+        }
+    }
+
+    /// Begins what the server goes on talking in.
+    pub(crate) fn begin_stream<T>(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        made: impl FnOnce(&Arc<Connection>, Stream, u64) -> T + Send + 'static,
+    ) -> Result<Pending<T>> {
+        self.pend(
+            Talk::Stream,
+            request,
+            Stop::End,
+            |connection, number, said| match said {
+                Said::Letter(Letter::Began(sequence)) => {
+                    Ok(made(connection, Stream::began(connection, number), sequence))
+                }
+                _ => Err(unexpected("no beginning")),
+            },
+        )
+    }
+
+    pub(crate) fn begin_count(self: &Arc<Self>, request: &Request<'_>) -> Result<Pending<u64>> {
+        self.pend(Talk::Once, request, Stop::Cancel, |_, _, said| match said {
+            Said::Letter(Letter::Done(count)) => Ok(count),
+            _ => Err(unexpected("no count")),
+        })
+    }
+
+    /// Begins a question whose answer is an acknowledgement, of what `append` appends under its number.
+    pub(crate) fn begin_acknowledged<T>(
+        self: &Arc<Self>,
+        append: impl FnOnce(&mut State, u64) -> Result<()>,
+        finish: impl FnOnce(&Arc<Connection>, u64, u64) -> T + Send + 'static,
+    ) -> Result<Pending<T>> {
+        let mut state = self.lock()?;
+        state.stay_in_process()?;
+        let number = state.mail.open(Talk::Offers)?;
+        if let Err(error) = append(&mut state, number) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        // What cannot go now goes with the next look.
+        let sent = state.send();
+        drop(state);
+        let pending = self.pending(number, Stop::Silently, |connection, number, said| match said {
+            Said::Acknowledged(Ok(sequence)) => Ok(finish(connection, number, sequence)),
+            _ => Err(unexpected("no acknowledgement")),
+        });
+        sent.map(|_| pending)
+    }
+}
+
+/// What ends without being waited for.
+pub(crate) fn ended(connection: &Arc<Connection>, stop: u64) -> Pending<()> {
+    connection.pending(stop, Stop::Silently, |_, _, _| Ok(()))
+}

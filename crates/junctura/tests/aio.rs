@@ -1,0 +1,693 @@
+//! The pool for tasks, on several runtimes, with other processes, and with futures that are dropped at every stage.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::process::{Child, Command, Stdio};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use junctura::{
+    BundleOptions, Code, DemandOptions, EventKind, FollowOptions, Item, Object, OfferOptions, Pool, PoolBuilder,
+    RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
+};
+use tokio_stream::StreamExt as _;
+
+const LARGE: usize = 1 << 18;
+const URL: &str = "JUNCTURA_TEST_URL";
+const PART: &str = "JUNCTURA_TEST_PART";
+
+fn free() -> PoolBuilder {
+    Pool::builder().schema("free")
+}
+
+fn one_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Runs it with a pool of its own on each runtime: tokio's with one thread and with several, smol with its reactor, and an
+/// executor without any.
+fn everywhere(body: impl AsyncFn(aio::Pool)) {
+    everywhere_with(free, body);
+}
+
+fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Pool)) {
+    let many = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    for runtime in [one_thread(), many] {
+        runtime.block_on(async { body(aio::Pool::open(builder()).await.unwrap()).await });
+    }
+    smol::block_on(async {
+        let (pool, driver) = aio::Pool::open_driven(builder()).await.unwrap();
+        let readable = smol::Async::new_nonblocking(driver.descriptor().clone()).unwrap();
+        let driving = smol::spawn(async move { while readable.readable().await.is_ok() && driver.look() {} });
+        body(pool).await;
+        driving.await;
+    });
+    let (pool, driver) = aio::Pool::driven(builder().open().unwrap()).unwrap();
+    let thread = std::thread::spawn(|| driver.run());
+    smol::block_on(body(pool));
+    thread.join().unwrap();
+}
+
+/// Another process of this program, which runs [`other`] alone.
+fn start(pool: &aio::Pool, part: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["other", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(URL, pool.blocking().url())
+        .env(PART, part)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "played by a process of its own"]
+fn other() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let part = std::env::var(PART).unwrap();
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(Pool::builder().url(url)).await.unwrap();
+        match part.as_str() {
+            "offers 100" => {
+                for number in 0..100 {
+                    let bytes = if number % 10 == 0 { LARGE } else { 10 };
+                    offer(&pool, &number.to_string(), bytes).await.unwrap();
+                }
+            }
+            "works and dies" => {
+                let one = FollowOptions {
+                    window: Some(1),
+                    ..FollowOptions::default()
+                };
+                let mut share = pool.join_with(&one, "workers").await.unwrap();
+                drop(next_object(&mut share).await);
+                pool.sync().await.unwrap();
+                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+            }
+            other => panic!("no part {other}"),
+        }
+    });
+}
+
+async fn offer(pool: &aio::Pool, name: &str, bytes: usize) -> Result<u64> {
+    let options = OfferOptions {
+        schema: Some("free"),
+        ..OfferOptions::default()
+    };
+    let version = pool.offer_with(options, [("name", name)], &vec![7; bytes]).await?;
+    Ok(version.sequence)
+}
+
+async fn next_object(follow: &mut aio::Follow) -> Object {
+    loop {
+        match follow.next_item().await.unwrap().unwrap() {
+            Item::Object(object) => return object,
+            Item::Live => {}
+            Item::Gap(gap) => panic!("{gap:?}"),
+        }
+    }
+}
+
+fn polled_once<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+/// Polls it once; it has to sleep.
+fn sleeps(future: Pin<&mut impl Future>) {
+    assert!(polled_once(future).is_none());
+}
+
+/// Demands, follows and requirements that the server knows of.
+async fn standing(pool: &aio::Pool) -> String {
+    let stat = pool.stat().await.unwrap();
+    let (_, rest) = stat.split_once("\"standing\":").unwrap();
+    rest.split(',').next().unwrap().to_owned()
+}
+
+#[test]
+fn each_verb_is_awaited() {
+    everywhere(async |pool| {
+        let mut events = pool.subscribe("", &[EventKind::Offered]).await.unwrap();
+        assert_eq!(offer(&pool, "a", 10).await.unwrap(), 1);
+        assert_eq!(offer(&pool, "b", LARGE).await.unwrap(), 2);
+        let object = pool.demand("name=b", None).await.unwrap();
+        assert_eq!((object.len(), object[LARGE - 1]), (LARGE, 7));
+        assert_eq!(events.next_event().await.unwrap().unwrap().bytes, 10);
+        assert_eq!(events.next().await.unwrap().unwrap().bytes, LARGE as u64);
+
+        let twice = pool.offer([("name", "a")], b"").await.unwrap_err();
+        assert_eq!(twice.code(), Code::AlreadyExists);
+        let absent = pool.demand("name=x", Some(Duration::ZERO)).await.unwrap_err();
+        assert_eq!(absent.code(), Code::NotFound);
+        let wrong = pool.follow("name==").await.unwrap_err();
+        assert_eq!(wrong.code(), Code::InvalidSelector);
+
+        let names = pool.list("").await.unwrap();
+        assert_eq!(names.iter().map(junctura::Entry::bytes).sum::<u64>(), 10 + LARGE as u64);
+        assert_eq!(pool.wanted([("name", "c")]).await.unwrap(), 0);
+        let bundle = pool.bundle().await.unwrap();
+        assert_eq!(pool.bundles("").await.unwrap().len(), 1);
+        bundle.leave().await.unwrap();
+        assert_eq!(bundle.wait().await.unwrap_err().code(), Code::Closed);
+
+        drop(object);
+        pool.flush().await.unwrap();
+        pool.sync().await.unwrap();
+        let key = Target::key([("name", "a")]);
+        assert_eq!(pool.withdraw(key, WithdrawOptions::default()).await.unwrap(), 1);
+        assert_eq!(pool.retire("", WithdrawOptions::default()).await.unwrap(), 1);
+        events.stop().await.unwrap();
+        assert_eq!(standing(&pool).await, "0");
+    });
+}
+
+#[test]
+fn tasks_wait_for_another_process_each_for_its_own() {
+    let many = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    for runtime in [one_thread(), many] {
+        runtime.block_on(async {
+            let pool = aio::Pool::open(Pool::builder()).await.unwrap();
+            let waiting: Vec<_> = (0..100)
+                .map(|number| {
+                    let pool = pool.clone();
+                    tokio::spawn(async move {
+                        let key = format!("{{}}{{}}{{name={number}}}");
+                        let object = pool.demand(Target::key_text(key).in_schema("free"), None).await;
+                        object.map(|object| object.len())
+                    })
+                })
+                .collect();
+            let mut follow = pool.follow("exists(name)").await.unwrap();
+            let mut producer = start(&pool, "offers 100");
+            for (number, task) in waiting.into_iter().enumerate() {
+                let bytes = task.await.unwrap().unwrap();
+                assert_eq!(bytes, if number % 10 == 0 { LARGE } else { 10 });
+            }
+            for number in 0..100 {
+                assert_eq!(
+                    next_object(&mut follow).await.get("name"),
+                    Some(number.to_string().as_str())
+                );
+            }
+            assert!(producer.wait().unwrap().success());
+        });
+    }
+}
+
+#[test]
+fn what_was_released_before_a_sync_is_done() {
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(free()).await.unwrap();
+        let group = RequireOptions {
+            name: Some("workers".to_owned()),
+            group: true,
+            ..RequireOptions::default()
+        };
+        pool.require_with(&group, "").await.unwrap();
+        let objects = ["1", "2", "3"].map(|name| ([("name", name)], b"work"));
+        pool.offer_many(objects).await.unwrap();
+        for _ in 0..2 {
+            assert!(!start(&pool, "works and dies").wait().unwrap().success());
+        }
+        let mut share = pool.join("workers").await.unwrap();
+        assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
+    });
+}
+
+#[test]
+fn streams_end_and_go_on() {
+    everywhere(async |pool| {
+        for number in 0..20 {
+            offer(&pool, &format!("{number:02}"), 100).await.unwrap();
+        }
+        let until_live = FollowOptions {
+            until_live: true,
+            ..FollowOptions::default()
+        };
+        let mut follow = pool.follow_with(&until_live, "").await.unwrap();
+        let mut names = Vec::new();
+        while let Some(item) = follow.next().await {
+            if let Item::Object(object) = item.unwrap() {
+                names.push(object.get("name").unwrap().to_owned());
+            }
+        }
+        assert!(names.len() == 20 && names.is_sorted() && follow.is_over());
+        assert!(follow.next().await.is_none());
+        let cursor = follow.cursor().unwrap().to_string();
+        let resumed = FollowOptions {
+            cursor: Some(cursor),
+            ..FollowOptions::default()
+        };
+        let mut follow = pool.follow_with(&resumed, "").await.unwrap();
+        offer(&pool, "20", 100).await.unwrap();
+        assert_eq!(next_object(&mut follow).await.get("name"), Some("20"));
+        follow.stop().await.unwrap();
+        let mut pages = pool.list_with(&junctura::ListOptions::default(), "").await.unwrap();
+        let mut entries = 0;
+        while let Some(page) = pages.next().await {
+            entries += page.unwrap().len();
+        }
+        assert_eq!(entries, 21);
+        assert!(pages.next_page().await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_list_has_many_pages() {
+    everywhere(async |pool| {
+        let names: Vec<String> = (0..8_000).map(|number| format!("{number:0200}")).collect();
+        let objects = names.iter().map(|name| ([("name", name.as_str())], b""));
+        assert_eq!(pool.offer_many(objects).await.unwrap().len(), names.len());
+        let listed = pool.list("").await.unwrap();
+        assert!(listed.iter().map(|entry| entry.get("name").unwrap()).eq(&names));
+    });
+}
+
+#[test]
+fn what_came_and_was_not_taken_is_owed_again() {
+    everywhere(async |pool| {
+        let kept = pool.require("").await.unwrap();
+        let once = OfferOptions {
+            retention: Some(Retention::Released(1)),
+            ..OfferOptions::default()
+        };
+        {
+            let mut demand = pin!(kept.demand("name=a", None));
+            sleeps(demand.as_mut());
+            pool.offer_with(once, [("name", "a")], &vec![1; LARGE]).await.unwrap();
+            // The server answers in order: it lies here, and nobody has it in his hands.
+            pool.sync().await.unwrap();
+        }
+        assert_eq!(kept.demand("name=a", None).await.unwrap().len(), LARGE);
+    });
+}
+
+#[test]
+fn a_member_that_is_cancelled_leaves_its_share_to_others() {
+    everywhere(async |pool| {
+        let one = FollowOptions {
+            group: Some("workers".into()),
+            window: Some(1),
+            ..FollowOptions::default()
+        };
+        let mut first = pool.follow_with(&one, "").await.unwrap();
+        let mut second = pool
+            .join_with(&FollowOptions { group: None, ..one }, "workers")
+            .await
+            .unwrap();
+        assert!(matches!(first.next_item().await.unwrap(), Some(Item::Live)));
+        assert!(matches!(second.next_item().await.unwrap(), Some(Item::Live)));
+        sleeps(pin!(first.next_item()));
+        offer(&pool, "a", 10).await.unwrap();
+        offer(&pool, "b", 10).await.unwrap();
+        pool.sync().await.unwrap();
+        // The wait was given up, and the item is still this member's: the next wait gives it.
+        let held = next_object(&mut first).await;
+        assert_eq!((held.get("name"), held.redelivered()), (Some("a"), false));
+        drop(held);
+        assert_eq!(next_object(&mut second).await.get("name"), Some("b"));
+        offer(&pool, "c", 10).await.unwrap();
+        pool.sync().await.unwrap();
+        drop(first);
+        let moved = next_object(&mut second).await;
+        assert_eq!(
+            (moved.get("name"), moved.redelivered()),
+            (Some("c"), false),
+            "nobody had seen it"
+        );
+    });
+}
+
+#[test]
+fn what_is_given_up_leaves_nothing() {
+    everywhere(async |pool| {
+        sleeps(pin!(pool.demand("name=a", None)));
+        // Answered by then or not.
+        drop(polled_once(pin!(pool.follow("name=a"))));
+        drop(polled_once(pin!(pool.require("name=a"))));
+        drop(polled_once(pin!(pool.subscribe("", &[]))));
+        drop(polled_once(pin!(pool.open_bundle(
+            "given/up",
+            &BundleOptions::default(),
+            [("space", "x")]
+        ))));
+        drop(pool.follow("name=a").await.unwrap());
+        drop(pool.require("name=a").await.unwrap());
+        drop(pool.subscribe("", &[]).await.unwrap());
+        drop(pool.bundle().await.unwrap());
+        assert_eq!(standing(&pool).await, "0");
+        assert!(pool.bundles("").await.unwrap().iter().all(|bundle| bundle.openers == 0));
+        assert_eq!(offer(&pool, "a", 10).await.unwrap(), 1);
+    });
+}
+
+/// A future that sleeps and is not polled for a while keeps nobody from being woken.
+#[test]
+fn who_is_not_polled_starves_nobody() {
+    everywhere(async |pool| {
+        let mut forgotten = pin!(pool.demand("name=a", None));
+        sleeps(forgotten.as_mut());
+        offer(&pool, "a", LARGE).await.unwrap();
+        offer(&pool, "b", LARGE).await.unwrap();
+        assert_eq!(pool.demand("name=b", None).await.unwrap().len(), LARGE);
+        assert_eq!(forgotten.await.unwrap().len(), LARGE);
+    });
+}
+
+#[test]
+fn an_offer_that_waits_for_memory_is_made_whole_or_not_at_all() {
+    everywhere_with(
+        || free().budget_bytes(8 << 20).offer_timeout(None),
+        async |pool| {
+            let mut offered = 0;
+            loop {
+                let name = offered.to_string();
+                let mut offer = pin!(offer(&pool, &name, 1 << 20));
+                let limit = pin!(until_it_waits(&pool));
+                match first(offer.as_mut(), limit).await {
+                    Some(made) => _ = made.unwrap(),
+                    None => break,
+                }
+                offered += 1;
+            }
+            assert_eq!(pool.list("").await.unwrap().len(), offered, "the last one is not there");
+            pool.retire("name=0", WithdrawOptions::default()).await.unwrap();
+            offer(&pool, "last", 1 << 20).await.unwrap();
+            assert_eq!(pool.list("").await.unwrap().len(), offered);
+        },
+    );
+}
+
+/// Returns when a lease waits for memory.
+async fn until_it_waits(pool: &aio::Pool) {
+    while !pool.stat().await.unwrap().contains("\"leases_waiting\":1") {}
+}
+
+/// The outcome of the first, unless the second ends before.
+async fn first<T>(
+    mut one: Pin<&mut impl Future<Output = T>>,
+    mut other: Pin<&mut impl Future<Output = ()>>,
+) -> Option<T> {
+    std::future::poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => other.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+#[test]
+fn memory_that_is_freed_is_waited_for() {
+    everywhere_with(
+        || free().budget_bytes(4 << 20),
+        async |pool| {
+            let mut kept = Vec::new();
+            let mut next = Box::pin(pool.allocate(1 << 20));
+            loop {
+                let limit = pin!(until_it_waits(&pool));
+                match first(next.as_mut(), limit).await {
+                    Some(memory) => kept.push(memory.unwrap()),
+                    None => break,
+                }
+                next = Box::pin(pool.allocate(1 << 20));
+            }
+            assert!(!kept.is_empty());
+            kept.pop();
+            assert_eq!(next.await.unwrap().len(), 1 << 20);
+        },
+    );
+}
+
+/// What is long in the making is made beside the runtime; to be cancelled meanwhile loses nothing.
+#[test]
+fn what_takes_long_is_done_beside() {
+    let folder = tempfile::tempdir().unwrap();
+    let spilling = || {
+        free()
+            .budget_bytes(2 << 20)
+            .spill(folder.path(), Some(64 << 20))
+            .checked(true)
+    };
+    everywhere_with(spilling, async |pool| {
+        let _kept = pool.require("").await.unwrap();
+        for number in 0..16 {
+            offer(&pool, &format!("{number:02}"), (1 << 20) + 1).await.unwrap();
+        }
+        let mut follow = pool.follow("").await.unwrap();
+        for number in 0..16 {
+            // Wherever it is when it is given up: on its way, or in the making. It may be there already.
+            let made = { polled_once(pin!(follow.next_item())) };
+            let object = match made {
+                Some(Ok(Some(Item::Object(object)))) => object,
+                _ => next_object(&mut follow).await,
+            };
+            assert_eq!(object.get("name"), Some(format!("{number:02}").as_str()));
+            assert!(object.len() == (1 << 20) + 1 && object.iter().all(|&byte| byte == 7));
+        }
+        drop(follow);
+        {
+            let mut given_up = pin!(pool.demand("name=03", None));
+            if polled_once(given_up.as_mut()).is_none() {
+                pool.sync().await.unwrap();
+                polled_once(given_up.as_mut());
+            }
+        }
+        assert_eq!(pool.demand("name=03", None).await.unwrap().len(), (1 << 20) + 1);
+    });
+}
+
+#[test]
+fn bundles_are_filled_sealed_waited_for_and_aborted() {
+    everywhere(async |pool| {
+        let bundle = pool.bundle().await.unwrap();
+        let staged = bundle.offer([("name", "b")], &vec![1; LARGE]).await.unwrap();
+        let mut pipeline = bundle.pipeline(2).unwrap();
+        for name in ["c", "d", "e"] {
+            pipeline.offer([("name", name)], b"small").await.unwrap();
+        }
+        pipeline.flush().await.unwrap();
+        assert!(pool.list("").await.unwrap().is_empty());
+        let completed = bundle.seal().await.unwrap();
+        assert_eq!((completed.objects(), completed.version(staged)), (4, completed.first()));
+
+        let two = BundleOptions {
+            members: Some(2),
+            ..BundleOptions::default()
+        };
+        let mine = pool.open_bundle("step/6", &two, [("space", "x")]).await.unwrap();
+        let mut visible = Box::pin(mine.wait());
+        sleeps(visible.as_mut());
+        mine.offer([("name", "f")], b"").await.unwrap();
+        sleeps(visible.as_mut());
+        mine.offer([("name", "g")], b"").await.unwrap();
+        assert_eq!(visible.await.unwrap().objects(), 2);
+
+        let failed = pool.bundled(async |bundle| {
+            bundle.offer([("name", "h")], b"").await?;
+            bundle.offer([("unknown space", "h")], b"").await?;
+            pool.demand("name=a", Some(Duration::ZERO)).await.map(drop)
+        });
+        assert!(failed.await.is_err());
+        assert_eq!(pool.list("").await.unwrap().len(), 6);
+    });
+}
+
+#[test]
+fn a_pipeline_keeps_to_its_window_and_tells_the_first_failure() {
+    everywhere(async |pool| {
+        offer(&pool, "7", 1).await.unwrap();
+        let mut pipeline = pool.pipeline(4).unwrap();
+        let mut told = 0;
+        for number in 0..200 {
+            let bytes = if number % 20 == 0 { LARGE } else { 100 };
+            let name = number.to_string();
+            // What was not sent, since an earlier one has failed, is sent then.
+            while let Err(error) = pipeline.offer([("name", name.as_str())], &vec![7; bytes]).await {
+                assert_eq!(error.code(), Code::AlreadyExists);
+                told += 1;
+            }
+            assert!(pipeline.outstanding() <= 4);
+        }
+        pipeline.flush().await.unwrap();
+        assert_eq!((told, pool.list("").await.unwrap().len()), (1, 200));
+    });
+}
+
+#[test]
+fn requirements_are_told_what_they_will_not_get() {
+    everywhere(async |pool| {
+        let mut requirement = pool.require("").await.unwrap();
+        offer(&pool, "a", 10).await.unwrap();
+        let mut gap = Box::pin(requirement.gap());
+        sleeps(gap.as_mut());
+        let force = WithdrawOptions {
+            force: true,
+            ..WithdrawOptions::default()
+        };
+        pool.retire("", force).await.unwrap();
+        assert_eq!(gap.await.unwrap().reason, "withdrawn");
+        requirement.retract().await.unwrap();
+        let named = RequireOptions {
+            name: Some("archive".to_owned()),
+            ..RequireOptions::default()
+        };
+        let requirement = pool.require_with(&named, "name=a/b").await.unwrap();
+        assert_eq!(
+            (requirement.name(), requirement.selector()),
+            (Some("archive"), "name=a/b")
+        );
+        offer(&pool, "b", 10).await.unwrap();
+        let through = DemandOptions {
+            requirement: Some("archive"),
+            ..DemandOptions::default()
+        };
+        drop(pool.demand_with(&through, "name=b").await.unwrap());
+        assert_eq!(pool.retract("archive").await.unwrap(), 0);
+        requirement.retract().await.unwrap();
+    });
+}
+
+#[test]
+fn no_thread_is_behind_a_wait() {
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(free()).await.unwrap();
+        pool.sync().await.unwrap();
+        let mut waiting: Vec<_> = (0..200)
+            .map(|number| {
+                let pool = pool.clone();
+                Box::pin(async move { pool.demand(format!("name={number}").as_str(), None).await })
+            })
+            .collect();
+        let before = threads();
+        for one in &mut waiting {
+            sleeps(one.as_mut());
+        }
+        // Other tests of this program begin and end threads.
+        assert!(threads() < before + 100);
+        for number in (0..200).rev() {
+            offer(&pool, &number.to_string(), 1).await.unwrap();
+        }
+        for (number, one) in waiting.into_iter().enumerate() {
+            assert_eq!(one.await.unwrap().get("name"), Some(number.to_string().as_str()));
+        }
+    });
+}
+
+#[test]
+fn the_end_of_the_server_is_an_answer_for_all() {
+    everywhere(async |pool| {
+        let mut follow = pool.follow("").await.unwrap();
+        assert!(matches!(follow.next().await, Some(Ok(Item::Live))));
+        let mut demand = pin!(pool.demand("name=a", None));
+        sleeps(demand.as_mut());
+        sleeps(pin!(follow.next_item()));
+        pool.stop(None).await.unwrap();
+        assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
+        let end = follow.next().await;
+        assert!(
+            matches!(&end, Some(Err(error)) if error.code() == Code::Disconnected),
+            "{end:?}"
+        );
+        assert_eq!(pool.sync().await.unwrap_err().code(), Code::Disconnected);
+        assert_eq!(
+            pool.offer([("name", "a")], b"").await.unwrap_err().code(),
+            Code::Disconnected
+        );
+    });
+}
+
+#[test]
+fn a_pool_that_is_closed_tells_who_waits() {
+    everywhere(async |pool| {
+        let mut demand = pin!(pool.demand("name=a", None));
+        sleeps(demand.as_mut());
+        pool.close().await.unwrap();
+        assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
+    });
+}
+
+#[test]
+fn without_a_driver_nobody_waits_in_vain() {
+    let (pool, driver) = aio::Pool::driven(free().open().unwrap()).unwrap();
+    let mut demand = pin!(pool.demand("name=a", None));
+    sleeps(demand.as_mut());
+    drop(driver);
+    assert_eq!(smol::block_on(demand).unwrap_err().code(), Code::Unavailable);
+    assert_eq!(smol::block_on(pool.sync()).unwrap_err().code(), Code::Unavailable);
+    // What needs no waiting goes on, and so does the pool within.
+    pool.blocking().sync(None).unwrap();
+    assert_eq!(
+        aio::Pool::of(pool.blocking().clone()).unwrap_err().code(),
+        Code::Unavailable
+    );
+}
+
+#[test]
+fn a_pool_outlives_the_runtime_of_its_driver() {
+    let (first, second) = (one_thread(), one_thread());
+    let pool = first.block_on(aio::Pool::open(free())).unwrap();
+    first.block_on(offer(&pool, "a", 10)).unwrap();
+    let mut demand = Box::pin(pool.demand("name=b", None));
+    sleeps(demand.as_mut());
+    drop(first);
+    second.block_on(async {
+        offer(&pool, "b", LARGE).await.unwrap();
+        assert_eq!(demand.await.unwrap().len(), LARGE);
+    });
+}
+
+#[test]
+fn threads_and_tasks_share_a_pool() {
+    everywhere(async |pool| {
+        let blocking = pool.blocking().clone();
+        let thread = std::thread::spawn(move || {
+            for number in 0..200 {
+                let name = format!("from a thread {number}");
+                blocking.offer([("name", name.as_str())], b"").unwrap();
+                let object = blocking.demand(Target::key([("name", format!("from a task {number}").as_str())]), None);
+                drop(object.unwrap());
+            }
+        });
+        for number in 0..200 {
+            offer(&pool, &format!("from a task {number}"), 10).await.unwrap();
+            let name = format!("from a thread {number}");
+            pool.demand(Target::key([("name", name.as_str())]), None).await.unwrap();
+        }
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn futures_may_move_between_threads() {
+    fn may_move<T: Send>(_: &T) {}
+    let (pool, _driver) = aio::Pool::driven(free().open().unwrap()).unwrap();
+    may_move(&pool);
+    may_move(&pool.demand("name=a", None));
+    may_move(&pool.follow(""));
+    may_move(&pool.offer([("name", "a")], b""));
+    may_move(&pool.offer_many([([("name", "a")], b"")]));
+    may_move(&pool.list(""));
+    may_move(&pool.bundle());
+    may_move(&pool.sync());
+    may_move(&pool.close());
+    let waits_for_a_follow = async || {
+        let mut follow = pool.follow("").await?;
+        follow.next_item().await
+    };
+    may_move(&waits_for_a_follow());
+}

@@ -1,0 +1,196 @@
+//! Asking without waiting, as programs do whose thread serves a loop of its own.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use junctura::{
+    Awaited, BundleOptions, Code, DemandOptions, Error, EventKind, FollowOptions, Item, OfferOptions, Pending, Pool,
+    RequireOptions, Result, Retention, Target, WithdrawOptions,
+};
+use junctura_transport::Interest;
+
+const LARGE: usize = 1 << 18;
+
+fn pool() -> Pool {
+    Pool::builder().schema("free").open().unwrap()
+}
+
+/// Looks whenever the descriptor says so, until `take` gives something.
+fn until<T>(pool: &Pool, mut take: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let descriptor = pool.descriptor()?;
+    loop {
+        // What was read before the end of the connection is there to be taken.
+        let looked = pool.look();
+        if let Some(taken) = take()? {
+            return Ok(taken);
+        }
+        looked?;
+        junctura_transport::wait(descriptor.as_fd(), Interest::READ)?;
+    }
+}
+
+fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> Result<T> {
+    until(pool, || pending.take())
+}
+
+fn offer(pool: &Pool, name: &str, bytes: usize) -> Result<u64> {
+    let mut memory = pool.begin_allocate(bytes)?;
+    let mut allocation = until(pool, || memory.take())?;
+    allocation.fill(7);
+    let offered = allocation.begin_offer(OfferOptions::default(), [("name", name)])?;
+    Ok(answer(pool, offered)?.sequence)
+}
+
+#[test]
+fn each_question_has_its_answer() {
+    let pool = pool();
+    let demand = pool.begin_demand_with(&DemandOptions::default(), "name=b").unwrap();
+    let mut follow = answer(&pool, pool.begin_follow(&FollowOptions::default(), "").unwrap()).unwrap();
+    let mut events = answer(&pool, pool.begin_subscribe("", &[EventKind::Offered]).unwrap()).unwrap();
+    assert_eq!(offer(&pool, "a", 10).unwrap(), 1);
+    assert_eq!(offer(&pool, "b", LARGE).unwrap(), 2);
+    let object = answer(&pool, demand).unwrap();
+    assert_eq!((object.len(), object[LARGE - 1]), (LARGE, 7));
+    let mut names = Vec::new();
+    while names.len() < 2 {
+        let item = until(&pool, || follow.take_next()).unwrap();
+        if let Item::Object(object) = item {
+            names.push(object.get("name").unwrap().to_owned());
+        }
+    }
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(until(&pool, || events.take_next()).unwrap().bytes, 10);
+    assert!(answer(&pool, pool.begin_stat().unwrap()).unwrap().contains("objects"));
+    assert_eq!(
+        answer(&pool, pool.begin_wanted(None, [("name", "c")], false).unwrap()).unwrap(),
+        1
+    );
+    answer(&pool, follow.begin_stop().unwrap().unwrap()).unwrap();
+    assert!(follow.is_over() && follow.begin_stop().unwrap().is_none());
+    let target = Target::key([("name", "a")]);
+    let withdrawn = pool.begin_withdraw(target, WithdrawOptions::default()).unwrap();
+    assert_eq!(answer(&pool, withdrawn).unwrap(), 1);
+    drop(object);
+    let retired = pool.begin_retire("", WithdrawOptions::default()).unwrap();
+    assert_eq!(answer(&pool, retired).unwrap(), 1);
+    answer(&pool, events.begin_stop().unwrap().unwrap()).unwrap();
+}
+
+#[test]
+fn errors_come_once_with_the_answer() {
+    let pool = pool();
+    let wrong = pool
+        .begin_demand_with(&DemandOptions::default(), "name==")
+        .and_then(|pending| answer(&pool, pending));
+    assert_eq!(wrong.unwrap_err().code(), Code::InvalidSelector);
+    let timeout = Some(Duration::from_millis(1));
+    let options = DemandOptions {
+        timeout,
+        ..DemandOptions::default()
+    };
+    let mut late = pool.begin_demand_with(&options, "name=a").unwrap();
+    let said: Error = until(&pool, || late.take()).unwrap_err();
+    assert_eq!(said.code(), Code::Timeout);
+    assert!(late.take().unwrap().is_none(), "it was answered");
+    offer(&pool, "a", 1).unwrap();
+    assert_eq!(offer(&pool, "a", 1).unwrap_err().code(), Code::AlreadyExists);
+    assert_eq!(offer(&pool, "b", usize::MAX / 4).unwrap_err().code(), Code::TooLarge);
+}
+
+#[test]
+fn what_came_and_was_not_taken_is_owed_again() {
+    let pool = pool();
+    let kept = answer(&pool, pool.begin_require(&RequireOptions::default(), "").unwrap()).unwrap();
+    let pending = kept.begin_demand("name=a", None).unwrap();
+    let options = OfferOptions {
+        retention: Some(Retention::Released(1)),
+        ..OfferOptions::default()
+    };
+    pool.offer_with(options, [("name", "a")], &vec![1; LARGE]).unwrap();
+    until(&pool, || Ok((pool.ready(&[pending.awaiting()])? == [0]).then_some(()))).unwrap();
+    // It lies here, and nobody has it in his hands.
+    drop(pending);
+    assert_eq!(kept.demand("name=a", None).unwrap().len(), LARGE);
+}
+
+#[test]
+fn what_is_given_up_leaves_nothing() {
+    let pool = pool();
+    let before = pool.stat().unwrap();
+    drop(pool.begin_demand_with(&DemandOptions::default(), "name=a").unwrap());
+    drop(pool.begin_follow(&FollowOptions::default(), "name=a").unwrap());
+    drop(pool.begin_require(&RequireOptions::default(), "name=a").unwrap());
+    drop(pool.begin_subscribe("", &[]).unwrap());
+    let standing = |stat: &str| stat.split("\"interests\"").nth(1).unwrap()[..40].to_owned();
+    assert_eq!(standing(&pool.stat().unwrap()), standing(&before));
+    assert_eq!(pool.offer([("name", "a")], b"").unwrap().sequence, 1);
+}
+
+#[test]
+fn a_bundle_is_sealed_aborted_and_left() {
+    let pool = pool();
+    let open = |path: Option<&str>| {
+        let none: [(&str, &str); 0] = [];
+        answer(&pool, pool.begin_bundle(path, &BundleOptions::default(), none).unwrap()).unwrap()
+    };
+    let bundle = open(None);
+    for (name, bytes) in [("b", LARGE), ("a", 3)] {
+        let mut memory = bundle.begin_allocate(bytes);
+        let allocation = until(&pool, || memory.take()).unwrap();
+        let staged = bundle.begin_offer(OfferOptions::default(), allocation, [("name", name)]);
+        answer(&pool, staged.unwrap()).unwrap();
+    }
+    assert!(bundle.take_completed().unwrap().is_none());
+    let objects = answer(&pool, bundle.begin_seal().unwrap()).unwrap();
+    assert_eq!(bundle.sealed(objects).unwrap().objects(), 2);
+    let given_up = open(Some("given/up"));
+    assert_eq!(answer(&pool, given_up.begin_abort().unwrap()).unwrap(), 0);
+    given_up.aborted();
+    assert_eq!(given_up.take_completed().unwrap_err().code(), Code::Closed);
+    let left = open(Some("left"));
+    answer(&pool, left.begin_leave().unwrap().unwrap()).unwrap();
+    assert_eq!(left.take_completed().unwrap_err().code(), Code::Closed);
+}
+
+#[test]
+fn memory_that_is_freed_here_is_memory() {
+    let pool = Pool::builder().schema("free").budget_bytes(8 << 20).open().unwrap();
+    let mut kept = Vec::new();
+    let mut memory = pool.begin_allocate(1 << 20).unwrap();
+    loop {
+        pool.look().unwrap();
+        // Until the server has answered every lease that it can: the last one stays.
+        match memory.take().unwrap() {
+            Some(allocation) => {
+                kept.push(allocation);
+                memory = pool.begin_allocate(1 << 20).unwrap();
+            }
+            None if kept.len() == 8 => break,
+            None => junctura_transport::wait(pool.descriptor().unwrap().as_fd(), Interest::READ)
+                .map(|_| ())
+                .unwrap(),
+        }
+    }
+    kept.pop();
+    assert_eq!(until(&pool, || memory.take()).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn the_end_of_the_server_is_an_answer() {
+    let pool = pool();
+    let mut demand = pool.begin_demand_with(&DemandOptions::default(), "name=a").unwrap();
+    let stop = pool.begin_stop(Some(Duration::ZERO)).unwrap();
+    answer(&pool, stop).unwrap();
+    // It takes nothing new, and says so; then it is gone.
+    assert_eq!(until(&pool, || demand.take()).unwrap_err().code(), Code::Closed);
+    let told = loop {
+        if let Err(error) = pool.look() {
+            break error;
+        }
+        junctura_transport::wait(pool.descriptor().unwrap().as_fd(), Interest::READ).unwrap();
+    };
+    assert_eq!(told.code(), Code::Disconnected);
+    assert_eq!(pool.begin_stat().unwrap_err().code(), Code::Disconnected);
+}

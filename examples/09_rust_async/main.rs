@@ -1,0 +1,87 @@
+//! A service on one runtime: tasks that offer, follow and demand, and one that gives up.
+
+use std::time::Duration;
+
+use junctura::{Item, OfferOptions, Pool, WithdrawOptions, aio};
+use tokio::task::JoinSet;
+use tokio_stream::StreamExt as _;
+
+const FIELDS: u32 = 20;
+const VALUES: usize = 100 * 100;
+
+/// Offers one field after the other, as they are computed: in the pool's memory, so that nothing is copied.
+async fn produce(pool: aio::Pool) -> junctura::Result<()> {
+    let free = OfferOptions {
+        schema: Some("free"),
+        ..OfferOptions::default()
+    };
+    for step in 0..FIELDS {
+        let mut field = pool.allocate(VALUES * 8).await?;
+        for value in field.chunks_exact_mut(8) {
+            value.copy_from_slice(&f64::from(step).to_le_bytes());
+        }
+        let name = format!("t/{step}");
+        field
+            .offer_with(
+                free.clone(),
+                [("space", "service"), ("name", name.as_str()), ("unit", "K")],
+            )
+            .await?;
+    }
+    Ok(())
+}
+
+/// The mean of each field, in the order in which they come.
+async fn view(pool: aio::Pool) -> junctura::Result<Vec<f64>> {
+    let mut means = Vec::new();
+    let mut fields = pool.follow("space=service").await?;
+    while means.len() < FIELDS as usize {
+        let Some(item) = fields.next().await else { break };
+        if let Item::Object(field) = item? {
+            let values = field.as_chunks().0.iter().map(|value| f64::from_le_bytes(*value));
+            means.push(values.sum::<f64>() / VALUES as f64);
+        }
+    }
+    Ok(means)
+}
+
+#[tokio::main]
+async fn main() -> junctura::Result<()> {
+    let mut builder = Pool::builder().name("service");
+    if let Some(address) = std::env::args().nth(1) {
+        builder = builder.url(address);
+    }
+    let pool = aio::Pool::open(builder).await?;
+    let viewer = tokio::spawn(view(pool.clone()));
+    let mut waiting = JoinSet::new();
+    for step in 0..FIELDS {
+        let pool = pool.clone();
+        waiting.spawn(async move {
+            let field = pool.demand(format!("name=\"t/{step}\"").as_str(), None).await?;
+            junctura::Result::Ok(field.len())
+        });
+    }
+    // A time limit is the runtime's own. Nothing of what was waited for stays behind.
+    let impatient = pool.demand("space=nobody", None);
+    assert!(
+        tokio::time::timeout(Duration::from_millis(20), impatient)
+            .await
+            .is_err()
+    );
+
+    produce(pool.clone()).await?;
+    let means = viewer.await.expect("no panic")?;
+    let sizes = waiting
+        .join_all()
+        .await
+        .into_iter()
+        .collect::<junctura::Result<Vec<usize>>>()?;
+    assert!(means.iter().copied().eq((0..FIELDS).map(f64::from)));
+    println!(
+        "{FIELDS} fields of {} bytes seen by one runtime",
+        sizes.iter().sum::<usize>()
+    );
+
+    pool.retire("space=service", WithdrawOptions::default()).await?;
+    pool.sync().await // what was released is known, whatever becomes of this program now
+}

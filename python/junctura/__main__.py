@@ -1,0 +1,20 @@
+"""The command `junctura`: ``python -m junctura``, and the script that pip installs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from junctura import _native
+
+
+def main() -> int:
+    """Does what the command line says; returns the exit status."""
+    # The command takes Ctrl-C itself, unless it was started to ignore it.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _native._command(["junctura", *sys.argv[1:]], [sys.executable, "-m", "junctura"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

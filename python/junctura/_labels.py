@@ -1,0 +1,147 @@
+"""Arrays with labels: what xarray's mean as attributes, what attributes mean to xarray, and GRIB as arrays.
+
+Loaded when it is first needed, and so are the packages that it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import warnings
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import xarray
+
+    from junctura._native import Object, Schema
+
+Array = npt.NDArray[Any]
+# What these say is in the array itself.
+_OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
+
+
+def needed(package: str, extra: str) -> Any:
+    """A package that not everybody has."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
+
+
+def is_labelled(data: Any) -> bool:
+    """Whether it is an array of xarray's, without importing that."""
+    kind = type(data)
+    return kind.__name__ == "DataArray" and kind.__module__.partition(".")[0] == "xarray"
+
+
+def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array, dict[str, Any]]:
+    """The array, and the attributes that its labels give, as far as the schema takes them and nobody has said them."""
+    types = schema.attributes
+    found: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> None:
+        is_known = name in types or schema.is_open
+        if is_known and name not in names and name not in found:
+            value = _plain(value, types.get(name, "string"))
+            if value is not None:
+                found[name] = value
+
+    for name, value in _labels(data):
+        add(name, value)
+    if "unit" in types and "units" in data.attrs:
+        add("unit", data.attrs["units"])
+    if lost := [str(name) for name, coordinate in data.coords.items() if coordinate.ndim]:
+        message = f"coordinates that are arrays are not part of the object: {', '.join(lost)}"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+    return np.asarray(data), found
+
+
+def _labels(data: Any) -> Iterator[tuple[str, Any]]:
+    """What is said of an array: its dimensions and name, then what its user noted."""
+    if data.dims:
+        yield "dims", "/".join(str(dim) for dim in data.dims)
+    if data.name is not None:
+        yield "name", str(data.name)
+    for name, value in data.attrs.items():
+        yield str(name), value
+    for name, coordinate in data.coords.items():
+        if not coordinate.ndim:
+            yield str(name), coordinate.values[()]
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """A value as an attribute takes it; None for what none can hold."""
+    if isinstance(value, np.datetime64):
+        moment = value.astype("datetime64[us]").item()
+        return moment.date() if kind == "date" else f"{moment.isoformat()}Z"
+    if isinstance(value, np.timedelta64):
+        return value.astype("timedelta64[us]").item()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)) and kind == "string":
+        return json.dumps(value)
+    return value if isinstance(value, (str, bool, int, float)) else None
+
+
+def to_xarray(obj: Object) -> xarray.DataArray:
+    """See `Object.to_xarray`."""
+    module = needed("xarray", "xarray")
+    attributes = obj.attributes
+    if "dtype" not in attributes and bytes(memoryview(obj)[:4]) == b"GRIB":
+        values, dims, coords = _decoded(obj)
+    else:
+        values = obj.array()
+        named = str(attributes.get("dims", "")).split("/")
+        dims = named if len(named) == values.ndim else [f"dim_{at}" for at in range(values.ndim)]
+        coords = {}
+    for name, value in attributes.items():
+        if name not in _OF_THE_ARRAY and not isinstance(value, list):
+            # What is along a dimension has the name.
+            coords.setdefault(f"{name}_" if name in dims else name, value)
+    units = attributes.get("units", attributes.get("unit"))
+    more = {name: value for name, value in attributes.items() if isinstance(value, list) and name != "shape"}
+    array: xarray.DataArray = module.DataArray(
+        values,
+        dims=dims,
+        coords=coords,
+        name=attributes.get("name", attributes.get("shortName", attributes.get("param"))),
+        attrs={**({"units": units} if units is not None else {}), **more},
+    )
+    return array
+
+
+def _decoded(obj: Object) -> tuple[Array, list[str], dict[str, Any]]:
+    """The values of a GRIB message, with latitudes and longitudes where its grid has any."""
+    eccodes = needed("eccodes", "grib")
+    message = eccodes.codes_new_from_message(bytes(obj))
+    try:
+        return _grid(eccodes, message)
+    finally:
+        eccodes.codes_release(message)
+
+
+def _grid(eccodes: Any, message: Any) -> tuple[Array, list[str], dict[str, Any]]:
+    missing = -1e34
+    eccodes.codes_set(message, "missingValue", missing)
+    values: Array = eccodes.codes_get_values(message)
+    if eccodes.codes_get(message, "bitmapPresent"):
+        values[values == missing] = np.nan
+    kind = eccodes.codes_get(message, "gridType")
+    if kind.endswith("sh"):
+        return values, ["coefficient"], {}
+    latitudes = eccodes.codes_get_array(message, "latitudes")
+    longitudes = eccodes.codes_get_array(message, "longitudes")
+    if kind not in ("regular_ll", "regular_gg") or eccodes.codes_get(message, "alternativeRowScanning"):
+        return values, ["point"], {"latitude": ("point", latitudes), "longitude": ("point", longitudes)}
+    columns, rows = eccodes.codes_get(message, "Ni"), eccodes.codes_get(message, "Nj")
+    if eccodes.codes_get(message, "jPointsAreConsecutive"):
+        dims, shape = ["longitude", "latitude"], (columns, rows)
+    else:
+        dims, shape = ["latitude", "longitude"], (rows, columns)
+    by_name = {"latitude": latitudes.reshape(shape), "longitude": longitudes.reshape(shape)}
+    along = {dims[0]: by_name[dims[0]][:, 0], dims[1]: by_name[dims[1]][0, :]}
+    return values.reshape(shape), dims, dict(along)

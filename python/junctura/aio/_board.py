@@ -1,0 +1,277 @@
+"""Who waits on a pool, in whatever loop, and who is woken."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from junctura import _native
+from junctura.errors import Closed, Disconnected, Error, Timeout
+
+if TYPE_CHECKING:
+    from junctura._native import _Answer
+
+    Native: TypeAlias = _native.Follow | _native.Subscription | _native.Bundle | _Answer[Any]
+
+_T = TypeVar("_T")
+
+
+class _Waiter:
+    """A task that sleeps until one of some things has something."""
+
+    __slots__ = ("future", "loop", "on")
+
+    def __init__(self, on: Sequence[Native]) -> None:
+        self.on = on
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self.loop.create_future()
+
+    def wake(self) -> None:
+        # A future carries no answer: whoever is cancelled now has taken nothing.
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class Switchboard:
+    """All tasks that wait on one pool, in whatever loop.
+
+    A loop in which somebody waits watches the pool's descriptor. When that is readable, one look reads everything that
+    has come, and wakes those for whom there is something.
+    """
+
+    def __init__(self, pool: _native.Pool) -> None:
+        self.pool = pool
+        self.lock = threading.Lock()
+        self.waiters: dict[_Waiter, None] = {}
+        self.watching: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
+        self.is_flushing = False
+
+    async def until(
+        self,
+        take: Callable[[], _T | Awaitable[_T | None] | None],
+        *on: Native,
+        within: Deadline | None = None,
+    ) -> _T:
+        """What `take` gives, as soon as it gives something: asked when one of these things may have something."""
+        while True:
+            waiter = _Waiter(on)
+            with self.lock:
+                self.waiters[waiter] = None
+            try:
+                self._watch(waiter.loop)
+                # Only who is known is woken: what another loop has read before is found here.
+                taken = take()
+                if inspect.isawaitable(taken):
+                    taken = await taken
+                if taken is not None:
+                    return taken
+                await (waiter.future if within is None else within.run(waiter.future))
+            finally:
+                with self.lock:
+                    self.waiters.pop(waiter, None)
+
+    async def answer(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
+        """What is said to a question; given up when the task is cancelled, or the time is over."""
+        try:
+            return (await self.until(lambda: taking(answer.is_slow, answer.take), answer, within=within))[0]
+        except BaseException:
+            answer.close()
+            raise
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if loop not in self.watching:
+            try:
+                descriptor = self.pool.fileno()
+            except (Closed, Disconnected):
+                # There is no server any more: each question says so itself.
+                self._wake(self._all())
+                return
+            loop.add_reader(descriptor, self._readable, loop)
+            self.watching[loop] = descriptor
+            self.look()
+
+    def unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends the watching of a loop, unless somebody waits there."""
+        if any(waiter.loop is loop for waiter in self._all()):
+            return
+        descriptor = self.watching.pop(loop, None)
+        if descriptor is not None:
+            loop.remove_reader(descriptor)
+
+    def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.unwatch(loop)
+        if loop in self.watching:
+            self.look()
+
+    def close(self) -> None:
+        """Wakes all, since nothing comes any more."""
+        self._wake(self._all())
+        self.unwatch(asyncio.get_running_loop())
+
+    def __del__(self) -> None:
+        # The descriptor ends with the pool; a loop must not be left with its number.
+        for loop, descriptor in list(self.watching.items()):
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(loop.remove_reader, descriptor)
+
+    def _all(self) -> list[_Waiter]:
+        with self.lock:
+            return list(self.waiters)
+
+    def look(self, *asked: Native) -> list[int]:
+        """Reads what has come and wakes whom it concerns; says which of those asked about have something."""
+        try:
+            is_blocked = self.pool._look()
+        except Error:
+            self._wake(self._all())
+            return list(range(len(asked)))
+        # All who wait by now: whoever comes later finds what was read by asking.
+        waiters = self._all()
+        things = [*asked, *(thing for waiter in waiters for thing in waiter.on)]
+        owners = [waiter for waiter in waiters for _ in waiter.on]
+        ready = self.pool._ready(things)
+        self._wake([owners[place - len(asked)] for place in ready if place >= len(asked)])
+        if is_blocked:
+            self._flush()
+        return [place for place in ready if place < len(asked)]
+
+    def _wake(self, waiters: Iterable[_Waiter]) -> None:
+        here = asyncio.get_running_loop()
+        for waiter in waiters:
+            if waiter.loop is here:
+                waiter.wake()
+            else:
+                # That loop may have ended meanwhile: then nobody waits there.
+                with contextlib.suppress(RuntimeError):
+                    waiter.loop.call_soon_threadsafe(waiter.wake)
+
+    def _flush(self) -> None:
+        """The descriptor does not tell when a socket has room: one thread waits for that, for all."""
+        if self.is_flushing:
+            return
+        self.is_flushing = True
+        flushed = asyncio.get_running_loop().run_in_executor(None, self.pool._flush)
+
+        def done(flushed: asyncio.Future[None]) -> None:
+            self.is_flushing = False
+            # Why it failed is told by every question.
+            if not flushed.cancelled():
+                flushed.exception()
+            self.look()
+
+        flushed.add_done_callback(done)
+
+
+# By the number of its pool, which it keeps.
+_BOARDS: weakref.WeakValueDictionary[int, Switchboard] = weakref.WeakValueDictionary()
+_BOARDS_LOCK = threading.Lock()
+
+
+def board_of(pool: _native.Pool) -> Switchboard:
+    with _BOARDS_LOCK:
+        board = _BOARDS.get(id(pool))
+        if board is None:
+            board = _BOARDS[id(pool)] = Switchboard(pool)
+        return board
+
+
+class Opening(Generic[_T]):
+    """What is opened when it is awaited, or entered with ``async with``."""
+
+    _opened: _T | None = None
+    _turn: asyncio.Lock | None = None
+
+    async def _open(self) -> _T:
+        raise NotImplementedError
+
+    async def _get(self) -> _T:
+        if self._opened is not None:
+            return self._opened
+        # Of several tasks that come first, one opens it.
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            if self._opened is None:
+                self._opened = await self._open()
+            return self._opened
+
+    def _have(self) -> _T:
+        if self._opened is None:
+            name = type(self).__name__.lower()
+            raise Closed(name, f"it is not open: 'async with {name}', or await it")
+        return self._opened
+
+
+class Deadline:
+    """A time limit for several waits."""
+
+    def __init__(self, timeout: float | None, subject: str, cause: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.at = None if timeout is None else self.loop.time() + timeout
+        self.error = Timeout(subject, cause)
+
+    async def run(self, wait: asyncio.Future[None]) -> None:
+        """Waits for what carries nothing, so that nothing is lost with it."""
+        left = None if self.at is None else max(0.0, self.at - self.loop.time())
+        try:
+            await asyncio.wait_for(wait, left)
+        except asyncio.TimeoutError:
+            raise self.error from None
+
+
+def taking(
+    is_slow: Callable[[], bool], take: Callable[[], tuple[_T] | None]
+) -> tuple[_T] | Awaitable[tuple[_T] | None] | None:
+    """Takes what has come: beside the loop, where a disk is read for it."""
+    return beside(take, undo=_give_back) if is_slow() else take()
+
+
+def _give_back(taken: tuple[Any] | None) -> None:
+    """Nobody waits for it any more: as if it had never been received."""
+    if taken is not None and isinstance(taken[0], _native.Object):
+        taken[0].give_back()
+
+
+async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: str) -> Any:
+    """The next item of a follow, or the next event of a subscription."""
+    is_slow = getattr(of, "_is_slow", bool)
+    # Most have come already.
+    if not is_slow() and (taken := of._take()) is not None:
+        return taken[0]
+    within = Deadline(timeout, subject, "nothing came in time")
+    if timeout is not None and timeout <= 0:
+        # What has come by now is in time.
+        board.look()
+    return (await board.until(lambda: taking(is_slow, of._take), of, within=within))[0]
+
+
+async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | None]) -> None:
+    """Ends something and waits until it has ended; without a server, it has."""
+    with contextlib.suppress(Disconnected, Closed):
+        if (stop := begin_stop()) is not None:
+            await board.answer(stop)
+
+
+def forget(begin_stop: Callable[[], _Answer[None] | None]) -> None:
+    """Ends what nobody holds any more, without waiting for it."""
+    with contextlib.suppress(Exception):
+        begin_stop()
+
+
+async def beside(call: Callable[..., _T], *arguments: Any, undo: Callable[[_T], object] | None = None) -> _T:
+    """Runs something beside the loop. If the task is cancelled meanwhile, what comes of it is undone."""
+    running = asyncio.get_running_loop().run_in_executor(None, call, *arguments)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+
+        def done(running: asyncio.Future[_T]) -> None:
+            if not running.cancelled() and running.exception() is None and undo is not None:
+                undo(running.result())
+
+        running.add_done_callback(done)
+        raise

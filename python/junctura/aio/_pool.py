@@ -1,0 +1,571 @@
+"""The pool, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import os
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy.typing as npt
+
+from junctura import _arrays, _labels, _native
+from junctura.aio._board import Deadline, Switchboard, beside, board_of
+from junctura.aio._reading import Follow, Requirement, Subscription
+from junctura.aio._writing import Bundle, Pipeline
+from junctura.errors import Closed, Disconnected, Error, InvalidArgument, Timeout
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from junctura._native import (
+        Allocation,
+        BundleEntry,
+        Entry,
+        Object,
+        Schema,
+        Version,
+        _Answer,
+        _Attributes,
+        _Data,
+        _Given,
+        _Kind,
+        _SchemaSource,
+        _Shape,
+    )
+    from junctura.aio._writing import Retention
+
+# Copies of more bytes than this are made beside the loop.
+COPIED_AT_ONCE = 1 << 20
+
+
+class Pool:
+    """The shared space in which objects are offered and found, for asyncio.
+
+    Parameters
+    ----------
+    url : str or junctura.Pool, optional
+        As for `junctura.Pool`; or such a pool, which then is used from here, too.
+    **options
+        As for `junctura.Pool`.
+
+    Notes
+    -----
+    Used with ``async with``, or opened by ``await``: ``pool = await junctura.aio.Pool("unix:fields")``. The end of the
+    block leaves the pool; one that was given is left open.
+
+    """
+
+    def __init__(
+        self,
+        url: str | _native.Pool | None = None,
+        *,
+        name: str | None = None,
+        schema: _SchemaSource | Sequence[_SchemaSource] | None = None,
+        start: bool = False,
+        budget: int | str | None = None,
+        spill: str | os.PathLike[str] | None = None,
+        spill_size: int | str | None = None,
+        checked: bool = False,
+        inline_max: int | str | None = None,
+        orphan_timeout: float | None = None,
+        until_gone: Sequence[str] = (),
+        transports: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        streams: int | None = None,
+        offer_timeout: float | None = 60.0,
+    ) -> None:
+        self._given = isinstance(url, _native.Pool)
+        self._native: _native.Pool | None = None
+        self._switchboard: Switchboard | None = None
+        if isinstance(url, _native.Pool):
+            self._native = url
+            self._switchboard = board_of(url)
+            return
+        self._make = lambda: _native.Pool(
+            url,
+            name=name,
+            schema=schema,
+            start=start,
+            budget=budget,
+            spill=spill,
+            spill_size=spill_size,
+            checked=checked,
+            inline_max=inline_max,
+            orphan_timeout=orphan_timeout,
+            until_gone=list(until_gone),
+            transports=transports,
+            token_file=token_file,
+            ca_file=ca_file,
+            streams=streams,
+            offer_timeout=offer_timeout,
+        )
+
+    async def _open(self) -> Self:
+        if self._native is None:
+            native = await beside(self._make, undo=_native.Pool.close)
+            self._native = native
+            self._switchboard = board_of(native)
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Connects; where a server has to be started, until it listens."""
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._open()
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._given:
+            self._board.unwatch(asyncio.get_running_loop())
+        else:
+            await self.close()
+
+    @property
+    def _board(self) -> Switchboard:
+        if self._switchboard is None:
+            raise Closed("pool", "it is not open: 'async with pool', or await it")
+        return self._switchboard
+
+    @property
+    def blocking(self) -> _native.Pool:
+        """The same pool for code that waits: threads, and what is done at once."""
+        if self._native is None:
+            raise Closed("pool", "it is not open: 'async with pool', or await it")
+        return self._native
+
+    @property
+    def url(self) -> str:
+        """Where other processes, children among them, find this pool."""
+        return self.blocking.url
+
+    @property
+    def route(self) -> str:
+        """By which way the server is reached, and why: ``shm``, ``tcp``, or ``tcp, TLS``."""
+        return self.blocking.route
+
+    @property
+    def client(self) -> int:
+        """The number that the server gave this client."""
+        return self.blocking.client
+
+    @property
+    def incarnation(self) -> int:
+        """The life of the server: the first half of every version that it gives."""
+        return self.blocking.incarnation
+
+    @property
+    def schemas(self) -> builtins.list[Schema]:
+        """The pool's schemas; the first one is its default."""
+        return self.blocking.schemas
+
+    def schema(self, name: str | None = None) -> Schema:
+        """The schema of this name, or the one that is meant where none is named."""
+        return self.blocking.schema(name)
+
+    async def close(self) -> None:
+        """Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable."""
+        native = self.blocking
+        await beside(native.close)
+        self._board.close()
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Stops the server, as `junctura.Pool.stop`."""
+        native = self.blocking
+        left: Timeout | None = None
+        try:
+            await self._board.answer(native._begin_stop(timeout))
+        except Timeout as error:
+            left = error
+        # It answers nothing any more: what comes is the end of the connection.
+        with contextlib.suppress(Disconnected):
+            await self._board.answer(native._begin_stat())
+        if left is not None:
+            raise left
+
+    async def sync(self, timeout: float | None = None) -> None:
+        """Returns when everything that was said through this pool before is in effect, as `junctura.Pool.sync`.
+
+        Raises
+        ------
+        Timeout
+            It may be in effect by now, or later.
+
+        """
+        within = Deadline(timeout, "sync", "not everything that was said was in effect in time")
+        await self._board.answer(self.blocking._begin_sync(), within=within)
+
+    async def stat(self) -> dict[str, Any]:
+        """The server's counters: one round trip."""
+        return await self._board.answer(self.blocking._begin_stat())
+
+    @overload
+    async def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: Retention = None,
+        if_wanted: Literal[False] = False,
+        **keywords: _Given,
+    ) -> Version: ...
+    @overload
+    async def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: Retention = None,
+        if_wanted: bool,
+        **keywords: _Given,
+    ) -> Version | None: ...
+    async def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: Retention = None,
+        if_wanted: bool = False,
+        **keywords: _Given,
+    ) -> Version | None:
+        """Offers an object, as `junctura.Pool.offer`; returns when it is visible to all.
+
+        Where the pool is full it waits for memory, and other tasks run meanwhile. More than a mebibyte is copied by a
+        thread.
+
+        Raises
+        ------
+        SchemaMismatch, TypeMismatch, TooLarge, AlreadyExists, PoolFull
+            As there.
+
+        """
+        version: Version | None = await self._offer(data, attributes, schema, retention, if_wanted, keywords, None)
+        return version
+
+    async def offer_many(
+        self,
+        objects: Iterable[tuple[_Data, _Attributes]],
+        *,
+        window: int = 1024,
+        schema: str | None = None,
+        retention: Retention = None,
+    ) -> builtins.list[Version]:
+        """Offers many objects and returns when all are visible: a round trip for about `window` of them.
+
+        Raises
+        ------
+        junctura.Error
+            That of the first object that failed; its `index` says which. Those before it are visible, later ones may
+            be.
+
+        """
+        versions: builtins.list[Version] = []
+        sent: deque[_Answer[Version]] = deque()
+        at = 0
+
+        async def hear() -> None:
+            nonlocal at
+            at = len(versions)
+            versions.append(await self._board.answer(sent.popleft()))
+
+        try:
+            for data, attributes in objects:
+                if len(sent) >= max(1, window):
+                    await hear()
+                at = len(versions) + len(sent)
+                begun = await self._begin_offer(data, attributes, schema, retention, False, {}, None)
+                if begun is not None:
+                    sent.append(begun)
+            while sent:
+                await hear()
+        except Error as error:
+            error.index = at
+            raise
+        return versions
+
+    async def allocate(
+        self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None
+    ) -> Allocation:
+        """Memory in the pool, to be filled and given to `offer`, without a copy; waits for it where the pool is full.
+
+        Parameters
+        ----------
+        nbytes, shape, dtype
+            As for `junctura.Pool.allocate`.
+
+        Raises
+        ------
+        TooLarge, PoolFull
+            As there.
+
+        """
+        if shape is None and nbytes is not None and dtype is None:
+            return await self._board.answer(self.blocking._begin_allocate(nbytes, None, None, None))
+        if shape is None or nbytes is not None:
+            raise InvalidArgument("allocate", "a number of bytes is expected, or a shape with the dtype")
+        length, kind, extents = _arrays.measure(shape, dtype)
+        return await self._board.answer(self.blocking._begin_allocate(length, kind, extents, None))
+
+    def pipeline(self, window: int = 64) -> Pipeline:
+        """Offers that are not awaited one by one: up to `window` may be unacknowledged."""
+        return Pipeline(self, window)
+
+    async def demand(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        schema: str | None = None,
+        requirement: str | None = None,
+        incomplete: bool = False,
+        **key: _Given,
+    ) -> Object:
+        """One object, which is held until it is released; waits until it is there. As `junctura.Pool.demand`.
+
+        Raises
+        ------
+        NotFound, Timeout, Gone, InvalidSelector
+            As there.
+
+        """
+        native = self.blocking
+        return await self._board.answer(
+            native._begin_demand(target, timeout, schema, requirement, incomplete, key),
+        )
+
+    def follow(
+        self,
+        selector: str | None = None,
+        *,
+        window: int | None = None,
+        order_by: str | None = None,
+        cursor: str | None = None,
+        only_new: bool = False,
+        until_live: bool = False,
+        gaps: Literal["raise", "yield", "ignore"] = "raise",
+        live: Literal["ignore", "yield"] = "ignore",
+        group: str | None = None,
+        requirement: str | None = None,
+        versions: Literal["all", "newest"] = "all",
+        time_to_live: float | None = None,
+    ) -> Follow:
+        """Everything that matches a selector: what is there, then what comes. As `junctura.Pool.follow`.
+
+        Returns
+        -------
+        Follow
+            For ``async for``, ``async with`` or ``await``.
+
+        """
+        native = self.blocking
+        return Follow(
+            self._board,
+            lambda: native._begin_follow(
+                selector,
+                window,
+                order_by,
+                cursor,
+                only_new,
+                until_live,
+                gaps,
+                live,
+                group,
+                requirement,
+                versions,
+                time_to_live,
+            ),
+        )
+
+    def require(
+        self,
+        selector: str,
+        *,
+        name: str | None = None,
+        time_to_live: float | None = None,
+        versions: Literal["all", "newest"] = "all",
+        group: bool = False,
+        on_full: Literal["wait", "break"] = "wait",
+        quota: int | str | None = None,
+        stuck_after: float | None = None,
+    ) -> Requirement:
+        """Says early what will be wanted, as `junctura.Pool.require`.
+
+        Returns
+        -------
+        Requirement
+            For ``async with`` or ``await``: it stands from then on.
+
+        """
+        native = self.blocking
+        return Requirement(
+            self,
+            lambda: native._begin_require(selector, name, time_to_live, versions, group, on_full, quota, stuck_after),
+        )
+
+    async def retract(self, name: str) -> int:
+        """Ends a requirement that has a name, whoever made it; returns how many objects it was still owed."""
+        return await self._board.answer(self.blocking._begin_retract(name))
+
+    async def wanted(
+        self, attributes: _Attributes | None = None, /, *, schema: str | None = None, **keywords: _Given
+    ) -> int:
+        """How many would be given an object with these attributes, were it offered now."""
+        return await self._board.answer(self.blocking._begin_wanted(attributes, schema, keywords))
+
+    def bundle(
+        self,
+        path: str | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        members: int | None = None,
+        orphan_timeout: float | None = None,
+        schema: str | None = None,
+        **keywords: _Given,
+    ) -> Bundle:
+        """Opens a bundle, as `junctura.Pool.bundle`.
+
+        Returns
+        -------
+        Bundle
+            For ``async with`` or ``await``: it is open from then on.
+
+        """
+        native = self.blocking
+        return Bundle(
+            self,
+            lambda: native._begin_bundle(path, attributes, members, orphan_timeout, schema, keywords),
+            members is not None,
+        )
+
+    async def bundles(self, selector: str = "", *, under: str | None = None) -> builtins.list[BundleEntry]:
+        """The bundles whose attributes match, as `junctura.Pool.bundles`; a thread fetches them."""
+        native = self.blocking
+        return await beside(lambda: native.bundles(selector, under=under))
+
+    async def list(
+        self,
+        selector: str = "",
+        *,
+        order_by: str | None = None,
+        incomplete: bool = False,
+        bundle: str | None = None,
+    ) -> builtins.list[Entry]:
+        """What is visible and matches, without payloads, as `junctura.Pool.list`; a thread fetches it."""
+        native = self.blocking
+        return await beside(
+            lambda: native.list(selector, order_by=order_by, incomplete=incomplete, bundle=bundle),
+        )
+
+    def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription:
+        """Subscribes to events, as `junctura.Pool.subscribe`.
+
+        Returns
+        -------
+        Subscription
+            For ``async for``, ``async with`` or ``await``.
+
+        """
+        native = self.blocking
+        wanted = None if kinds is None else list(kinds)
+        return Subscription(self._board, lambda: native._begin_subscribe(selector, wanted))
+
+    async def wait(
+        self, *on: Follow | Subscription | Bundle, timeout: float | None = None
+    ) -> builtins.list[Follow | Subscription | Bundle]:
+        """Waits until at least one of these has something, or has ended, and returns those.
+
+        ``next(timeout=0)`` takes it; a bundle is among them when it is complete or aborted. Tasks of their own are the
+        other way: ``asyncio.wait`` knows them, demands and timers.
+
+        Raises
+        ------
+        Timeout
+            When nothing came in time.
+
+        """
+        if not on:
+            raise InvalidArgument("wait", "there is nothing to wait for")
+        opened = [await one._get() for one in on]
+        within = Deadline(timeout, "wait", "nothing came in time")
+        ready = await self._board.until(lambda: self._board.look(*opened) or None, *opened, within=within)
+        return [on[place] for place in ready]
+
+    async def withdraw(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        force: bool = False,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> int:
+        """Withdraws one object; waits until every requirement that is owed it has released it.
+
+        As `junctura.Pool.withdraw`; where the task is cancelled, the object stays offered, unless it went already.
+        """
+        return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, schema, key))
+
+    async def retire(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int:
+        """Withdraws everything that matches a selector, as `withdraw`; returns how many objects went."""
+        return await self._board.answer(self.blocking._begin_retire(selector, timeout, force))
+
+    async def _offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None,
+        schema: str | None,
+        retention: Retention,
+        if_wanted: bool,
+        keywords: dict[str, Any],
+        bundle: _native.Bundle | None,
+    ) -> Any:
+        begun = await self._begin_offer(data, attributes, schema, retention, if_wanted, keywords, bundle)
+        return None if begun is None else await self._board.answer(begun)
+
+    async def _begin_offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None,
+        schema: str | None,
+        retention: Retention,
+        if_wanted: bool,
+        keywords: dict[str, Any],
+        bundle: _native.Bundle | None,
+    ) -> _Answer[Any] | None:
+        """Copies the payload and sends the offer; None: nothing wants it."""
+        native = self.blocking
+        if retention is not None and (names := native._begin_names(retention)) is not None:
+            await self._board.answer(names)
+        if _labels.is_labelled(data):
+            said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
+            data, labels = _labels.given(data, native.schema(schema), said)
+            attributes = {**labels, **(attributes or {})}
+        if not isinstance(data, _native.Allocation):
+            array, nbytes, dtype, shape = _arrays.describe(data)
+            if nbytes > native._inline_max:
+                if if_wanted and not await self._board.answer(
+                    native._begin_wanted(attributes, schema, keywords, True),
+                ):
+                    return None
+                data = await self._board.answer(native._begin_allocate(nbytes, dtype, shape, bundle))
+                if nbytes <= COPIED_AT_ONCE:
+                    _arrays.fill(data, array)
+                else:
+                    await beside(_arrays.fill, data, array)
+        return native._begin_offer(data, attributes, schema, retention, if_wanted, keywords, bundle)

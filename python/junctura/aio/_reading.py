@@ -1,0 +1,251 @@
+"""What comes: follows, subscriptions, requirements."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from junctura import _native
+from junctura.aio._board import Opening, Switchboard, ended, forget, next_of
+from junctura.errors import NotFound
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from junctura._native import Event, Object, _Answer, _Attributes, _Given
+    from junctura.aio._pool import Pool
+
+
+class Follow(Opening["_native.Follow"]):
+    """Everything that matches a selector: what is there, then what comes; made by `Pool.follow` and
+    `Requirement.follow`.
+
+    ``async for obj in follow`` gives the objects; `next` one of them. It begins when it is awaited (``follow = await
+    pool.follow(…)``), entered or first asked, and ends with its ``async with`` block or with `close`.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         await pool.offer_many([(b"1", {"name": "a"}), (b"22", {"name": "b"})])
+    ...         print([obj.nbytes async for obj in pool.follow(until_live=True)])
+    >>> asyncio.run(main())
+    [1, 2]
+
+    """
+
+    def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Follow]]) -> None:
+        self._board = board
+        self._begin = begin
+
+    async def _open(self) -> _native.Follow:
+        return await self._board.answer(self._begin())
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Begins it: what becomes visible from now on is not missed."""
+        yield from self._get().__await__()
+        return self
+
+    async def next(self, timeout: float | None = None) -> Any:
+        """The next object; waits for it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; 0 does not wait, None waits for ever.
+
+        Returns
+        -------
+        Object, Gap, Live or None
+            Gaps and Live where they were asked for; None when the follow has ended.
+
+        Raises
+        ------
+        Timeout
+            When nothing came in time.
+
+        """
+        return await next_of(self._board, await self._get(), timeout, "follow")
+
+    @property
+    def cursor(self) -> str | None:
+        """Where a later follow goes on after the last object that this one gave; None before the first."""
+        return self._have().cursor
+
+    @property
+    def snapshot_sequence(self) -> int:
+        """The newest sequence number when it began: what was there has at most this one, what comes has larger ones."""
+        return self._have().snapshot_sequence
+
+    @property
+    def is_live(self) -> bool:
+        """Whether all that was there when it began has been given."""
+        return self._have().is_live
+
+    @property
+    def held(self) -> int:
+        """Objects of it that are held."""
+        return self._have().held
+
+    async def close(self) -> None:
+        """Ends it. Objects that it gave stay held until they are released; what it had not given is given back."""
+        if self._opened is not None:
+            await ended(self._board, self._opened._begin_stop)
+
+    def __aiter__(self) -> AsyncIterator[Object]:
+        return self
+
+    async def __anext__(self) -> Object:
+        item = await self.next()
+        if item is None:
+            raise StopAsyncIteration
+        found: Object = item
+        return found
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        if self._opened is not None:
+            forget(self._opened._begin_stop)
+
+
+class Subscription(Opening["_native.Subscription"]):
+    """What happens in a pool, without payloads; made by `Pool.subscribe`. Used as a `Follow`."""
+
+    def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Subscription]]) -> None:
+        self._board = board
+        self._begin = begin
+
+    async def _open(self) -> _native.Subscription:
+        return await self._board.answer(self._begin())
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Begins it: what happens from now on is not missed."""
+        yield from self._get().__await__()
+        return self
+
+    async def next(self, timeout: float | None = None) -> Event | None:
+        """The next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
+
+        Raises
+        ------
+        Timeout
+            When nothing happened in time.
+        LimitExceeded
+            When events came faster than they were read, and some were lost: the subscription has ended.
+
+        """
+        event: Event | None = await next_of(self._board, await self._get(), timeout, "subscription")
+        return event
+
+    async def close(self) -> None:
+        """Ends it."""
+        if self._opened is not None:
+            await ended(self._board, self._opened._begin_stop)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self.next()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        if self._opened is not None:
+            forget(self._opened._begin_stop)
+
+
+class Requirement(Opening["_native.Requirement"]):
+    """What will be wanted: whatever matches stays until it was received through this requirement and released.
+
+    Made by `Pool.require`; it stands once it is awaited, or entered. One without a name is retracted at the end of its
+    ``async with`` block, or when it is forgotten; one with a name stands, and this client's use of it ends.
+    """
+
+    def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Requirement]]) -> None:
+        self._pool = pool
+        self._begin = begin
+
+    async def _open(self) -> _native.Requirement:
+        return await self._pool._board.answer(self._begin())
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Makes it: from now on, what it requires stays."""
+        yield from self._get().__await__()
+        return self
+
+    @property
+    def selector(self) -> str:
+        """What it requires."""
+        return self._have().selector
+
+    @property
+    def name(self) -> str | None:
+        """Its name, if it has one."""
+        return self._have().name
+
+    def follow(
+        self,
+        *,
+        window: int | None = None,
+        until_live: bool = False,
+        gaps: Literal["raise", "yield", "ignore"] = "raise",
+        live: Literal["ignore", "yield"] = "ignore",
+    ) -> Follow:
+        """Receives everything that it requires, in the order in which it became visible; of a group, a share of it."""
+        return Follow(self._pool._board, lambda: self._have()._begin_follow(window, until_live, gaps, live))
+
+    async def demand(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> Object:
+        """Receives one object that it requires, as `Pool.demand`."""
+        return await self._pool._board.answer(self._have()._begin_demand(target, timeout, schema, key))
+
+    async def retract(self) -> None:
+        """Gives it up, for all who use it: what only it kept may go."""
+        name = self._have().name
+        if name is not None:
+            # Somebody else may have been faster.
+            with contextlib.suppress(NotFound):
+                await self._pool.retract(name)
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._opened is not None:
+            await ended(self._pool._board, self._opened._begin_stop)
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    def __del__(self) -> None:
+        if self._opened is not None:
+            forget(self._opened._begin_stop)

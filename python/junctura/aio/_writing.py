@@ -1,0 +1,252 @@
+"""What goes: bundles, pipelines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+from collections import deque
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from junctura import _native
+from junctura.aio._board import Deadline, Opening, ended, forget
+from junctura.errors import Closed, Error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from junctura._native import Completed, Released, Staged, _Answer, _Attributes, _Data, _Given
+    from junctura.aio._pool import Pool
+
+    Retention: TypeAlias = str | datetime.timedelta | Released | None
+
+
+class Bundle(Opening["_native.Bundle"]):
+    """Objects that become visible together, or not at all; opened by `Pool.bundle`.
+
+    What goes into it is offered with `Bundle.offer`: other than in a thread's ``with pool.bundle():``, what tasks
+    offer with `Pool.offer` goes nowhere else. The end of its ``async with`` block seals it, unless its number of
+    members was said; an exception in the block publishes nothing.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         async with pool.bundle() as bundle:
+    ...             await bundle.offer(b"2", name="b")
+    ...             await bundle.offer(b"1", name="a")
+    ...         print([entry["name"] for entry in await pool.list()], (await bundle.wait()).objects)
+    >>> asyncio.run(main())
+    ['a', 'b'] 2
+
+    """
+
+    def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Bundle]], counts: bool) -> None:
+        self._pool = pool
+        self._begin = begin
+        self._counts = counts
+        self._completed: Completed | None = None
+
+    async def _open(self) -> _native.Bundle:
+        return await self._pool._board.answer(self._begin())
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Opens it."""
+        yield from self._get().__await__()
+        return self
+
+    @property
+    def path(self) -> str | None:
+        """Its path, or None."""
+        return self._have().path
+
+    @property
+    def completed(self) -> Completed | None:
+        """What became visible with it, as far as that has been heard here; else None."""
+        if self._completed is None and self._opened is not None:
+            with contextlib.suppress(Closed):
+                self._completed = self._opened._take_completed()
+        return self._completed
+
+    async def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: Retention = None,
+        **keywords: _Given,
+    ) -> Staged:
+        """Offers an object into the bundle; returns when it is staged, or visible if it completed the bundle.
+
+        Parameters
+        ----------
+        data, attributes, schema, retention, **keywords
+            As for `Pool.offer`.
+
+        Returns
+        -------
+        Staged
+
+        Raises
+        ------
+        BundleFull, BundleClosed, Closed
+            It has all its members; it is complete; it was aborted or left.
+
+        """
+        opened = await self._get()
+        staged = await self._pool._offer(data, attributes, schema, retention, False, keywords, opened)
+        found: Staged = staged
+        return found
+
+    async def seal(self) -> Completed:
+        """Says that it has all its members; returns when it is visible (one nested in another: when it is staged
+        there).
+
+        Raises
+        ------
+        Conflict
+            A number of members was said, which are not there; or a bundle nested in it is not complete. It stays open.
+        BundleClosed, Closed
+            It is complete; it was aborted, or left by this handle.
+
+        """
+        opened = await self._get()
+        sealed = await self._pool._board.answer(opened._begin_seal())
+        if opened._take_completed() is not None:
+            self._completed = sealed
+        return sealed
+
+    async def abort(self) -> int:
+        """Gives it up for all who have it open; returns the number of objects that were freed.
+
+        Raises
+        ------
+        BundleClosed
+            It is complete.
+
+        """
+        opened = await self._get()
+        return await self._pool._board.answer(opened._begin_abort())
+
+    async def wait(self, timeout: float | None = None) -> Completed:
+        """Waits until it is visible, at most `timeout` seconds.
+
+        Raises
+        ------
+        Timeout
+            It was not complete in time.
+        Closed
+            It was aborted, or left by this handle.
+
+        """
+        if self._completed is not None:
+            return self._completed
+        opened = await self._get()
+        within = Deadline(timeout, "bundle", "it was not complete in time")
+        self._completed = await self._pool._board.until(opened._take_completed, opened, within=within)
+        return self._completed
+
+    async def leave(self) -> None:
+        """Leaves it to the other producers; one without a path is aborted."""
+        if self._opened is not None:
+            await ended(self._pool._board, self._opened._begin_leave)
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and not self._counts and self.completed is None:
+                await self.seal()
+        finally:
+            await self.leave()
+
+    def __del__(self) -> None:
+        if self._opened is not None:
+            forget(self._opened._begin_leave)
+
+
+class Pipeline:
+    """Offers that are not awaited one by one; made by `Pool.pipeline`.
+
+    `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its ``async with`` block
+    awaits all of them, and raises the first failure.
+    """
+
+    def __init__(self, pool: Pool, window: int) -> None:
+        self._pool = pool
+        self._window = max(1, window)
+        self._sent: deque[_Answer[Any]] = deque()
+        self._turn = asyncio.Lock()
+        self._failure: Error | None = None
+        self._count = 0
+
+    async def offer(
+        self,
+        data: _Data,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        retention: Retention = None,
+        if_wanted: bool = False,
+        **keywords: _Given,
+    ) -> int:
+        """Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline.
+
+        Raises
+        ------
+        junctura.Error
+            What is wrong with this offer, or the first failure of an earlier one that nobody was told of: this one was
+            not made then.
+
+        """
+        async with self._turn:
+            while len(self._sent) >= self._window:
+                await self._hear()
+            self._check()
+            begun = await self._pool._begin_offer(data, attributes, schema, retention, if_wanted, keywords, None)
+            if begun is not None:
+                self._sent.append(begun)
+            self._count += 1
+            return self._count - 1
+
+    async def flush(self) -> None:
+        """Waits until every offer is acknowledged; raises the first failure that nobody was told of."""
+        async with self._turn:
+            while self._sent:
+                await self._hear()
+            self._check()
+
+    @property
+    def outstanding(self) -> int:
+        """Offers that are not acknowledged, as far as this pipeline has heard."""
+        return len(self._sent)
+
+    async def _hear(self) -> None:
+        first = self._sent[0]
+        try:
+            await self._pool._board.until(first.take, first)
+        except Error as error:
+            self._failure = self._failure or error
+        self._sent.popleft()
+
+    def _check(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self.flush()

@@ -1,0 +1,81 @@
+"""One story: the same programs in Python, Rust and shell, in pools of every kind, say the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+JUNCTURA = TARGET / "release/junctura"
+STORIES = sorted(path.parent.name for path in (ROOT / "examples/story").glob("*/output.txt"))
+# Further ones (tcp://...) are one line here: how to serve it, and what it is called then.
+SERVED = ["unix:story", "unix:@story-{pid}", "tcp://127.0.0.1:0"]
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder of the programs in Rust."""
+    subprocess.run(["cargo", "build", "--quiet", "--examples", "-p", "junctura"], cwd=ROOT, check=True)
+    return TARGET / "debug/examples"
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    """Sockets apart from the user's; names of sockets are short, so the folders of tests are not for them."""
+    with tempfile.TemporaryDirectory(prefix="story-") as folder:
+        kept = "JUNCTURA_TEST_DETOUR"
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("JUNCTURA_") or name == kept}
+        plain["JUNCTURA_TRANSPORTS"] = "tcp"
+        yield {**plain, "XDG_RUNTIME_DIR": folder, "PATH": f"{JUNCTURA.parent}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iterator[list[str]]:
+    """What a program is given: nothing, or where a pool is served."""
+    if request.param is None:
+        yield []
+        return
+    wanted = request.param.format(pid=os.getpid())
+    command = [str(JUNCTURA), "serve", wanted, "--announce"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield [server.stdout.readline().strip()]
+        server.terminate()
+        assert server.wait(timeout=60) == 0
+
+
+def tell(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    assert done.stderr == ""
+    return done.stdout
+
+
+def command_of(story: str, language: str, programs: Path) -> list[str]:
+    folder = ROOT / "examples/story" / story
+    return {
+        "python": [sys.executable, str(folder / "main.py")],
+        "rust": [str(programs / f"story_{story}")],
+        "shell": ["bash", str(folder / "main.sh")],
+    }[language]
+
+
+def test_there_are_five() -> None:
+    assert [story[:2] for story in STORIES] == ["01", "02", "03", "04", "05"]
+
+
+@pytest.mark.parametrize("address", [None, *SERVED], indirect=True, ids=["own", "named", "abstract", "tcp"])
+@pytest.mark.parametrize("language", ["python", "rust", "shell"])
+@pytest.mark.parametrize("story", STORIES)
+def test_all_tell_the_same(
+    story: str, language: str, address: list[str], environment: dict[str, str], programs: Path
+) -> None:
+    expected = (ROOT / "examples/story" / story / "output.txt").read_text()
+    assert tell([*command_of(story, language, programs), *address], environment) == expected

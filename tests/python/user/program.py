@@ -1,0 +1,162 @@
+"""A program of a user: every public name once, in a place where one would use it. The tests type-check and run it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import pickle
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+import junctura
+
+WRONG_INPUT = (
+    junctura.InvalidArgument,
+    junctura.InvalidSelector,
+    junctura.NotFound,
+    junctura.SchemaMismatch,
+    junctura.TooLarge,
+    junctura.TypeMismatch,
+)
+TRY_AGAIN = (junctura.Disconnected, junctura.Interrupted, junctura.Io, junctura.PoolFull, junctura.Unavailable)
+NOT_HERE = (junctura.Corrupt, junctura.Denied, junctura.LimitExceeded, junctura.Protocol, junctura.Unsupported)
+
+
+def advice(error: junctura.Error) -> str:
+    """What to do about an error."""
+    if isinstance(error, TRY_AGAIN):
+        return "again"
+    return "other input" if isinstance(error, WRONG_INPUT) else error.advice
+
+
+def names(entries: list[junctura.Entry]) -> Iterator[str]:
+    """The names of what is listed."""
+    for entry in entries:
+        described: junctura.Described = entry
+        yield str(described["name"])
+
+
+def produce(pool: junctura.Pool) -> junctura.Version:
+    """Offers in all ways."""
+    with pool.allocate(shape=(2, 3), dtype="f4") as field:
+        memory: junctura.Allocation = field
+        memory.array()[:] = 1.5
+        version: junctura.Version = memory.offer(name="filled", retention="withdrawn")
+    pool.offer(np.eye(2), {"name": "eye"}, retention=datetime.timedelta(hours=1))
+    pool.offer_many([(b"1", {"name": "one"}), (b"2", {"name": "two"})], retention=junctura.Released(1))
+    with pool.pipeline(window=8) as pipeline:
+        sender: junctura.Pipeline = pipeline
+        number: int = sender.offer(b"3", name="three")
+        assert number == 0
+    declined: junctura.Version | None = pool.offer(b"", name="unwanted", if_wanted=True)
+    assert declined is None
+    try:
+        pool.demand(name="unwanted", timeout=1)
+    except junctura.NotWanted as error:
+        print(error.subject, advice(error))
+    return version
+
+
+def bundles(pool: junctura.Pool) -> int:
+    """Objects that become visible together."""
+    with pool.bundle("run/step=1", members=2) as bundle:
+        opened: junctura.Bundle = bundle
+        staged: junctura.Staged = opened.offer(b"t", name="t")
+        waiting: junctura.BundleEntry = pool.bundles(under="run/step=1")[0]
+        print(waiting.path, waiting.state, waiting.members)
+        opened.offer(b"u", name="u")
+        completed: junctura.Completed = opened.wait(timeout=10)
+        assert completed.version(staged) is not None
+    try:
+        opened.offer(b"v", name="v")
+    except (junctura.BundleClosed, junctura.BundleFull, junctura.Closed, junctura.Conflict) as error:
+        print(advice(error))
+    return completed.objects
+
+
+def consume(pool: junctura.Pool) -> list[str]:
+    """Reads in all ways."""
+    seen: list[str] = []
+    with pool.follow(gaps="yield", live="yield", until_live=True) as follow:
+        reader: junctura.Follow = follow
+        for item in iter(reader.next, None):
+            if isinstance(item, junctura.Gap):
+                seen.extend(f"lost {one.key}" for one in item.items)
+            elif not isinstance(item, junctura.Live):
+                obj: junctura.Object = item
+                seen.append(str(obj["name"]))
+    with pool.require("name=late") as requirement:
+        wanted: junctura.Requirement = requirement
+        pool.offer(np.arange(3), name="late")
+        with wanted.demand(name="late", timeout=10) as late:
+            seen.append(f"{late.array().sum()}")
+    events: junctura.Subscription = pool.subscribe(kinds=["offered"])
+    pending: junctura.PendingDemand = pool.begin_demand(name="new")
+    timer = junctura.Timer(after=60)
+    pool.offer(b"new", name="new")
+    assert timer not in pool.wait(events, pending, timer)
+    event: junctura.Event | None = events.next(timeout=10)
+    if event is not None and event.client is not None:
+        peer: junctura.Peer = event.client
+        seen.append(peer.name)
+    try:
+        pending.get().release()
+        pool.demand(name="never", timeout=0.001)
+    except (junctura.Timeout, junctura.Gone, junctura.Expired) as error:
+        seen.append(error.code)
+    events.close()
+    return seen
+
+
+async def in_a_loop(pool: junctura.Pool) -> float:
+    """The same in a loop."""
+    ours: junctura.aio.Pool
+    async with junctura.aio.Pool(pool) as ours:
+        follow: junctura.aio.Follow = ours.follow("name=x")
+        events: junctura.aio.Subscription = await ours.subscribe(kinds=["offered"])
+        kept: junctura.aio.Requirement = await ours.require("name=x")
+        bundle: junctura.aio.Bundle = ours.bundle()
+        async with bundle, follow:
+            await bundle.offer(np.ones(4), name="x")
+            completed = await bundle.seal()
+            assert completed.objects == 1
+            ready = await ours.wait(follow, events, timeout=10)
+            assert events in ready or follow in ready
+            total = 0.0
+            async for obj in follow:
+                total += float(obj.array().sum())
+                break
+            (await kept.demand(name="x")).release()
+        pipeline: junctura.aio.Pipeline = ours.pipeline()
+        async with pipeline:
+            await pipeline.offer(b"", name="y")
+        event = await events.next(timeout=10)
+        assert event is not None
+        await kept.retract()
+        await events.close()
+    return total
+
+
+def main() -> int:
+    """Everything, in one pool of its own."""
+    schema = junctura.Schema.builtin("free")
+    selector = junctura.Selector("name=a/b", schema)
+    assert selector.matches(name="a")
+    assert pickle.loads(pickle.dumps(selector)) == selector
+    with junctura.Pool(schema=schema, name="user", budget="64MiB") as pool:
+        version = produce(pool)
+        try:
+            pool.offer(b"", name="filled")
+        except junctura.AlreadyExists as error:
+            print(version, error.subject, advice(error))
+        print(bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
+        entries = pool.list()
+        print(sorted(names(entries)), junctura.to_pandas(entries).shape, junctura.to_arrow(entries).num_rows)
+        print(pool.demand(name="filled").to_xarray().mean().item(), NOT_HERE[0].code, junctura.__version__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

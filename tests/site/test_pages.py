@@ -1,0 +1,133 @@
+"""The site: it is built, its links lead somewhere, and what its tables say is what the sources say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs/guide"
+JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/junctura"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", "-b", "html", "docs", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+class Links(HTMLParser):
+    """What a page refers to, and the places in it that can be referred to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.places.add(value)
+            elif value and ((tag == "a" and name == "href") or (tag in ("img", "script") and name == "src")):
+                self.links.append(value)
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {page: Links(page.read_text()) for page in site.rglob("*.html")}
+    assert len(pages) > 30
+    for page, parsed in pages.items():
+        for link in parsed.links:
+            parts = urlsplit(link)
+            if parts.scheme:
+                continue
+            path = unquote(parts.path)
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), f"{page.name}: {link}"
+            if parts.fragment and target in pages:
+                assert unquote(parts.fragment) in pages[target].places, f"{page.name}: {link}"
+
+
+def test_every_page_of_the_guide_can_be_reached(site: Path) -> None:
+    front = Links((site / "index.html").read_text()).links
+    for page in GUIDE.glob("*.md"):
+        assert f"guide/{page.stem}.html" in front
+
+
+def test_the_picture_can_be_read_on_any_colour() -> None:
+    picture = (GUIDE / "concepts.svg").read_text()
+    # It brings its own ground and colours; who cannot see it is told what it shows.
+    assert '<rect class="panel"' in picture
+    assert "currentColor" not in picture
+    assert "<desc" in picture
+
+
+def codes() -> list[tuple[str, str]]:
+    """Each error with its advice, as the sources have them."""
+    text = (ROOT / "crates/junctura-model/src/error.rs").read_text()
+    advice = {"Retry": "retry", "FixInput": "fix the input", "GiveUp": "give up"}
+    return [(name, advice[word]) for name, word in re.findall(r"^    (\w+) = \d+, (\w+);$", text, re.M)]
+
+
+def statuses() -> dict[str, str]:
+    """The exit status of each error that has one of its own."""
+    text = (ROOT / "crates/junctura-cli/src/exit.rs").read_text()
+    arms = re.findall(r"^\s+((?:Code::\w+(?:\s*\|\s*)?)+) => (\d+),", text, re.M)
+    return {name: status for names, status in arms for name in re.findall(r"Code::(\w+)", names)}
+
+
+def test_every_error_has_its_entry() -> None:
+    page = (GUIDE / "errors.md").read_text()
+    rows = re.findall(r"^\| \[(\w+)\]\(#(\w+)\) \| ([\w ]+) \| (\d+) \|$", page, re.M)
+    own = statuses()
+    assert [(name, place, advice, status) for name, place, advice, status in rows] == [
+        (name, name.lower(), advice, own.get(name, "1")) for name, advice in codes()
+    ]
+    entries = dict(re.findall(r"^### (\w+)\n(.+?)$", page, re.M))
+    assert set(entries) == {name for name, _ in codes()}
+    for name, entry in entries.items():
+        assert "**Do:** " in entry, name
+
+
+def test_every_limit_has_its_row() -> None:
+    with tempfile.TemporaryDirectory(prefix="site-") as folder:
+        environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        stat = subprocess.run(
+            [str(JUNCTURA), "stat", "--json", "--pool", "unix:limits"], env=environment, capture_output=True, check=True
+        )
+        subprocess.run([str(JUNCTURA), "stop", "unix:limits"], env=environment, capture_output=True, check=True)
+    limits = json.loads(stat.stdout)["limits"]
+    page = (GUIDE / "operations.md").read_text()
+    rows = {name: int(value) for name, value in re.findall(r"^\| `(\w+)` \| (\d+) \| [^|]+ \|$", page, re.M)}
+    assert rows == limits
+
+
+def test_the_options_of_a_server_are_those_that_it_has() -> None:
+    said = subprocess.run([str(JUNCTURA), "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    for option in re.findall(r"`(--[\w-]+)", (GUIDE / "operations.md").read_text().partition("## Size it")[0]):
+        assert option in said or option == "--quiet", option
+
+
+def test_the_figures_are_those_of_the_benchmarks() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/comparison.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_decisions_and_formats_are_in_the_site(site: Path) -> None:
+    for page in [*(ROOT / "docs/decisions").glob("0*.md"), *(ROOT / "docs/formats").glob("*.md")]:
+        assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
