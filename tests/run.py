@@ -126,11 +126,17 @@ class Outcome:
     skipped: int = 0
     seconds: float = 0.0
     remark: str = ""
+    # What its runner said of the tests that failed.
+    told: list[str] = field(default_factory=list)
 
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|ignored)\b")
 PYTEST_END = re.compile(r"^=* ?\d+ (passed|failed|errors?|skipped)\b.* in [\d.]+s")
 OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
+# Where cargo begins what a failed test printed, pytest's line for one, and that of a suite that counts on its own.
+FAILED_TEST = re.compile(r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*)$")
+LINES_TOLD_OF_EACH = 6
+LINES_TOLD = 40
 
 
 def count(line: str, outcome: Outcome) -> None:
@@ -145,6 +151,22 @@ def count(line: str, outcome: Outcome) -> None:
             outcome.skipped += int(number)
         else:
             outcome.failed += int(number)
+
+
+class Failures:
+    """Keeps, of the lines of a suite, those that say which tests failed, and the first ones of why."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+        self.more = 0
+
+    def take(self, line: str) -> None:
+        line = line.rstrip()
+        if FAILED_TEST.match(line):
+            self.more = LINES_TOLD_OF_EACH if line.startswith("----") else 1
+        if self.more > 0 and line and len(self.told) < LINES_TOLD:
+            self.told.append(line[:300])
+            self.more -= 1
 
 
 def run(suite: Suite, environment: dict[str, str]) -> Outcome:
@@ -168,6 +190,7 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
         outcome.remark = remark
         os.killpg(process.pid, signal.SIGKILL)
 
+    failures = Failures(outcome.told)
     guard = threading.Timer(suite.limit_s, end, [f"ended after {suite.limit_s} s"])
     guard.start()
     try:
@@ -176,6 +199,7 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
             sys.stdout.write(line)
             sys.stdout.flush()
             count(line, outcome)
+            failures.take(line)
         code = process.wait()
     except KeyboardInterrupt:
         os.killpg(process.pid, signal.SIGKILL)
@@ -207,6 +231,9 @@ def report(outcomes: list[Outcome]) -> bool:
         numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
         print(f"{outcome.suite.name:<14}{numbers}  {outcome.remark}".rstrip())
     print(f"{'all':<14}{sum(outcome.seconds for outcome in outcomes):>9.1f}")
+    for outcome in outcomes:
+        for line in outcome.told if outcome.failed else []:
+            print(f"{outcome.suite.name}: {line}")
     failed = sum(outcome.failed for outcome in outcomes)
     print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
     return failed == 0

@@ -308,6 +308,35 @@ fn soak_fresh_seeds() {
     stories(first..first + 10 * SEEDS);
 }
 
+#[test]
+fn compaction_removes_what_nobody_needs() {
+    let (disk, store) = opened(FaultyDisk::new(1));
+    let store = store.unwrap();
+    let names = |folder: &str| disk.list(folder).unwrap().len();
+    let mut dead = store.writer().unwrap();
+    let mut seeds = 0..;
+    while names("data") == 0 {
+        archive(&mut dead, 0, seeds.next().unwrap()).unwrap();
+    }
+    drop(dead);
+    let mut writer = store.writer().unwrap();
+    for step in 0..20 {
+        archive(&mut writer, step % 5, 1).unwrap();
+        writer.flush().unwrap();
+        store.compact().unwrap();
+    }
+    assert_eq!(
+        (names("checkpoints"), names("data")),
+        (20, 1),
+        "somebody may still need them"
+    );
+    let_a_year_pass();
+    let compacted = store.compact().unwrap();
+    assert_eq!((names("checkpoints"), names("data")), (1, 0), "{compacted:?}");
+    assert_eq!(names("segments"), compacted.checkpoint.segments);
+    assert_eq!(compacted.checkpoint.rows, 20);
+}
+
 /// The same short story, stopped at each call in turn.
 #[test]
 fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {

@@ -389,33 +389,6 @@ fn compaction_leaves_what_somebody_may_need() {
 }
 
 #[test]
-fn compaction_removes_what_nobody_needs() {
-    let ages = Ages {
-        snapshot_max: Duration::from_millis(100),
-        unflushed_max: Duration::from_millis(100),
-    };
-    let world = world_with(ages);
-    let mut dead = world.store.writer().unwrap();
-    archive(&mut dead, 0, "2t", &payload(0, 300_000));
-    drop(dead);
-    let folder = |name: &str| fs::read_dir(world.path.join(name)).map_or(0, Iterator::count);
-    let mut commits = 0;
-    let mut writer = world.store.writer().unwrap();
-    // Until the clock has gone on far enough.
-    while commits < 20 || folder("checkpoints") > 2 || !data_files(&world.path).is_empty() {
-        archive(&mut writer, commits % 5, "2t", b"field");
-        commits += u32::from(writer.flush().is_ok());
-        if let Err(error) = world.store.compact() {
-            assert_eq!(error.code(), Code::Expired);
-        }
-    }
-    assert!(folder("segments") <= 24, "{}", folder("segments"));
-    // A snapshot may expire at once here: the rows are counted by checkpoints.
-    let rows = std::iter::repeat_with(|| Store::open(&world.path).unwrap().checkpoint()).find_map(Result::ok);
-    assert_eq!(rows.unwrap().rows, u64::from(commits));
-}
-
-#[test]
 fn a_damaged_segment_is_named() {
     let world = world();
     let mut writer = world.store.writer().unwrap();
