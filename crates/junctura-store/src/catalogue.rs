@@ -9,8 +9,8 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use crate::checkpoint::{self, Checkpoint, Segment};
 use crate::commit::{COMMIT, Commit};
+use crate::commits::{Log, Position, Said};
 use crate::disk::Disk;
-use crate::log::{Log, Position, Said};
 use crate::table::{Encoded, Table};
 
 /// The tables of each schema of the store, the oldest rows first.
@@ -64,7 +64,7 @@ impl Catalogue {
             None => self.begin(disk, schemas)?,
         };
         let mut news: Vec<Table> = self.held.iter().map(|_| Table::default()).collect();
-        log.read(&mut position, &mut |said| take(&mut news, said, log.name()))?;
+        log.read(&mut position, &mut |said| take(&mut news, said))?;
         for (held, new) in self.held.iter_mut().zip(news) {
             if !new.is_empty() {
                 held.push(Held {
@@ -115,7 +115,7 @@ impl Catalogue {
     }
 }
 
-fn take(news: &mut [Table], said: &Said<'_>, file: &Arc<str>) -> Result<()> {
+fn take(news: &mut [Table], said: &Said<'_>) -> Result<()> {
     if said.kind != COMMIT {
         let cause = format!("it is of kind {}, which a later version knows", said.kind);
         return Err(Error::new(Code::Unsupported, format!("commit {}", said.number), cause));
@@ -129,7 +129,7 @@ fn take(news: &mut [Table], said: &Said<'_>, file: &Arc<str>) -> Result<()> {
         let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
         table.decode(Encoded {
             rows: part.rows,
-            file,
+            file: said.file,
             payloads_at: said.at + payloads_at as u64,
         })?;
         table.committed(said.number);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use junctura_model::selector::testing::Random;
 use junctura_model::{Given, Schema};
 
+use crate::commits::Commits;
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss};
 use crate::root::{Ages, Root};
@@ -82,24 +83,31 @@ fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<
 }
 
 /// A store on a disk that may stop while it is made; the disk that is left, and the store, if the disk is not down.
-fn opened(disk: FaultyDisk) -> (Arc<FaultyDisk>, Option<Store>) {
+fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>) {
     let disk = Arc::new(disk);
     let schemas = [Schema::builtin("mars").unwrap()];
     let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).or_else(|_| {
-        Root::create(&*disk, &schemas, Ages::default())?;
+        Root::create(&*disk, &schemas, Ages::default(), commits, None)?;
         Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock)
     });
     (disk, opened.ok())
 }
 
 /// One life of a machine: writers archive and flush until it stops.
-fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, attempts: &mut Vec<Attempt>) {
+fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, attempts: &mut Vec<Attempt>) {
+    // Where there is no lock that a failure would leave behind, as two processes.
+    let other = match store.commits() {
+        Commits::Appended => Ok(store.clone()),
+        Commits::Exclusive => Store::open_on(Arc::clone(disk) as Arc<dyn Disk>, clock),
+    };
+    let Ok(other) = other else { return };
     let mut writers: Vec<(Writer, Objects)> = Vec::new();
     for _ in 0..30 {
         if disk.is_down() {
             return;
         }
         if writers.len() < 3 {
+            let store = if random.once_in(2) { store } else { &other };
             match store.writer() {
                 Ok(writer) => writers.push((writer, Vec::new())),
                 Err(_) => return,
@@ -219,7 +227,7 @@ fn newest(store: &Store, attempts: &[Attempt]) {
     }
 }
 
-fn story(seed: u64) {
+fn story(seed: u64, commits: Commits) {
     let mut random = Random(seed);
     let mut disk = FaultyDisk::new(random.number());
     let mut attempts = Vec::new();
@@ -230,7 +238,7 @@ fn story(seed: u64) {
             _ => Fault::Stop,
         };
         disk.fault_in(random.below(600) as u64, fault);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         if let Some(store) = &store {
             live(&mut random, &shared, store, &mut attempts);
         }
@@ -240,11 +248,11 @@ fn story(seed: u64) {
             Loss::Unsynced
         };
         disk = shared.after(loss);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut attempts);
         // What a reader has seen stays, even if nobody writes and the power is lost then.
         disk = shared.after(Loss::Unsynced);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut attempts);
         disk = shared.after(Loss::Nothing);
         if random.once_in(4) {
@@ -275,15 +283,20 @@ fn clean(disk: FaultyDisk, random: &mut Random, attempts: &mut Vec<Attempt>) -> 
 
 #[test]
 fn no_flush_is_lost_or_seen_in_part() {
-    stories(0..SEEDS);
+    stories(0..SEEDS, Commits::Appended);
 }
 
-fn stories(seeds: std::ops::Range<u64>) {
+#[test]
+fn no_flush_is_lost_or_seen_in_part_where_each_has_an_object() {
+    stories(0..SEEDS, Commits::Exclusive);
+}
+
+fn stories(seeds: std::ops::Range<u64>, commits: Commits) {
     for seed in seeds {
-        let result = std::panic::catch_unwind(|| story(seed));
+        let result = std::panic::catch_unwind(|| story(seed, commits));
         assert!(
             result.is_ok(),
-            "replay with: JUNCTURA_SEED={seed} cargo test -p junctura-store one_story -- --ignored"
+            "{commits:?}, replay with: JUNCTURA_SEED={seed} cargo test -p junctura-store one_story -- --ignored"
         );
     }
 }
@@ -292,7 +305,9 @@ fn stories(seeds: std::ops::Range<u64>) {
 #[ignore = "for a seed that is given"]
 fn one_story() {
     let seed = std::env::var("JUNCTURA_SEED").expect("JUNCTURA_SEED");
-    story(seed.parse().expect("a number"));
+    let seed = seed.parse().expect("a number");
+    story(seed, Commits::Appended);
+    story(seed, Commits::Exclusive);
 }
 
 /// Fresh seeds, from `JUNCTURA_SEED` on or from the clock.
@@ -305,12 +320,18 @@ fn soak_fresh_seeds() {
         now.map_or(1, |since| since.as_secs() << 20)
     });
     println!("JUNCTURA_SEED={first}");
-    stories(first..first + 10 * SEEDS);
+    stories(first..first + 10 * SEEDS, Commits::Appended);
+    stories(first..first + 10 * SEEDS, Commits::Exclusive);
 }
 
 #[test]
 fn compaction_removes_what_nobody_needs() {
-    let (disk, store) = opened(FaultyDisk::new(1));
+    removes_what_nobody_needs(Commits::Appended);
+    removes_what_nobody_needs(Commits::Exclusive);
+}
+
+fn removes_what_nobody_needs(commits: Commits) {
+    let (disk, store) = opened(FaultyDisk::new(1), commits);
     let store = store.unwrap();
     let names = |folder: &str| disk.list(folder).unwrap().len();
     let mut dead = store.writer().unwrap();
@@ -340,6 +361,11 @@ fn compaction_removes_what_nobody_needs() {
 /// The same short story, stopped at each call in turn.
 #[test]
 fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
+    stop_at_any_call(Commits::Appended);
+    stop_at_any_call(Commits::Exclusive);
+}
+
+fn stop_at_any_call(commits: Commits) {
     for (small, loss) in [
         (true, Loss::Nothing),
         (true, Loss::Unsynced),
@@ -348,7 +374,7 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
     ] {
         let mut calls = 0;
         loop {
-            let (disk, store) = opened(FaultyDisk::new(calls));
+            let (disk, store) = opened(FaultyDisk::new(calls), commits);
             let store = store.unwrap();
             let mut attempts = Vec::new();
             let mut writer = store.writer().unwrap();
@@ -369,7 +395,7 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
                 });
             }
             let has_stopped = disk.is_down();
-            let (_, store) = opened(disk.after(loss));
+            let (_, store) = opened(disk.after(loss), commits);
             check(&store.unwrap(), &mut attempts);
             if !has_stopped {
                 break;

@@ -102,6 +102,11 @@ impl Snapshot {
         tables.flat_map(|table| table.files()).map(|file| &**file)
     }
 
+    /// Whether commits behind it are cut off from it by one that is gone.
+    pub(crate) fn check_commits(&self) -> Result<()> {
+        self.store.log().check(self.number)
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -7,8 +7,8 @@ use junctura_model::{Code, Error, Given, Record, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
+use crate::commits::Log;
 use crate::data::DataFile;
-use crate::log::Log;
 use crate::store::Store;
 use crate::table::{Place, Table};
 
@@ -44,8 +44,10 @@ struct Dataset {
     /// The record of that level.
     key: Box<[u8]>,
     file: DataFile,
-    /// Rows that are not flushed, all in the file.
+    /// Rows that are not flushed, in the file or in some before it.
     table: Table,
+    /// Some are in files before it, which last already.
+    is_split: bool,
 }
 
 /// A dataset's name, borrowed.
@@ -127,7 +129,7 @@ impl Writer {
         self.working()?;
         let level_end = self.store.schemas()[schema].level_ends()[0];
         let key = record.key_bytes(level_end);
-        let number = self.dataset(schema, key);
+        let number = self.dataset(schema, key)?;
         let dataset = &mut self.datasets[number];
         let offset = dataset.file.end();
         let file = dataset.table.file_number(dataset.file.name());
@@ -146,20 +148,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Which one these objects belong to. One whose file is full goes on in another.
-    fn dataset(&mut self, schema: usize, key: &[u8]) -> usize {
+    /// Which one these objects belong to. One whose file is done goes on in another.
+    fn dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
             Some(_) => Some(self.last),
             None => self.numbers.get(&Named(schema, key)).copied(),
         };
         self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
-        let file = &self.datasets[self.last].file;
-        if file.is_full() && file.pending_bytes() == 0 {
+        let disk = self.store.disk();
+        let dataset = &mut self.datasets[self.last];
+        if dataset.file.is_full() && !disk.grows(dataset.file.name()) {
+            // Where nothing is written on after a sync, it need not wait for the flush.
+            dataset.file.sync(disk)??;
+        }
+        if dataset.file.is_done() {
+            dataset.is_split |= dataset.file.is_ahead();
             let file = self.begin_file(schema, key);
             self.datasets[self.last].file = file;
         }
-        self.last
+        Ok(self.last)
     }
 
     fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> usize {
@@ -169,6 +177,7 @@ impl Writer {
             key: key.into(),
             file: self.begin_file(schema, key),
             table: Table::default(),
+            is_split: false,
         };
         self.numbers.insert((schema, key.into()), number);
         self.datasets.push(dataset);
@@ -226,7 +235,7 @@ impl Writer {
     fn is_inline(&self) -> bool {
         let pending = || self.datasets.iter().filter(|dataset| !dataset.table.is_empty());
         let bytes: u64 = pending().map(|dataset| dataset.file.pending_bytes()).sum();
-        bytes <= INLINE_BYTES_MAX && pending().all(|dataset| dataset.file.still_here().is_some())
+        bytes <= INLINE_BYTES_MAX && pending().all(|dataset| dataset.file.still_here().is_some() && !dataset.is_split)
     }
 
     fn sync_files(&mut self) -> Result<()> {
@@ -278,6 +287,7 @@ impl Writer {
         for dataset in self.datasets.iter_mut().filter(|dataset| !dataset.table.is_empty()) {
             dataset.file.settle(is_inline);
             dataset.table.clear();
+            dataset.is_split = false;
         }
         self.nothing_pending();
     }
@@ -293,6 +303,7 @@ impl Writer {
         for dataset in &mut self.datasets {
             dataset.file.forget();
             dataset.table.clear();
+            dataset.is_split = false;
         }
         let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
         let forgotten = format!("{} objects", self.rows);
