@@ -12,9 +12,9 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use crate::checkpoint::{self, Checkpoint, Segment};
 use crate::commit::{COMMIT, Commit};
+use crate::commits::{Log, Position, Said};
 use crate::data;
 use crate::disk::Disk;
-use crate::log::{Log, Position, Said};
 use crate::removal::{REMOVAL, Removal, Run};
 use crate::table::{Encoded, Live, Table};
 
@@ -85,7 +85,7 @@ impl Catalogue {
             None => self.begin(disk, schemas)?,
         };
         let mut news = News::new(self.counts.clone());
-        log.read(&mut position, &mut |said| news.take(said, log.name()))?;
+        log.read(&mut position, &mut |said| news.take(said))?;
         self.add(news)?;
         self.position = Some(position);
         Ok(())
@@ -185,9 +185,9 @@ impl News {
         }
     }
 
-    fn take(&mut self, said: &Said<'_>, file: &Arc<str>) -> Result<()> {
+    fn take(&mut self, said: &Said<'_>) -> Result<()> {
         match said.kind {
-            COMMIT => self.take_commit(said, file),
+            COMMIT => self.take_commit(said),
             REMOVAL => self.take_removal(said),
             kind => {
                 let cause = format!("it is of kind {kind}, which a later version knows");
@@ -196,7 +196,7 @@ impl News {
         }
     }
 
-    fn take_commit(&mut self, said: &Said<'_>, file: &Arc<str>) -> Result<()> {
+    fn take_commit(&mut self, said: &Said<'_>) -> Result<()> {
         let commit = Commit::read(said.payload)?;
         for part in &commit.parts {
             let schema = self.known(part.schema as usize, said)?;
@@ -205,7 +205,7 @@ impl News {
             let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
             table.decode(Encoded {
                 rows: part.rows,
-                file,
+                file: said.file,
                 payloads_at: said.at + payloads_at as u64,
             })?;
             table.committed(said.number);

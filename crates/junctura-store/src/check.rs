@@ -15,9 +15,9 @@ pub struct Checked {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Objects that are not what was archived, and why; at most [`DAMAGES_MAX`] of them.
+    /// Objects that are not what was archived, or commits that are gone, and why; at most [`DAMAGES_MAX`] objects.
     pub damaged: Vec<(String, Error)>,
-    /// How many objects are damaged.
+    /// How many of them there are.
     pub damaged_count: u64,
     /// Data files that no commit names, by their names in the store: a writer has died before its first flush, or is about to
     /// flush.
@@ -58,6 +58,10 @@ impl Snapshot {
             if !progress(checked.objects, checked.bytes) {
                 return Err(Error::new(Code::Interrupted, "check", "it was stopped"));
             }
+        }
+        if let Err(error) = self.check_commits() {
+            checked.damaged_count += 1;
+            checked.damaged.push((error.subject().to_owned(), error));
         }
         checked.unnamed = self.unnamed_files()?;
         // Of these it is known that nothing of them is left.

@@ -12,8 +12,8 @@ use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Emptied;
-use crate::disk::{Disk, read_whole, refused, write_all};
-use crate::log::Position;
+use crate::commits::Position;
+use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
 use crate::segment;
 use crate::table::Table;
 
@@ -124,23 +124,16 @@ impl Checkpoint {
             serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
         text.push(b'\n');
         let name = format!("{FOLDER}/{:020}.json", self.commit);
-        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
-        let make = || {
-            let file = disk.create(&beside)?;
-            write_all(&*file, &text, 0)?;
-            file.sync()?;
-            disk.publish(&beside, &name)
+        let draft = Draft {
+            beside: format!("{FOLDER}/.{}", crate::hex(&crate::random()?)),
+            bytes: text,
         };
-        let done = make();
-        if let Err(error) = &done {
-            let _ = disk.remove(&beside);
-            if error.kind() != std::io::ErrorKind::AlreadyExists {
-                return Err(refused(name, "cannot be written", error));
-            }
+        match publish_new(disk, &draft, &name) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+            done => done
+                .map(|()| true)
+                .map_err(|error| refused(name, "cannot be written", &error)),
         }
-        let synced = disk.sync_names(FOLDER);
-        synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
-        Ok(done.is_ok())
     }
 
     /// The newest one, if there is one.

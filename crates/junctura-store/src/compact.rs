@@ -95,8 +95,14 @@ impl Store {
                 .into_iter()
                 .filter(|path| !named.contains(path)),
         );
-        let is_unfinished = |path: &String| path.starts_with("checkpoints/.") || path.starts_with("store.json.");
-        let beside = [self.files_in("checkpoints")?, self.files_in("")?].concat();
+        let unfinished = ["checkpoints/.", "commits/.", "store.json."];
+        let is_unfinished = |path: &String| unfinished.iter().any(|beside| path.starts_with(beside));
+        let beside = [
+            self.files_in("checkpoints")?,
+            self.files_in("commits")?,
+            self.files_in("")?,
+        ]
+        .concat();
         unnamed.extend(beside.into_iter().filter(is_unfinished));
         let mut left = Vec::new();
         for path in unnamed {

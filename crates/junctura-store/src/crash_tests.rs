@@ -10,6 +10,7 @@ use std::time::Duration;
 use junctura_model::selector::testing::Random;
 use junctura_model::{Code, Given, Schema};
 
+use crate::commits::Commits;
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss};
 use crate::remove::Removed;
@@ -98,24 +99,31 @@ fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<
 }
 
 /// A store on a disk that may stop while it is made; the disk that is left, and the store, if the disk is not down.
-fn opened(disk: FaultyDisk) -> (Arc<FaultyDisk>, Option<Store>) {
+fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>) {
     let disk = Arc::new(disk);
     let schemas = [Schema::builtin("mars").unwrap()];
     let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).or_else(|_| {
-        Root::create(&*disk, &schemas, Ages::default())?;
+        Root::create(&*disk, &schemas, Ages::default(), commits, None)?;
         Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock)
     });
     (disk, opened.ok())
 }
 
 /// One life of a machine: writers archive and flush until it stops.
-fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past) {
+fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, past: &mut Past) {
+    // Where there is no lock that a failure would leave behind, as two processes.
+    let other = match store.commits() {
+        Commits::Appended => Ok(store.clone()),
+        Commits::Exclusive => Store::open_on(Arc::clone(disk) as Arc<dyn Disk>, clock),
+    };
+    let Ok(other) = other else { return };
     let mut writers: Vec<(Writer, Objects)> = Vec::new();
     for _ in 0..30 {
         if disk.is_down() {
             return;
         }
         if writers.len() < 3 {
+            let store = if random.once_in(2) { store } else { &other };
             match store.writer() {
                 Ok(writer) => writers.push((writer, Vec::new())),
                 Err(_) => return,
@@ -284,7 +292,7 @@ fn newest(store: &Store, attempts: &[Attempt]) {
     }
 }
 
-fn story(seed: u64) {
+fn story(seed: u64, commits: Commits) {
     let mut random = Random(seed);
     let mut disk = FaultyDisk::new(random.number());
     let mut past = Past::default();
@@ -295,7 +303,7 @@ fn story(seed: u64) {
             _ => Fault::Stop,
         };
         disk.fault_in(random.below(600) as u64, fault);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         if let Some(store) = &store {
             live(&mut random, &shared, store, &mut past);
         }
@@ -305,11 +313,11 @@ fn story(seed: u64) {
             Loss::Unsynced
         };
         disk = shared.after(loss);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
         // What a reader has seen stays, even if nobody writes and the power is lost then.
         disk = shared.after(Loss::Unsynced);
-        let (shared, store) = opened(disk);
+        let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
         disk = shared.after(Loss::Nothing);
         if random.once_in(4) {
@@ -340,15 +348,20 @@ fn clean(disk: FaultyDisk, random: &mut Random, past: &mut Past) -> FaultyDisk {
 
 #[test]
 fn no_flush_is_lost_or_seen_in_part() {
-    stories(0..SEEDS);
+    stories(0..SEEDS, Commits::Appended);
 }
 
-fn stories(seeds: std::ops::Range<u64>) {
+#[test]
+fn no_flush_is_lost_or_seen_in_part_where_each_has_an_object() {
+    stories(0..SEEDS, Commits::Exclusive);
+}
+
+fn stories(seeds: std::ops::Range<u64>, commits: Commits) {
     for seed in seeds {
-        let result = std::panic::catch_unwind(|| story(seed));
+        let result = std::panic::catch_unwind(|| story(seed, commits));
         assert!(
             result.is_ok(),
-            "replay with: JUNCTURA_SEED={seed} cargo test -p junctura-store one_story -- --ignored"
+            "{commits:?}, replay with: JUNCTURA_SEED={seed} cargo test -p junctura-store one_story -- --ignored"
         );
     }
 }
@@ -357,7 +370,9 @@ fn stories(seeds: std::ops::Range<u64>) {
 #[ignore = "for a seed that is given"]
 fn one_story() {
     let seed = std::env::var("JUNCTURA_SEED").expect("JUNCTURA_SEED");
-    story(seed.parse().expect("a number"));
+    let seed = seed.parse().expect("a number");
+    story(seed, Commits::Appended);
+    story(seed, Commits::Exclusive);
 }
 
 /// Fresh seeds, from `JUNCTURA_SEED` on or from the clock.
@@ -370,12 +385,18 @@ fn soak_fresh_seeds() {
         now.map_or(1, |since| since.as_secs() << 20)
     });
     println!("JUNCTURA_SEED={first}");
-    stories(first..first + 10 * SEEDS);
+    stories(first..first + 10 * SEEDS, Commits::Appended);
+    stories(first..first + 10 * SEEDS, Commits::Exclusive);
 }
 
 #[test]
 fn compaction_removes_what_nobody_needs() {
-    let (disk, store) = opened(FaultyDisk::new(1));
+    removes_what_nobody_needs(Commits::Appended);
+    removes_what_nobody_needs(Commits::Exclusive);
+}
+
+fn removes_what_nobody_needs(commits: Commits) {
+    let (disk, store) = opened(FaultyDisk::new(1), commits);
     let store = store.unwrap();
     let names = |folder: &str| disk.list(folder).unwrap().len();
     let mut dead = store.writer().unwrap();
@@ -404,7 +425,7 @@ fn compaction_removes_what_nobody_needs() {
 
 #[test]
 fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
-    let (disk, store) = opened(FaultyDisk::new(1));
+    let (disk, store) = opened(FaultyDisk::new(1), Commits::Appended);
     let store = store.unwrap();
     let data = |folder: &str| {
         let datasets = disk.list(folder).unwrap();
@@ -449,7 +470,12 @@ fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
 
 #[test]
 fn rows_that_were_removed_are_in_no_file_of_a_checkpoint() {
-    let (disk, store) = opened(FaultyDisk::new(1));
+    rows_go_from_checkpoints(Commits::Appended);
+    rows_go_from_checkpoints(Commits::Exclusive);
+}
+
+fn rows_go_from_checkpoints(commits: Commits) {
+    let (disk, store) = opened(FaultyDisk::new(1), commits);
     let store = store.unwrap();
     let mut writer = store.writer().unwrap();
     for step in 0..40 {
@@ -489,6 +515,11 @@ fn rows_that_were_removed_are_in_no_file_of_a_checkpoint() {
 /// The same short story, stopped at each call in turn.
 #[test]
 fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
+    stop_at_any_call(Commits::Appended);
+    stop_at_any_call(Commits::Exclusive);
+}
+
+fn stop_at_any_call(commits: Commits) {
     for (small, loss) in [
         (true, Loss::Nothing),
         (true, Loss::Unsynced),
@@ -497,7 +528,7 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
     ] {
         let mut calls = 0;
         loop {
-            let (disk, store) = opened(FaultyDisk::new(calls));
+            let (disk, store) = opened(FaultyDisk::new(calls), commits);
             let store = store.unwrap();
             let mut past = Past::default();
             let mut writer = store.writer().unwrap();
@@ -512,7 +543,7 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
                 past.archived(seeds.map(|seed| (2, seed)).into(), has_returned);
             }
             let has_stopped = disk.is_down();
-            let (_, store) = opened(disk.after(loss));
+            let (_, store) = opened(disk.after(loss), commits);
             check(&store.unwrap(), &mut past);
             if !has_stopped {
                 break;

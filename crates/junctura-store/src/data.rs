@@ -35,6 +35,8 @@ pub(crate) struct DataFile {
     buffer: Vec<u8>,
     /// Its name may not be on the disk yet.
     is_new: bool,
+    /// Nothing more can be written to it.
+    is_sealed: bool,
 }
 
 impl DataFile {
@@ -47,6 +49,7 @@ impl DataFile {
             written: 0,
             buffer: Vec::new(),
             is_new: true,
+            is_sealed: false,
         }
     }
 
@@ -74,9 +77,19 @@ impl DataFile {
         (self.written == self.committed).then_some(&self.buffer)
     }
 
-    /// Whether another file has to be begun for what comes next.
+    /// Whether it has more than a file should.
     pub(crate) fn is_full(&self) -> bool {
-        self.committed >= FILE_BYTES_MAX
+        self.end() >= FILE_BYTES_MAX
+    }
+
+    /// Whether another file has to be begun for what comes next: it lasts, and is not written on.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_sealed || self.is_full() && self.pending_bytes() == 0
+    }
+
+    /// Whether something lasts in it that is not committed.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.is_sealed && self.pending_bytes() > 0
     }
 
     /// Takes an object's bytes: small ones are copied, large ones are written at once.
@@ -130,7 +143,9 @@ impl DataFile {
     /// What the system refuses; `Err(Err(…))` when it is not known what is on the disk.
     pub(crate) fn sync(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
         self.write_out(disk)?;
-        let Some(file) = &self.file else { return Ok(Ok(())) };
+        let Some(file) = self.file.as_ref().filter(|_| !self.is_sealed) else {
+            return Ok(Ok(()));
+        };
         if let Err(error) = sync_range(&**file, self.committed, self.written) {
             return Ok(Err(refused(&*self.name, "cannot be synced", &error)));
         }
@@ -141,6 +156,7 @@ impl DataFile {
             }
             self.is_new = false;
         }
+        self.is_sealed = !disk.grows(&self.name);
         Ok(Ok(()))
     }
 
@@ -155,6 +171,8 @@ impl DataFile {
     /// What it was given and is not committed is forgotten.
     pub(crate) fn forget(&mut self) {
         self.buffer.clear();
+        // What was handed to the system stays there, and nobody names it.
+        self.is_sealed |= self.written > self.committed;
         self.written = self.committed;
     }
 }

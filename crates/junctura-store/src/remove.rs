@@ -2,8 +2,8 @@
 
 use junctura_model::Result;
 
+use crate::commits::Log;
 use crate::listing::Listing;
-use crate::log::Log;
 use crate::removal::{REMOVAL, Removal};
 use crate::snapshot::Snapshot;
 use crate::store::Store;

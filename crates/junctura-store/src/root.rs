@@ -8,8 +8,8 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, read_whole, refused, write_all};
-use crate::log::Log;
+use crate::commits::{Commits, Log};
+use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
 use crate::segment::check_names;
 
 const NAME: &str = "store.json";
@@ -37,11 +37,27 @@ impl Default for Ages {
     }
 }
 
+/// How a store is laid out: chosen when it is made, and never changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// How long things are kept.
+    pub ages: Ages,
+    /// How commits get their order. Without it: appended to one file in a folder, exclusive in an object store, where nothing
+    /// else is possible.
+    pub commits: Option<Commits>,
+    /// Where the bytes of large flushes lie, as [`Store::create_url`](crate::Store::create_url) takes it; beside the catalogue
+    /// without it. Everybody who opens the store finds it by this text, so that a path has to be absolute.
+    pub data: Option<String>,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     pub(crate) schemas: Vec<Arc<Schema>>,
     pub(crate) ages: Ages,
+    pub(crate) commits: Commits,
+    /// Where data lie, if not here.
+    pub(crate) data: Option<String>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -50,8 +66,20 @@ struct Written {
     version: u32,
     id: String,
     schemas: Vec<String>,
+    #[serde(default)]
+    commits: Order,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
     snapshot_max_age_ms: u64,
     unflushed_max_age_ms: u64,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Appended,
+    Exclusive,
 }
 
 impl Root {
@@ -59,7 +87,13 @@ impl Root {
     ///
     /// # Errors
     /// `AlreadyExists` where there is one; `InvalidArgument` for no schema, or two of one name; what the system refuses.
-    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], ages: Ages) -> Result<()> {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        schemas: &[Arc<Schema>],
+        ages: Ages,
+        commits: Commits,
+        data: Option<&str>,
+    ) -> Result<()> {
         check(schemas)?;
         let id = crate::random()?;
         let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
@@ -68,24 +102,19 @@ impl Root {
             version: VERSION,
             id: crate::hex(&id),
             schemas: schemas.iter().map(|schema| schema.to_yaml()).collect(),
+            commits: match commits {
+                Commits::Appended => Order::Appended,
+                Commits::Exclusive => Order::Exclusive,
+            },
+            data: data.map(str::to_owned),
             snapshot_max_age_ms: milliseconds(ages.snapshot_max),
             unflushed_max_age_ms: milliseconds(ages.unflushed_max),
         };
         let mut text = serde_json::to_vec_pretty(&written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
-        Log::create(disk)?;
+        Log::create(disk, commits)?;
         let beside = format!("{NAME}.{}", written.id);
-        let make = || {
-            let file = disk.create(&beside)?;
-            write_all(&*file, &text, 0)?;
-            file.sync()?;
-            disk.publish(&beside, NAME)?;
-            disk.sync_names("")
-        };
-        make().map_err(|error| {
-            let _ = disk.remove(&beside);
-            refused(NAME, "cannot be made", &error)
-        })
+        publish_new(disk, &Draft { beside, bytes: text }, NAME).map_err(|error| refused(NAME, "cannot be made", &error))
     }
 
     /// # Errors
@@ -109,6 +138,11 @@ impl Root {
             .map(|text| Schema::parse_yaml(text).map(Arc::new));
         Ok(Self {
             schemas: schemas.collect::<Result<_>>()?,
+            commits: match written.commits {
+                Order::Appended => Commits::Appended,
+                Order::Exclusive => Commits::Exclusive,
+            },
+            data: written.data,
             ages: Ages {
                 snapshot_max: Duration::from_millis(written.snapshot_max_age_ms),
                 unflushed_max: Duration::from_millis(written.unflushed_max_age_ms),

@@ -123,6 +123,11 @@ impl Snapshot {
         self.emptied.get(file).copied()
     }
 
+    /// Whether commits behind it are cut off from it by one that is gone.
+    pub(crate) fn check_commits(&self) -> Result<()> {
+        self.store.log().check(self.number)
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -8,9 +8,10 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
-use crate::disk::{Disk, LocalDisk, refused};
-use crate::log::Log;
-use crate::root::{Ages, Root};
+use crate::commits::{Commits, Log};
+use crate::disk::{Disk, SplitDisk, refused};
+use crate::place::Place;
+use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
 use crate::table::Live;
 use crate::writer::Writer;
@@ -88,11 +89,54 @@ impl Store {
     /// # Errors
     /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, or two of one name; what the system refuses.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], ages: Ages) -> Result<Self> {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| refused(folder.display().to_string(), "cannot be made", &error))?;
-        let disk = LocalDisk::new(folder);
-        Root::create(&disk, schemas, ages)?;
-        Self::open_on(Arc::new(disk), now)
+        let layout = Layout {
+            ages,
+            ..Layout::default()
+        };
+        Self::create_in(&Place::Folder(folder.to_owned()), schemas, &layout)
+    }
+
+    /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
+    /// alone is nobody else's), or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` with credentials from the environment
+    /// (`AWS_ACCESS_KEY_ID` and the like). An object store is asked first whether it keeps what the order of commits needs.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; `InvalidArgument` for what is no place, or a layout that is not possible there; `Unsupported` for a
+    /// place that this build leaves out, and for an object store that creates one name twice; `Unavailable` for one that does not
+    /// answer; `Denied`.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// let store = Store::create_url("memory:fields", &[Schema::builtin("mars").unwrap()], &Layout::default())?;
+    /// assert!(Store::open_url("memory:fields")?.snapshot()?.list("")?.is_empty());
+    /// # drop(store);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_url(url: &str, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Self> {
+        Self::create_in(&Place::parse(url)?, schemas, layout)
+    }
+
+    fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Self> {
+        let commits = layout.commits.unwrap_or_else(|| place.commits());
+        if commits == Commits::Appended && place.commits() != Commits::Appended {
+            let cause = "an object store has no files to append to: its commits are exclusive";
+            return Err(Error::new(Code::InvalidArgument, "commits", cause));
+        }
+        let disk = place.disk(true)?;
+        disk.probe(commits == Commits::Exclusive)?;
+        if let Some(data) = &layout.data {
+            let place = Place::parse(data)?;
+            if !place.is_absolute() {
+                let cause = "others, who open the store elsewhere, would look for it in another place";
+                return Err(Error::new(Code::InvalidArgument, "data", cause));
+            }
+            place.disk(true)?.probe(false)?;
+        }
+        Root::create(&*disk, schemas, layout.ages, commits, layout.data.as_deref())?;
+        Self::open_on(disk, now)
     }
 
     /// Opens one.
@@ -100,12 +144,27 @@ impl Store {
     /// # Errors
     /// `NotFound` where there is none; `Unsupported` for one of a later version; `Corrupt`; what the system refuses.
     pub fn open(folder: &Path) -> Result<Self> {
-        Self::open_on(Arc::new(LocalDisk::new(folder)), now)
+        Self::open_on(Place::Folder(folder.to_owned()).disk(false)?, now)
+    }
+
+    /// Opens the one at a path or URL, as [`Self::create_url`] takes it.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `InvalidArgument` for what is no place; `Unsupported`, `Unavailable`, `Denied` as there.
+    pub fn open_url(url: &str) -> Result<Self> {
+        Self::open_on(Place::parse(url)?.disk(false)?, now)
     }
 
     pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
         let root = Root::open(&*disk)?;
-        let log = Log::open(&*disk)?;
+        let disk = match &root.data {
+            Some(data) => Arc::new(SplitDisk {
+                catalogue: disk,
+                data: Place::parse(data)?.disk(false)?,
+            }),
+            None => disk,
+        };
+        let log = Log::open(&disk, root.commits)?;
         let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
         Ok(Self(Arc::new(Inner {
             disk,
@@ -261,6 +320,12 @@ impl Store {
         let mut catalogue = self.catalogue();
         catalogue.refresh(self.disk(), self.schemas(), self.log())?;
         Ok(catalogue)
+    }
+
+    /// How its commits get their order.
+    #[must_use]
+    pub fn commits(&self) -> Commits {
+        self.0.root.commits
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {

@@ -7,8 +7,8 @@ use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version}
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
+use crate::commits::Log;
 use crate::data::{self, DataFile};
-use crate::log::Log;
 use crate::store::Store;
 use crate::table::{Place, Table};
 
@@ -46,8 +46,10 @@ struct Dataset {
     file: DataFile,
     /// The file has been written to since then, or is new.
     written: Duration,
-    /// Rows that are not flushed, all in the file.
+    /// Rows that are not flushed, in the file or in some before it.
     table: Table,
+    /// Some are in files before it, which last already.
+    is_split: bool,
 }
 
 /// A dataset's name, borrowed.
@@ -157,7 +159,7 @@ impl Writer {
         }
         let level_end = self.store.schemas()[schema].level_ends()[0];
         let key = record.key_bytes(level_end);
-        let number = self.dataset(schema, key);
+        let number = self.dataset(schema, key)?;
         let dataset = &mut self.datasets[number];
         let offset = dataset.file.end();
         let file = dataset.table.file_number(dataset.file.name());
@@ -173,22 +175,28 @@ impl Writer {
         Ok(())
     }
 
-    /// Which one these objects belong to. One whose file is full goes on in another, and so does one whose file has not been written
+    /// Which one these objects belong to. One whose file is done goes on in another, and so does one whose file has not been written
     /// to for so long that it may be gone, if nothing in it is left.
-    fn dataset(&mut self, schema: usize, key: &[u8]) -> usize {
+    fn dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
             Some(_) => Some(self.last),
             None => self.numbers.get(&Named(schema, key)).copied(),
         };
         self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
-        let Dataset { file, written, .. } = &self.datasets[self.last];
-        let is_old = self.since.saturating_sub(*written) > self.store.ages().unflushed_max;
-        if (file.is_full() || is_old) && file.pending_bytes() == 0 {
+        let disk = self.store.disk();
+        let dataset = &mut self.datasets[self.last];
+        if dataset.file.is_full() && !disk.grows(dataset.file.name()) {
+            // Where nothing is written on after a sync, it need not wait for the flush.
+            dataset.file.sync(disk)??;
+        }
+        let is_old = self.since.saturating_sub(dataset.written) > self.store.ages().unflushed_max;
+        if dataset.file.is_done() || is_old && dataset.file.pending_bytes() == 0 {
+            dataset.is_split |= dataset.file.is_ahead();
             let file = self.begin_file(schema, key);
             self.datasets[self.last].file = file;
         }
-        self.last
+        Ok(self.last)
     }
 
     fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> usize {
@@ -199,6 +207,7 @@ impl Writer {
             file: self.begin_file(schema, key),
             written: self.since,
             table: Table::default(),
+            is_split: false,
         };
         self.numbers.insert((schema, key.into()), number);
         self.datasets.push(dataset);
@@ -261,7 +270,7 @@ impl Writer {
     fn is_inline(&self) -> bool {
         let pending = || self.datasets.iter().filter(|dataset| !dataset.table.is_empty());
         let bytes: u64 = pending().map(|dataset| dataset.file.pending_bytes()).sum();
-        bytes <= INLINE_BYTES_MAX && pending().all(|dataset| dataset.file.still_here().is_some())
+        bytes <= INLINE_BYTES_MAX && pending().all(|dataset| dataset.file.still_here().is_some() && !dataset.is_split)
     }
 
     fn sync_files(&mut self) -> Result<()> {
@@ -314,6 +323,7 @@ impl Writer {
             dataset.file.settle(is_inline);
             dataset.written = self.since;
             dataset.table.clear();
+            dataset.is_split = false;
         }
         self.nothing_pending();
     }
@@ -327,6 +337,7 @@ impl Writer {
         for dataset in &mut self.datasets {
             dataset.file.forget();
             dataset.table.clear();
+            dataset.is_split = false;
         }
         let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
         let forgotten = format!("{} objects", self.rows);

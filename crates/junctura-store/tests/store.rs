@@ -90,20 +90,6 @@ fn data_files(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_is_visible_before_it_is_flushed() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    archive(&mut writer, 6, "2t", b"field");
-    archive(&mut writer, 6, "msl", &payload(1, 300_000));
-    assert_eq!(writer.pending(), 2);
-    assert!(keys(&world.store, "").is_empty());
-    let flushed = writer.flush().unwrap();
-    assert_eq!((flushed.commit, flushed.objects, writer.pending()), (1, 2, 0));
-    assert_eq!(keys(&world.store, ""), ["step=6,param=2t", "step=6,param=msl"]);
-    assert_eq!(writer.flush().unwrap().objects, 0);
-}
-
-#[test]
 fn who_leaves_without_a_flush_leaves_nothing() {
     let world = world();
     let mut writer = world.store.writer().unwrap();
@@ -112,54 +98,6 @@ fn who_leaves_without_a_flush_leaves_nothing() {
     assert!(keys(&world.store, "").is_empty());
     let checked = world.store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.objects, checked.unnamed.len()), (0, 1));
-}
-
-#[test]
-fn payloads_of_all_sizes_come_back() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    let sizes = [0, 1, 1000, 65_536, 65_537, 262_143, 262_144, 1 << 20, 3_000_000];
-    for _ in 0..2 {
-        for (step, size) in (0..).zip(sizes) {
-            archive(&mut writer, step, "2t", &payload(step, size));
-            if size % 2 == 0 {
-                writer.flush().unwrap();
-            }
-        }
-        writer.flush().unwrap();
-    }
-    let other = Store::open(&world.path).unwrap();
-    for store in [&world.store, &other] {
-        for (step, size) in (0..).zip(sizes) {
-            assert!(only(store, &format!("step={step}")).unwrap() == payload(step, size));
-        }
-    }
-    let snapshot = other.snapshot().unwrap();
-    assert_eq!(snapshot.list_all("").unwrap().len(), 2 * sizes.len());
-    let checked = snapshot.check("", None, |_, _| true).unwrap();
-    assert_eq!((checked.objects, checked.damaged_count), (2 * sizes.len() as u64, 0));
-    assert!(checked.unnamed.is_empty());
-}
-
-#[test]
-fn the_last_commit_masks_those_before_it_whoever_made_it() {
-    let world = world();
-    let (mut one, mut other) = (world.store.writer().unwrap(), world.store.writer().unwrap());
-    archive(&mut one, 6, "2t", b"archived first, flushed last");
-    archive(&mut other, 6, "2t", b"archived last, flushed first");
-    other.flush().unwrap();
-    one.flush().unwrap();
-    assert_eq!(only(&world.store, "step=6").unwrap(), b"archived first, flushed last");
-    // Within one flush, the later one.
-    archive(&mut one, 6, "2t", b"a");
-    archive(&mut one, 6, "2t", b"b");
-    one.flush().unwrap();
-    assert_eq!(only(&world.store, "step=6").unwrap(), b"b");
-    let all = world.store.snapshot().unwrap().list_all("step=6").unwrap();
-    assert_eq!(
-        all.iter().map(|object| object.commit()).collect::<Vec<_>>(),
-        [1, 2, 3, 3]
-    );
 }
 
 #[test]
@@ -184,22 +122,6 @@ fn what_is_masked_is_not_found_by_what_it_said_outside_its_key() {
     assert_eq!(snapshot.list_all("state=old").unwrap().len(), 1);
     assert_eq!(snapshot.list("not(state=old)").unwrap().len(), 1);
     assert_eq!(snapshot.list("state=new").unwrap().len(), 1);
-}
-
-#[test]
-fn a_snapshot_stays_as_it_is() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    archive(&mut writer, 6, "2t", b"before");
-    writer.flush().unwrap();
-    let snapshot = world.store.snapshot().unwrap();
-    archive(&mut writer, 6, "2t", b"after");
-    archive(&mut writer, 12, "2t", b"after");
-    writer.flush().unwrap();
-    let listing = snapshot.list("").unwrap();
-    assert_eq!(listing.len(), 1);
-    assert_eq!(listing.iter().next().unwrap().read().unwrap(), b"before");
-    assert_eq!(world.store.snapshot().unwrap().list("").unwrap().len(), 2);
 }
 
 #[test]
@@ -229,26 +151,6 @@ fn what_is_too_old_is_not_flushed() {
     archive(&mut writer, 6, "msl", b"field");
     assert_eq!(writer.flush().unwrap_err().code(), Code::Expired);
     assert_eq!((writer.pending(), keys(&world.store, "").len()), (0, 0));
-}
-
-#[test]
-fn axes_are_in_the_order_of_their_values() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    for step in [102, 12, 6] {
-        archive(&mut writer, step, "2t", b"");
-        archive(&mut writer, step, "msl", b"");
-    }
-    writer.flush().unwrap();
-    let axes = world.store.snapshot().unwrap().axes("param=2t").unwrap();
-    let values = |name: &str| {
-        axes.iter()
-            .find(|axis| axis.name == name)
-            .map(|axis| axis.values.clone())
-    };
-    assert_eq!(values("step").unwrap(), ["6", "12", "102"]);
-    assert_eq!(values("param").unwrap(), ["2t"]);
-    assert_eq!(values("number"), None);
 }
 
 #[test]
@@ -334,58 +236,6 @@ fn a_torn_log_is_read_up_to_where_it_is_whole_and_written_on() {
         assert_eq!(writer.flush().unwrap().commit, 3);
         assert_eq!(keys(&store, "").len(), 3);
     }
-}
-
-#[test]
-fn a_checkpoint_says_the_same_as_all_commits() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    for round in 0..5_u32 {
-        for step in 0..40 {
-            archive(&mut writer, step, "2t", &payload(round, 10 * step as usize));
-            writer.flush().unwrap();
-        }
-        let done = world.store.checkpoint().unwrap();
-        let all = world.store.snapshot().unwrap().list_all("").unwrap().len();
-        assert_eq!((done.commit, done.rows), (u64::from(round + 1) * 40, all as u64));
-        assert!(done.segments <= 5, "{done:?}");
-        archive(&mut writer, 99, "2t", &payload(round, 7));
-        let other = Store::open(&world.path).unwrap();
-        let (snapshot, expected) = (other.snapshot().unwrap(), world.store.snapshot().unwrap());
-        let all = |listing: &junctura_store::Listing| {
-            let one = |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
-            listing.iter().map(one).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            all(&snapshot.list_all("").unwrap()),
-            all(&expected.list_all("").unwrap())
-        );
-        assert_eq!(
-            all(&snapshot.list("step<10").unwrap()),
-            all(&expected.list("step<10").unwrap())
-        );
-    }
-    // What is visible behind the checkpoint is found, too.
-    writer.flush().unwrap();
-    let other = Store::open(&world.path).unwrap();
-    assert_eq!(only(&other, "step=99").unwrap(), payload(4, 7));
-    assert_eq!(other.checkpoint().unwrap().rows, 205);
-    assert_eq!(other.checkpoint().unwrap().written_rows, 0, "there was nothing new");
-}
-
-#[test]
-fn compaction_leaves_what_somebody_may_need() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    let mut dead = world.store.writer().unwrap();
-    archive(&mut dead, 0, "2t", &payload(0, 300_000));
-    for step in 0..3 {
-        archive(&mut writer, step, "2t", b"field");
-        writer.flush().unwrap();
-        assert!(world.store.compact().unwrap().removed.is_empty());
-    }
-    dead.flush().unwrap();
-    assert_eq!(keys(&world.store, "").len(), 3);
 }
 
 #[test]
@@ -502,55 +352,4 @@ fn what_is_no_store_is_refused() {
             .code(),
         Code::InvalidArgument
     );
-}
-
-#[test]
-fn threads_that_flush_together_lose_nothing() {
-    const WRITERS: u32 = 8;
-    const FLUSHES: u32 = 50;
-    let world = world();
-    std::thread::scope(|scope| {
-        for number in 0..WRITERS {
-            let store = world.store.clone();
-            scope.spawn(move || {
-                let mut writer = store.writer().unwrap();
-                let mut last = 0;
-                for step in 0..FLUSHES {
-                    archive(
-                        &mut writer,
-                        step,
-                        &format!("p{number}"),
-                        &payload(step, 100 * number as usize),
-                    );
-                    let flushed = writer.flush().unwrap();
-                    assert!(flushed.commit > last);
-                    last = flushed.commit;
-                    let selector = format!("step={step},param=p{number}");
-                    assert!(only(&store, &selector).unwrap() == payload(step, 100 * number as usize));
-                }
-            });
-        }
-    });
-    let snapshot = world.store.snapshot().unwrap();
-    assert_eq!(snapshot.commit(), u64::from(WRITERS * FLUSHES));
-    assert_eq!(snapshot.list("").unwrap().len(), (WRITERS * FLUSHES) as usize);
-}
-
-#[test]
-fn objects_are_read_in_the_order_of_the_disk() {
-    let world = world();
-    let mut writer = world.store.writer().unwrap();
-    for step in 0..20 {
-        archive(&mut writer, step % 7, "2t", &payload(step, 70_000));
-        writer.flush().unwrap();
-    }
-    let listing = world.store.snapshot().unwrap().list_all("").unwrap();
-    let places: Vec<(Arc<str>, u64)> = listing
-        .by_location()
-        .iter()
-        .map(Object::location)
-        .map(|location| (location.file, location.offset))
-        .collect();
-    assert!(places.is_sorted());
-    assert_eq!(listing.bytes(), 20 * 70_000);
 }

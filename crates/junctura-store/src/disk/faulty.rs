@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use junctura_model::selector::testing::Random;
 
-use super::{Disk, File};
+use super::{Disk, Draft, File};
 
 /// What is kept or lost at once.
 const SECTOR_BYTES: usize = 512;
@@ -256,13 +256,17 @@ impl Disk for FaultyDisk {
         Ok(open(&self.0, &mut state, inode))
     }
 
-    fn publish(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.0.plain_call()?;
-        if state.names.contains_key(to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        {
+            let mut state = self.0.plain_call()?;
+            if state.names.contains_key(to) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            let inode = *state.names.get(&draft.beside).ok_or(io::ErrorKind::NotFound)?;
+            state.names.insert(to.to_owned(), inode);
         }
-        let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        state.names.insert(to.to_owned(), inode);
+        // A call of its own, which may fail.
+        let _ = self.remove(&draft.beside);
         Ok(())
     }
 

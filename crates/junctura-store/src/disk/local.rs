@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Disk, File};
+use super::{Disk, Draft, File};
 
 /// A folder of it.
 #[derive(Debug)]
@@ -34,6 +34,11 @@ impl LocalDisk {
         }
         Ok(self.root.join(path))
     }
+}
+
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 impl Disk for LocalDisk {
@@ -66,9 +71,18 @@ impl Disk for LocalDisk {
         Ok(Arc::new(LocalFile(opened?)))
     }
 
-    fn publish(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::hard_link(self.path(from)?, self.path(to)?)?;
-        fs::remove_file(self.path(from)?)
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
+        let linked = fs::hard_link(&from, &to);
+        // A server whose answer was lost is asked again, and says that the name is taken; it may be by this very file.
+        if let Err(error) = linked
+            && !is_one_file(&from, &to)
+        {
+            return Err(error);
+        }
+        // What is left of it is found by compaction.
+        let _ = fs::remove_file(from);
+        Ok(())
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {

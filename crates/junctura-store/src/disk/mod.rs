@@ -1,11 +1,21 @@
-//! What the store asks of a file system, and nothing besides: so that its promises can be tried on one that tears writes, runs
-//! full and loses what was not synced, at every call.
+//! What the store asks of the place where it lies, and nothing besides: so that it can lie in a file system, in memory or in an object
+//! store, and its promises can be tried on a file system that tears writes, runs full and loses what was not synced, at every call.
 //!
-//! Paths are relative to the store's root, with `/` between names.
+//! | | `LocalDisk` | `MemoryDisk` | `S3Disk` |
+//! |---|---|---|---|
+//! | a file is written | from flush to flush | the same | up to its first sync: then it is an object |
+//! | a name that must be free | a link to a file that was synced | an entry of a map | a conditional put |
+//! | names last | when their folder was synced | as long as the process | as soon as they are there |
+//!
+//! Paths are relative to the store's root, with `/` between names. `conformance.rs` is what all of them are held to.
 
+#[cfg(test)]
+mod conformance;
 #[cfg(test)]
 pub(crate) mod faulty;
 mod local;
+mod memory;
+mod split;
 
 use std::fmt::Debug;
 use std::io;
@@ -15,19 +25,73 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result};
 
 pub(crate) use local::LocalDisk;
+pub(crate) use memory::MemoryDisk;
+pub(crate) use split::SplitDisk;
+
+/// Bytes that are to have a name, all at once.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// Where a file system keeps them until then; nobody else's name.
+    pub(crate) beside: String,
+    pub(crate) bytes: Vec<u8>,
+}
 
 /// A folder and what lies in it.
 pub(crate) trait Disk: Debug + Send + Sync {
+    /// Whether a store can be made here; `is_exclusive`: whose commits need names that are given only once.
+    ///
+    /// # Errors
+    /// `Unsupported` where such a name is given twice; what the system refuses.
+    fn probe(&self, _is_exclusive: bool) -> Result<()> {
+        Ok(())
+    }
     /// Makes a file that was not there (`AlreadyExists` otherwise), and the folders above it.
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
     /// Opens a file, for writing too where that is allowed.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
-    /// Gives a file a name that must be free, in one step; the old name goes.
-    fn publish(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Does for a draft what can be done before it has its name.
+    fn stage(&self, draft: &Draft) -> io::Result<()> {
+        let file = self.create(&draft.beside)?;
+        write_all(&*file, &draft.bytes, 0)?;
+        file.sync()
+    }
+    /// Gives a draft a name that must be free: whoever sees the name sees all of its bytes. `AlreadyExists`: the name is that of
+    /// something else, and another may be tried. `TimedOut`: it is not known whether it has the name, now or later. After any
+    /// other error it does not have it.
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()>;
+    /// Removes what is left of a draft that was not published.
+    fn discard(&self, draft: &Draft) {
+        let _ = self.remove(&draft.beside);
+    }
     /// Removes a file.
     fn remove(&self, path: &str) -> io::Result<()>;
     /// The names of files in a folder and of folders in it; none when there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// The same of names that are not less than this one, in no order.
+    fn list_from(&self, folder: &str, first: &str) -> io::Result<Vec<String>> {
+        let mut names = self.list(folder)?;
+        names.retain(|name| &**name >= first);
+        Ok(names)
+    }
+    /// All that a file has, if it has no more than `bytes_max` (`FileTooLarge` otherwise).
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let file = self.open(path)?;
+        let bytes = file.len()?;
+        check_size(bytes, bytes_max)?;
+        let mut whole = vec![0; bytes as usize];
+        let read = read_full(&*file, &mut whole, 0)?;
+        whole.truncate(read);
+        Ok(whole)
+    }
+    /// Some files of a folder, by their paths, whose names are not less than this one and follow each other; none where asking for
+    /// each is as quick.
+    fn ahead(&self, _folder: &str, _first: &str, _bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+        Ok(Vec::new())
+    }
+    /// Whether a file of this path can be written on after a sync.
+    fn grows(&self, _path: &str) -> bool {
+        true
+    }
     /// When a file was last written, since 1970.
     fn modified(&self, path: &str) -> io::Result<Duration>;
     /// Where other programs find a file.
@@ -100,20 +164,33 @@ pub(crate) fn sync_range(file: &dyn File, from: u64, end: u64) -> io::Result<()>
     file.sync()
 }
 
+/// # Errors
+/// `FileTooLarge`.
+fn check_size(bytes: u64, bytes_max: u64) -> io::Result<()> {
+    if bytes > bytes_max {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{bytes} bytes")));
+    }
+    Ok(())
+}
+
 /// All that a file has, if it has no more than `bytes_max`.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &str, bytes_max: u64) -> Result<Vec<u8>> {
-    let read = || -> io::Result<Vec<u8>> {
-        let file = disk.open(path)?;
-        let bytes = file.len()?;
-        if bytes > bytes_max {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{bytes} bytes")));
-        }
-        let mut whole = vec![0; bytes as usize];
-        let read = read_full(&*file, &mut whole, 0)?;
-        whole.truncate(read);
-        Ok(whole)
-    };
-    read().map_err(|error| refused(path, "cannot be read", &error))
+    disk.read(path, bytes_max)
+        .map_err(|error| refused(path, "cannot be read", &error))
+}
+
+/// Makes an object of these bytes, under a name that must be free, and makes it last.
+pub(crate) fn publish_new(disk: &dyn Disk, draft: &Draft, to: &str) -> io::Result<()> {
+    let published = disk.stage(draft).and_then(|()| disk.publish(draft, to));
+    if published.is_err() {
+        disk.discard(draft);
+    }
+    let folder = to.rsplit_once('/').map_or("", |(folder, _)| folder);
+    match published {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        // Who finds it there believes it, too.
+        published => disk.sync_names(folder).and(published),
+    }
 }
 
 /// What the system refused, by its meaning.
@@ -123,6 +200,8 @@ pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error)
         io::ErrorKind::AlreadyExists => Code::AlreadyExists,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::Denied,
         io::ErrorKind::FileTooLarge => Code::TooLarge,
+        io::ErrorKind::InvalidInput => Code::InvalidArgument,
+        io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => Code::Unavailable,
         _ => Code::Io,
     };
     Error::new(code, subject, format!("{what}: {error}"))

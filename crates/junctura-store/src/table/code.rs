@@ -103,12 +103,13 @@ impl Table {
         if of_one_value > ATTRIBUTES_MAX {
             return Err(corrupt());
         }
-        let mut files = vec![self.file_number(encoded.file)];
+        // Its own file is one of the table's only if something lies there.
+        let mut files = vec![None];
         for _ in 0..reader.count(encoded.rows.len())? {
             let name = Arc::from(reader.text()?);
-            files.push(self.file_number(&name));
+            files.push(Some(self.file_number(&name)));
         }
-        self.decode_places(&mut reader, &files, count, encoded.payloads_at)?;
+        self.decode_places(&mut reader, &mut files, count, &encoded)?;
         self.decode_versions(&mut reader, count)?;
         if reader.0.is_empty() { Ok(()) } else { Err(corrupt()) }
     }
@@ -142,7 +143,13 @@ impl Table {
         Ok(how == ONE_VALUE)
     }
 
-    fn decode_places(&mut self, reader: &mut Reader<'_>, files: &[u32], count: usize, payloads_at: u64) -> Result<()> {
+    fn decode_places(
+        &mut self,
+        reader: &mut Reader<'_>,
+        files: &mut [Option<u32>],
+        count: usize,
+        encoded: &Encoded<'_>,
+    ) -> Result<()> {
         let mut ends = vec![0_u64; files.len()];
         for _ in 0..count {
             let at = reader.count(files.len() - 1)?;
@@ -150,9 +157,13 @@ impl Table {
             let length = reader.number()?;
             let checksum = u32::from_le_bytes(reader.array()?);
             ends[at] = offset.checked_add(length).ok_or_else(corrupt)?;
-            let begins = if at == 0 { payloads_at } else { 0 };
+            let begins = if at == 0 { encoded.payloads_at } else { 0 };
+            let file = match files[at] {
+                Some(file) => file,
+                None => *files[at].insert(self.file_number(encoded.file)),
+            };
             self.places.push(Place {
-                file: files[at],
+                file,
                 offset: offset.checked_add(begins).ok_or_else(corrupt)?,
                 length,
                 checksum,

@@ -1,0 +1,353 @@
+//! Commits on file systems whose locks cannot be trusted, and on object stores: an object each, whose name is given only once.
+//!
+//! ```text
+//!   commits/00000000000000000001    commits 1 and 2, which were flushed together
+//!   commits/00000000000000000003    commit 3
+//! ```
+//! An object is named by the number of its first commit, and has all of its bytes as soon as it has its name. Who commits tries the
+//! number behind all that he knows; who finds it taken reads on, and tries the next free one. So each loss is somebody's gain, and
+//! there is no lock that a death could leave behind. Nobody takes a number before the one in front of it is known to last: there
+//! are no gaps, whatever the power takes along.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+
+use super::{Failed, Order, Position, Record, Said, Take, Written};
+use crate::checkpoint::Checkpoint;
+use crate::disk::{Disk, Draft, refused};
+use crate::frame::{self, FRAME_BYTES, Found};
+
+/// Where they lie.
+const FOLDER: &str = "commits";
+/// The first record of an object: 16 random bytes, so that none is like another, and how many commits it has.
+const HEAD: u32 = 0;
+/// An object that somebody wrote has no more: commits that are written together, of which the last may be as long as any.
+const OBJECT_BYTES_MAX: u64 = 512 << 20;
+/// Numbers that one flush may lose before it gives up.
+const TRIES_MAX: u32 = 10_000;
+/// Losses before the next number is waited for.
+const LOSSES_AT_ONCE: u32 = 2;
+/// Losses after which the end is looked for in a list.
+const LOSSES_ONE_BY_ONE: u32 = 4;
+/// No wait for the next number is longer.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Objects that are asked for one by one before a list is worth it.
+const FOUND_ONE_BY_ONE: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Exclusive {
+    disk: Arc<dyn Disk>,
+    /// The last commit that is known here to last.
+    tail: Mutex<u64>,
+}
+
+/// What one attempt to take a number brought.
+enum Tried {
+    Taken,
+    /// It belongs to somebody else.
+    Lost,
+}
+
+impl Exclusive {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self {
+            disk,
+            tail: Mutex::default(),
+        }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, u64> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, number: u64) {
+        let mut tail = self.tail();
+        *tail = number.max(*tail);
+    }
+
+    /// Takes the first number that is free.
+    fn publish(&self, draft: &Draft, count: u64) -> Written {
+        let mut tail = *self.tail();
+        if tail == 0 {
+            tail = self.from_list(tail).map_err(Failed::Clean)?;
+        }
+        for losses in 0..TRIES_MAX {
+            let began = Instant::now();
+            match self.attempt(draft, tail + 1)? {
+                Tried::Taken => {
+                    let number = tail + count;
+                    self.learn(number);
+                    return Ok(Position { end: 0, number });
+                }
+                Tried::Lost => {
+                    wait(losses, began.elapsed()).map_err(Failed::Clean)?;
+                    tail = self.behind(tail, losses).map_err(Failed::Clean)?;
+                }
+            }
+        }
+        let cause = format!("{TRIES_MAX} commits of others came first");
+        Err(Failed::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
+    }
+
+    fn attempt(&self, draft: &Draft, number: u64) -> std::result::Result<Tried, Failed> {
+        let name = name_of(number);
+        match self.disk.publish(draft, &name) {
+            Ok(()) => {
+                let synced = self.disk.sync_names(FOLDER);
+                synced.map_err(|error| Failed::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
+                Ok(Tried::Taken)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Tried::Lost),
+            // It was asked for, and nobody said what became of it.
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                Err(Failed::Unknown(refused(name, "cannot be written", &error)))
+            }
+            Err(error) => Err(Failed::Clean(refused(name, "cannot be written", &error))),
+        }
+    }
+
+    /// The last commit behind one that is known.
+    fn behind(&self, tail: u64, losses: u32) -> Result<u64> {
+        let tail = if losses >= LOSSES_ONE_BY_ONE {
+            self.from_list(tail)?
+        } else {
+            tail
+        };
+        let mut position = Position { end: 0, number: tail };
+        self.read(&mut position, &mut |_| Ok(()))?;
+        Ok(position.number)
+    }
+
+    /// The commit in front of the last object that a list shows: all objects before it are there, since its number was taken.
+    fn from_list(&self, tail: u64) -> Result<u64> {
+        let known = match tail {
+            0 => Checkpoint::newest(&*self.disk)?.map_or(0, |newest| newest.commit),
+            tail => tail,
+        };
+        let from = name_of(known + 1);
+        let listed = self.disk.list_from(FOLDER, leaf(&from));
+        let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+        let last = listed.iter().filter_map(|name| number_of(name)).max();
+        Ok(last.map_or(known, |last| last - 1))
+    }
+
+    /// What a name has, if there is one.
+    fn object(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match self.disk.read(name, OBJECT_BYTES_MAX) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(refused(name, "cannot be read", &error)),
+        }
+    }
+
+    /// Objects from a number on, where asking for many at once is quicker.
+    fn ahead(&self, number: u64) -> Result<BTreeMap<String, Vec<u8>>> {
+        let from = name_of(number);
+        let found = self.disk.ahead(FOLDER, leaf(&from), OBJECT_BYTES_MAX);
+        let found = found.map_err(|error| refused(FOLDER, "cannot be read", &error))?;
+        Ok(found.into_iter().collect())
+    }
+}
+
+impl Order for Exclusive {
+    fn write(&self, batch: Vec<Record>) -> Written {
+        let count = batch.len() as u64;
+        let draft = object_of(batch).map_err(Failed::Clean)?;
+        let staged = self.disk.stage(&draft);
+        let written = match staged {
+            Ok(()) => self.publish(&draft, count),
+            Err(error) => Err(Failed::Clean(refused(&*draft.beside, "cannot be written", &error))),
+        };
+        if written.is_err() {
+            self.disk.discard(&draft);
+        }
+        written
+    }
+
+    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+        let began = from.number;
+        let mut ahead = BTreeMap::new();
+        let mut found = 0;
+        let mut asks_ahead = true;
+        loop {
+            if found >= FOUND_ONE_BY_ONE && asks_ahead && ahead.is_empty() {
+                ahead = self.ahead(from.number + 1)?;
+                asks_ahead = !ahead.is_empty();
+            }
+            let name = name_of(from.number + 1);
+            let bytes = match ahead.remove(&name) {
+                Some(bytes) => bytes,
+                None => match self.object(&name)? {
+                    Some(bytes) => bytes,
+                    None if ahead.is_empty() => break,
+                    None => return Err(gap(name)),
+                },
+            };
+            take_all(&name.into(), &bytes, from, take)?;
+            found += 1;
+        }
+        if from.number > began.max(*self.tail()) {
+            // What was there by then lasts now.
+            let synced = self.disk.sync_names(FOLDER);
+            synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
+        }
+        self.learn(from.number);
+        Ok(())
+    }
+
+    fn check(&self, number: u64) -> Result<()> {
+        let next = name_of(number + 1);
+        let listed = self.disk.list_from(FOLDER, leaf(&next));
+        let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+        let has_later = listed.iter().any(|name| number_of(name).is_some());
+        if has_later && self.object(&next)?.is_none() {
+            return Err(gap(next));
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> &str {
+        FOLDER
+    }
+}
+
+fn gap(name: String) -> Error {
+    Error::new(Code::Corrupt, name, "it is gone, and later ones are there")
+}
+
+fn name_of(number: u64) -> String {
+    format!("{FOLDER}/{number:020}")
+}
+
+fn leaf(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, leaf)| leaf)
+}
+
+/// The number that an object's name in the folder says.
+fn number_of(leaf: &str) -> Option<u64> {
+    let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
+    leaf.parse().ok().filter(|&number| is_one && number > 0)
+}
+
+/// One object of some commits.
+fn object_of(batch: Vec<Record>) -> Result<Draft> {
+    let id = crate::random()?;
+    let mut bytes = Vec::new();
+    frame::open(&mut bytes);
+    bytes.extend_from_slice(&id);
+    bytes.extend_from_slice(&(batch.len() as u32).to_le_bytes());
+    frame::close(&mut bytes, 0, HEAD, 0)?;
+    for mut record in batch {
+        frame::close(&mut record.bytes, 0, record.kind, bytes.len() as u64)?;
+        bytes.extend_from_slice(&record.bytes);
+    }
+    let beside = format!("{FOLDER}/.{}", crate::hex(&id));
+    Ok(Draft { beside, bytes })
+}
+
+/// Hands over all commits of an object. It was whole before it had its name: whatever is not whole in it is damaged.
+fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut Position, take: Take<'_>) -> Result<()> {
+    let damaged = || Error::new(Code::Corrupt, &**name, "its bytes are not what was written");
+    let record_at = |at: usize| match frame::read(&bytes[at..], at as u64) {
+        Found::Whole(record) => Ok((record.kind, record.payload)),
+        _ => Err(damaged()),
+    };
+    let (HEAD, head) = record_at(0)? else {
+        return Err(damaged());
+    };
+    let count = head
+        .get(16..)
+        .and_then(|count| count.first_chunk())
+        .map(|count| u32::from_le_bytes(*count));
+    let mut at = FRAME_BYTES + head.len();
+    for _ in 0..count.filter(|&count| count > 0).ok_or_else(damaged)? {
+        let (kind, payload) = record_at(at)?;
+        take(&Said {
+            number: from.number + 1,
+            kind,
+            payload,
+            file: name,
+            at: (at + FRAME_BYTES) as u64,
+        })?;
+        from.number += 1;
+        at += FRAME_BYTES + payload.len();
+    }
+    if at == bytes.len() { Ok(()) } else { Err(damaged()) }
+}
+
+/// Lets others go first who lost the same number, a random part of some attempts' time: meanwhile more flushes gather here.
+fn wait(losses: u32, attempt: Duration) -> Result<()> {
+    if losses < LOSSES_AT_ONCE {
+        return Ok(());
+    }
+    let longest = (attempt * losses.min(16)).min(WAIT_MAX);
+    let share = f64::from(crate::random()?[0]) / 255.0;
+    let until = Instant::now() + longest.mul_f64(share);
+    // It may wake too early.
+    while let Some(left) = until
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+    {
+        thread::park_timeout(left);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(text: &[u8]) -> Record {
+        let mut bytes = Vec::new();
+        frame::open(&mut bytes);
+        bytes.extend_from_slice(text);
+        Record { kind: 1, bytes }
+    }
+
+    fn said(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut all = Vec::new();
+        let mut from = Position { end: 0, number: 6 };
+        take_all(&"commits/7".into(), bytes, &mut from, &mut |said| {
+            let at = said.at as usize;
+            assert_eq!(&bytes[at..at + said.payload.len()], said.payload);
+            all.push((said.number, said.payload.to_vec()));
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    #[test]
+    fn an_object_reads_back_whole_or_is_damaged() {
+        let draft = object_of(vec![record(b"one"), record(b""), record(b"three")]).unwrap();
+        let expected = [(7, b"one".to_vec()), (8, Vec::new()), (9, b"three".to_vec())];
+        assert_eq!(said(&draft.bytes).unwrap(), expected);
+        assert!((0..draft.bytes.len()).all(|end| said(&draft.bytes[..end]).is_err()));
+        assert!(said(&[&draft.bytes[..], &[0]].concat()).is_err());
+        for bit in 0..8 * draft.bytes.len() {
+            let mut flipped = draft.bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(said(&flipped).is_err(), "{bit}");
+        }
+        let none = object_of(Vec::new()).unwrap();
+        assert!(said(&none.bytes).is_err() && said(b"").is_err());
+    }
+
+    #[test]
+    fn names_are_numbers_of_twenty_digits() {
+        assert_eq!(number_of(leaf(&name_of(42))), Some(42));
+        for other in [
+            "",
+            "1",
+            ".0000000000000000001",
+            "0000000000000000000x",
+            "00000000000000000000",
+        ] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+}

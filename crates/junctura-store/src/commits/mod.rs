@@ -1,0 +1,243 @@
+//! The commits of a store, in one order that is everybody's, however the place where they lie makes it.
+//!
+//! ```text
+//!   flush ─┐
+//!   flush ─┼─► Log: those of one process that meet go together ─► Order ─┬─ appended.rs   one file, a kernel's lock
+//!   flush ─┘                                                            └─ exclusive.rs  one object each, created only once
+//! ```
+//! Whatever the order: a number is given once; who reads gets all numbers up to some one, without a gap; what somebody has read
+//! is not lost any more.
+
+mod appended;
+mod exclusive;
+
+use std::fmt::Debug;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use junctura_model::{Error, Result};
+
+use crate::disk::Disk;
+use crate::frame;
+
+use appended::Appended;
+use exclusive::Exclusive;
+
+/// So many bytes are written together; one record may be longer.
+const TOGETHER_BYTES_MAX: usize = 64 << 20;
+
+/// How commits get their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commits {
+    /// One file that all writers append to under a kernel's lock: the quickest where locks can be trusted, on one machine.
+    #[default]
+    Appended,
+    /// An object for each, created only if its name is free: for file systems that several machines share, and for object stores.
+    Exclusive,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Log {
+    order: Box<dyn Order>,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+/// A place between two records, and the number of the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Byte of the file, where all are in one.
+    pub(crate) end: u64,
+    pub(crate) number: u64,
+}
+
+/// A record as a reader is given it.
+#[derive(Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) number: u64,
+    pub(crate) kind: u32,
+    pub(crate) payload: &'a [u8],
+    /// The file that it is in, by its name in the store.
+    pub(crate) file: &'a Arc<str>,
+    /// Byte of the file where the payload begins.
+    pub(crate) at: u64,
+}
+
+/// A record that is to be written, with room for its header in front.
+#[derive(Debug)]
+struct Record {
+    kind: u32,
+    bytes: Vec<u8>,
+}
+
+/// Behind what was written, or why nothing was.
+type Written = std::result::Result<Position, Failed>;
+
+/// Why an append failed, and whether it is known to have left nothing.
+#[derive(Debug)]
+enum Failed {
+    Clean(Error),
+    Unknown(Error),
+}
+
+type Take<'t> = &'t mut dyn FnMut(&Said<'_>) -> Result<()>;
+
+/// How records get their numbers, and last.
+trait Order: Debug + Send + Sync {
+    /// Writes records behind all that others have written, one behind the other; they last when it returns.
+    fn write(&self, batch: Vec<Record>) -> Written;
+    /// Hands over all records behind a position, and moves it behind them; they last when it returns, and are not to be believed
+    /// before.
+    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()>;
+    /// Whether what stands behind a commit that a reader has come to can be reached from there.
+    fn check(&self, number: u64) -> Result<()>;
+    /// Where the records lie, as a checkpoint names it.
+    fn name(&self) -> &str;
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<(u64, Record)>,
+    answers: Vec<(u64, Result<u64>)>,
+    is_writing: bool,
+    tickets: u64,
+    /// It is not known any more what was written.
+    broken: Option<Error>,
+}
+
+impl Log {
+    /// Makes an empty one, if there is none.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn create(disk: &dyn Disk, commits: Commits) -> Result<()> {
+        match commits {
+            Commits::Appended => Appended::create(disk),
+            // It begins with its first object.
+            Commits::Exclusive => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits) -> Result<Self> {
+        let order: Box<dyn Order> = match commits {
+            Commits::Appended => Box::new(Appended::open(&**disk)?),
+            Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk))),
+        };
+        Ok(Self {
+            order,
+            state: Mutex::default(),
+            done: Condvar::new(),
+        })
+    }
+
+    /// Where it lies, as a checkpoint names it.
+    pub(crate) fn name(&self) -> &str {
+        self.order.name()
+    }
+
+    /// Whether it is not known any more what was written.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.state().broken.is_some()
+    }
+
+    /// A record's beginning: what is said goes behind it.
+    pub(crate) fn begin() -> Vec<u8> {
+        let mut record = Vec::new();
+        frame::open(&mut record);
+        record
+    }
+
+    /// Appends a record, and waits until it lasts. Says its number.
+    ///
+    /// # Errors
+    /// `TooLarge`; what the system refuses. After some it is not known whether the record is there, and the log takes no more
+    /// until the store is opened again.
+    pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>) -> Result<u64> {
+        // By itself, so that it fails none of those that are written with it.
+        frame::check_length(&bytes)?;
+        let mut state = self.state();
+        let ticket = state.tickets;
+        state.tickets += 1;
+        state.waiting.push((ticket, Record { kind, bytes }));
+        loop {
+            if let Some(at) = state.answers.iter().position(|(answered, _)| *answered == ticket) {
+                return state.answers.swap_remove(at).1;
+            }
+            if state.is_writing {
+                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.is_writing = true;
+            let (tickets, batch) = state.next_batch();
+            let broken = state.broken.clone();
+            drop(state);
+            let written = match broken {
+                Some(error) => Err(Failed::Unknown(error)),
+                None => self.order.write(batch),
+            };
+            state = self.state();
+            state.is_writing = false;
+            state.answer(&tickets, written);
+            self.done.notify_all();
+        }
+    }
+
+    /// Hands over all records behind a position, and moves it behind them. When it returns, all of them last; before, and
+    /// when it fails, they are not to be believed.
+    ///
+    /// # Errors
+    /// What the system refuses; `Corrupt` when something is gone that was there; what `take` says.
+    pub(crate) fn read(&self, from: &mut Position, take: &mut dyn FnMut(&Said<'_>) -> Result<()>) -> Result<()> {
+        self.order.read(from, take)
+    }
+
+    /// Looks whether commits behind one are cut off from it by one that is gone.
+    ///
+    /// # Errors
+    /// `Corrupt` that names the one; what the system refuses.
+    pub(crate) fn check(&self, number: u64) -> Result<()> {
+        self.order.check(number)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What is written together next.
+    fn next_batch(&mut self) -> (Vec<u64>, Vec<Record>) {
+        let mut bytes = 0;
+        let mut count = 0;
+        for (_, record) in &self.waiting {
+            bytes += record.bytes.len();
+            if count > 0 && bytes > TOGETHER_BYTES_MAX {
+                break;
+            }
+            count += 1;
+        }
+        self.waiting.drain(..count).unzip()
+    }
+
+    /// The outcome of what was written together, for each who waits for it.
+    fn answer(&mut self, tickets: &[u64], written: Written) {
+        match written {
+            Ok(tail) => {
+                let first = tail.number + 1 - tickets.len() as u64;
+                let numbered = tickets.iter().zip(first..);
+                self.answers
+                    .extend(numbered.map(|(&ticket, number)| (ticket, Ok(number))));
+            }
+            Err(failed) => {
+                let (Failed::Clean(error) | Failed::Unknown(error)) = &failed;
+                if let Failed::Unknown(error) = &failed {
+                    self.broken = Some(error.clone());
+                }
+                self.answers
+                    .extend(tickets.iter().map(|&ticket| (ticket, Err(error.clone()))));
+            }
+        }
+    }
+}

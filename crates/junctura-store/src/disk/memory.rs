@@ -1,0 +1,206 @@
+//! Memory of this process, for tests, and for what need not outlive it: quick, and gone with the last who has it open.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{Disk, Draft, File};
+
+/// Those that have a name, while somebody has them open.
+static NAMED: LazyLock<Mutex<HashMap<String, Weak<Names>>>> = LazyLock::new(Mutex::default);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryDisk(Arc<Names>);
+
+type Names = Mutex<BTreeMap<String, Arc<Content>>>;
+
+#[derive(Debug, Default)]
+struct Content {
+    bytes: RwLock<Vec<u8>>,
+    /// Nanoseconds since 1970.
+    modified: AtomicU64,
+    /// Whether somebody has the lock.
+    is_locked: Mutex<bool>,
+    unlocked: Condvar,
+}
+
+#[derive(Debug)]
+struct MemoryFile(Arc<Content>);
+
+impl MemoryDisk {
+    /// The one of this name; it is empty when nobody has it open.
+    pub(crate) fn named(name: &str) -> Self {
+        let mut all = lock(&NAMED);
+        all.retain(|_, names| names.strong_count() > 0);
+        if let Some(names) = all.get(name).and_then(Weak::upgrade) {
+            return Self(names);
+        }
+        let names = Arc::default();
+        all.insert(name.to_owned(), Arc::downgrade(&names));
+        Self(names)
+    }
+
+    fn content(&self, path: &str) -> io::Result<Arc<Content>> {
+        let names = lock(&self.0);
+        Ok(Arc::clone(names.get(path).ok_or(io::ErrorKind::NotFound)?))
+    }
+
+    fn insert(&self, path: &str, bytes: Vec<u8>) -> io::Result<Arc<Content>> {
+        let mut names = lock(&self.0);
+        if names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let content = Arc::new(Content {
+            bytes: RwLock::new(bytes),
+            ..Content::default()
+        });
+        content.touch();
+        names.insert(path.to_owned(), Arc::clone(&content));
+        Ok(content)
+    }
+}
+
+impl Content {
+    fn touch(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.modified.store(now.as_nanos() as u64, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Disk for MemoryDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(MemoryFile(self.insert(path, Vec::new())?)))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(MemoryFile(self.content(path)?)))
+    }
+
+    fn stage(&self, _draft: &Draft) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.insert(to, draft.bytes.clone())?;
+        Ok(())
+    }
+
+    fn discard(&self, _draft: &Draft) {}
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        lock(&self.0).remove(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(())
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let within = |path: &String| {
+            let rest = if folder.is_empty() {
+                path
+            } else {
+                path.strip_prefix(folder)?.strip_prefix('/')?
+            };
+            rest.split('/').next().map(str::to_owned)
+        };
+        let mut names: Vec<String> = lock(&self.0).keys().filter_map(within).collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        let content = self.content(path)?;
+        Ok(Duration::from_nanos(content.modified.load(Ordering::Relaxed)))
+    }
+
+    fn uri(&self, path: &str) -> String {
+        format!("memory:{path}")
+    }
+
+    fn sync_names(&self, _folder: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl File for MemoryFile {
+    fn len(&self) -> io::Result<u64> {
+        let bytes = self.0.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(bytes.len() as u64)
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let bytes = self.0.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        let rest = usize::try_from(at)
+            .ok()
+            .and_then(|at| bytes.get(at..))
+            .unwrap_or_default();
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn write_at(&self, written: &[u8], at: u64) -> io::Result<usize> {
+        let at = usize::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = self.0.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        let end = at.checked_add(written.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        if bytes.len() < at {
+            bytes.resize(at, 0);
+        }
+        let overlap = bytes.len().min(end) - at;
+        bytes[at..at + overlap].copy_from_slice(&written[..overlap]);
+        bytes.extend_from_slice(&written[overlap..]);
+        drop(bytes);
+        self.0.touch();
+        Ok(written.len())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = self.0.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        bytes.resize(length, 0);
+        drop(bytes);
+        self.0.touch();
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut is_locked = lock(&self.0.is_locked);
+        while *is_locked {
+            is_locked = self.0.unlocked.wait(is_locked).unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_locked = true;
+        Ok(())
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        *lock(&self.0.is_locked) = false;
+        self.0.unlocked.notify_one();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_one_while_somebody_has_it_open() {
+        let one = MemoryDisk::named("a name of this test");
+        one.create("file").unwrap();
+        let other = MemoryDisk::named("a name of this test");
+        drop(one);
+        assert!(other.open("file").is_ok());
+        drop(other);
+        let later = MemoryDisk::named("a name of this test");
+        assert_eq!(later.open("file").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

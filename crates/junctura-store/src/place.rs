@@ -1,0 +1,240 @@
+//! Where a store lies, as users write it.
+//!
+//! | text | is |
+//! |---|---|
+//! | a path, or `file:///PATH` | a folder |
+//! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
+//! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::commits::Commits;
+use crate::disk::{Disk, LocalDisk, MemoryDisk, refused};
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Folder(PathBuf),
+    Memory(String),
+    S3(Bucket),
+}
+
+/// A part of an object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) name: String,
+    /// In front of every path; empty, or without a `/` at its ends.
+    pub(crate) prefix: String,
+    /// The server's address; that of Amazon, or what the environment says, without it.
+    pub(crate) endpoint: Option<String>,
+    pub(crate) region: Option<String>,
+}
+
+impl Place {
+    /// # Errors
+    /// `InvalidArgument`, which does not repeat what may be a secret.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if let Some(name) = text.strip_prefix("memory:") {
+            return Ok(Self::Memory(name.to_owned()));
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return match text {
+                "" => Err(invalid("", "is empty")),
+                path => Ok(Self::Folder(path.into())),
+            };
+        };
+        match scheme {
+            "file" if rest.starts_with('/') => Ok(Self::Folder(decoded(rest)?.into())),
+            "file" => Err(invalid(text, "names a host: write file:///PATH")),
+            "s3" => Bucket::parse(rest).map(Self::S3),
+            other => Err(invalid(
+                other,
+                "is no kind of place that a store can lie in: a path, file, memory or s3",
+            )),
+        }
+    }
+
+    /// What it is reached through; a folder has to be there, but for `is_new`.
+    ///
+    /// # Errors
+    /// `Unsupported` for what this build leaves out; what the system refuses.
+    pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn Disk>> {
+        match self {
+            Self::Folder(path) => {
+                if is_new {
+                    make_folder(path)?;
+                }
+                Ok(Arc::new(LocalDisk::new(path)))
+            }
+            Self::Memory(name) if name.is_empty() => Ok(Arc::new(MemoryDisk::default())),
+            Self::Memory(name) => Ok(Arc::new(MemoryDisk::named(name))),
+            #[cfg(feature = "s3")]
+            Self::S3(bucket) => Ok(Arc::new(crate::disk::S3Disk::new(bucket)?)),
+            #[cfg(not(feature = "s3"))]
+            Self::S3(_) => {
+                let cause = "this was built without object stores (the feature s3)";
+                Err(Error::new(Code::Unsupported, "s3", cause))
+            }
+        }
+    }
+
+    /// How commits get their order here, unless it is said.
+    pub(crate) fn commits(&self) -> Commits {
+        match self {
+            Self::Folder(_) | Self::Memory(_) => Commits::Appended,
+            Self::S3(_) => Commits::Exclusive,
+        }
+    }
+
+    /// Whether it is the same one for whoever reads its text, wherever.
+    pub(crate) fn is_absolute(&self) -> bool {
+        match self {
+            Self::Folder(path) => path.is_absolute(),
+            Self::Memory(name) => !name.is_empty(),
+            Self::S3(_) => true,
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| refused(path.display().to_string(), "cannot be made", &error))
+}
+
+impl Bucket {
+    fn parse(text: &str) -> Result<Self> {
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+        let (name, prefix) = path.split_once('/').unwrap_or((path, ""));
+        if name.contains(['@', ':']) {
+            return Err(invalid(
+                "s3://…",
+                "has credentials in it: give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            ));
+        }
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+        if name.len() < 3 || !name.bytes().all(is_plain) {
+            return Err(invalid(name, "is no name of a bucket"));
+        }
+        let prefix = decoded(prefix.trim_matches('/'))?;
+        if prefix.split('/').any(|part| part == "." || part == "..") || prefix.contains("//") {
+            return Err(invalid(&prefix, "is no prefix of names: it has empty parts, or dots"));
+        }
+        let mut bucket = Self {
+            name: name.to_owned(),
+            prefix,
+            endpoint: None,
+            region: None,
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
+            bucket.set(option, decoded(value)?)?;
+        }
+        Ok(bucket)
+    }
+
+    fn set(&mut self, option: &str, value: String) -> Result<()> {
+        match option {
+            "endpoint" => {
+                let host = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+                if host.is_none_or(|host| host.is_empty() || host.contains(['@', '?'])) {
+                    return Err(invalid(
+                        "endpoint",
+                        "is no address: http://HOST:PORT or https://HOST, without credentials",
+                    ));
+                }
+                self.endpoint = Some(value);
+            }
+            "region" => self.region = Some(value),
+            // Not repeated, since it may be a key.
+            _ => return Err(invalid("s3://…", "has an option that is neither endpoint nor region")),
+        }
+        Ok(())
+    }
+}
+
+/// With `%41` and the like put in.
+fn decoded(text: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let pair = digit(rest.next()).zip(digit(rest.next()));
+            let (high, low) = pair.ok_or_else(|| invalid("%", "needs two hexadecimal digits behind it"))?;
+            (16 * high + low) as u8
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| invalid("%", "does not give UTF-8"))
+}
+
+#[cold]
+fn invalid(subject: &str, cause: &str) -> Error {
+    Error::new(Code::InvalidArgument, subject, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(prefix: &str, endpoint: Option<&str>, region: Option<&str>) -> Place {
+        Place::S3(Bucket {
+            name: "fields".to_owned(),
+            prefix: prefix.to_owned(),
+            endpoint: endpoint.map(str::to_owned),
+            region: region.map(str::to_owned),
+        })
+    }
+
+    #[test]
+    fn places_are_read() {
+        let folder = |path: &str| Place::Folder(path.into());
+        let endpoint = Some("http://127.0.0.1:7070");
+        for (text, expected) in [
+            ("/a/b c", folder("/a/b c")),
+            ("a", folder("a")),
+            ("file:///a/b%20c", folder("/a/b c")),
+            ("memory:", Place::Memory(String::new())),
+            ("memory:x", Place::Memory("x".to_owned())),
+            ("s3://fields", bucket("", None, None)),
+            ("s3://fields/a/b/", bucket("a/b", None, None)),
+            ("s3://fields?region=eu-1", bucket("", None, Some("eu-1"))),
+            (
+                "s3://fields/a?endpoint=http://127.0.0.1:7070&region=x",
+                bucket("a", endpoint, Some("x")),
+            ),
+            (
+                "s3://fields/a?endpoint=http%3A%2F%2F127.0.0.1%3a7070",
+                bucket("a", endpoint, None),
+            ),
+        ] {
+            assert_eq!(Place::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused_without_its_secrets() {
+        for text in [
+            "",
+            "file://host/a",
+            "ftp://a/b",
+            "s3://",
+            "s3://B_",
+            "s3://fields/../a",
+            "s3://fields/a//b",
+            "s3://fields/%zz",
+            "s3://fields/%ff",
+            "s3://secret:secret@fields/a",
+            "s3://fields?secret=secret",
+            "s3://fields?endpoint=http://secret:secret@host",
+            "s3://fields?endpoint=host",
+        ] {
+            let error = Place::parse(text).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument, "{text}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The same stories in every place where a store can lie, and in every order of commits: what users are promised is the same.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[cfg(feature = "s3")]
+mod gateway;
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Given, Schema};
+use junctura_store::{Commits, Layout, Object, Store, Writer};
+
+/// A store of its own, and what keeps its place.
+struct World {
+    url: String,
+    store: Store,
+    _keeps: Box<dyn std::any::Any>,
+}
+
+impl World {
+    fn new(url: String, layout: &Layout, keeps: impl std::any::Any) -> Self {
+        let store = Store::create_url(&url, &[mars()], layout).unwrap();
+        let _keeps = Box::new(keeps);
+        Self { url, store, _keeps }
+    }
+
+    /// As another process would see it.
+    fn open(&self) -> Store {
+        Store::open_url(&self.url).unwrap()
+    }
+}
+
+fn exclusive() -> Layout {
+    Layout {
+        commits: Some(Commits::Exclusive),
+        ..Layout::default()
+    }
+}
+
+/// A number that no other test has.
+fn unique() -> u32 {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+fn in_folder(layout: &Layout) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    World::new(format!("file://{}/store", folder.path().display()), layout, folder)
+}
+
+fn local() -> World {
+    in_folder(&Layout::default())
+}
+
+fn shared() -> World {
+    in_folder(&exclusive())
+}
+
+fn memory() -> World {
+    World::new(format!("memory:{}", unique()), &Layout::default(), ())
+}
+
+fn memory_exclusive() -> World {
+    World::new(format!("memory:{}", unique()), &exclusive(), ())
+}
+
+/// The catalogue in a folder, the data elsewhere.
+fn split() -> World {
+    let data = tempfile::tempdir().unwrap();
+    let layout = Layout {
+        data: Some(data.path().display().to_string()),
+        ..Layout::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let url = folder.path().join("store").display().to_string();
+    World::new(url, &layout, (folder, data))
+}
+
+#[cfg(feature = "s3")]
+fn s3() -> World {
+    let gateway = gateway::running();
+    World::new(gateway.url(&format!("store-{}", unique())), &Layout::default(), gateway)
+}
+
+/// The catalogue in a folder, the data in an object store.
+#[cfg(feature = "s3")]
+fn split_s3() -> World {
+    let gateway = gateway::running();
+    let layout = Layout {
+        data: Some(gateway.url(&format!("data-{}", unique()))),
+        ..Layout::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let url = folder.path().join("store").display().to_string();
+    World::new(url, &layout, (folder, gateway))
+}
+
+macro_rules! suite {
+    ($($place:ident),*) => { $(suite! { $place:
+        nothing_is_visible_before_it_is_flushed,
+        payloads_of_all_sizes_come_back,
+        the_last_commit_masks_those_before_it_whoever_made_it,
+        a_snapshot_stays_as_it_is,
+        axes_are_in_the_order_of_their_values,
+        a_checkpoint_says_the_same_as_all_commits,
+        compaction_leaves_what_somebody_may_need,
+        threads_that_flush_together_lose_nothing,
+        objects_are_read_in_the_order_of_the_disk,
+        openings_that_race_give_each_commit_its_number,
+        a_store_is_made_once,
+        one_that_was_away_reads_on
+    })* };
+    ($place:ident: $($story:ident),*) => {
+        mod $place {
+            $(#[test]
+            fn $story() {
+                super::stories::$story(&super::$place());
+            })*
+        }
+    };
+}
+
+suite!(local, shared, memory, memory_exclusive, split);
+#[cfg(feature = "s3")]
+suite!(s3, split_s3);
+
+fn mars() -> Arc<Schema> {
+    Schema::builtin("mars").unwrap()
+}
+
+/// Archives a field of some step and parameter.
+fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+    let step = step.to_string();
+    let attributes = [
+        ("class", "od"),
+        ("expver", "0001"),
+        ("stream", "oper"),
+        ("date", "20261120"),
+        ("time", "0000"),
+        ("type", "fc"),
+        ("levtype", "sfc"),
+        ("step", &*step),
+        ("param", param),
+    ];
+    let given = attributes.map(|(name, value)| (name, Given::Text(value)));
+    writer.archive(given, payload).unwrap();
+}
+
+fn payload(seed: u32, length: usize) -> Vec<u8> {
+    (0..length as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) ^ seed) as u8)
+        .collect()
+}
+
+fn keys(store: &Store, selector: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    store
+        .snapshot()
+        .unwrap()
+        .list(selector)
+        .unwrap()
+        .for_each_key(|key, object| {
+            assert_eq!(key, object.key());
+            keys.push(key.rsplit_once('{').unwrap().1.trim_end_matches('}').to_owned());
+        });
+    keys
+}
+
+fn only(store: &Store, selector: &str) -> Result<Vec<u8>, Error> {
+    let listing = store.snapshot()?.retrieve(selector)?;
+    assert_eq!(listing.len(), 1);
+    listing.iter().next().unwrap().read()
+}
+
+mod stories {
+    use super::*;
+
+    pub(super) fn nothing_is_visible_before_it_is_flushed(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        archive(&mut writer, 6, "2t", b"field");
+        archive(&mut writer, 6, "msl", &payload(1, 300_000));
+        assert_eq!(writer.pending(), 2);
+        assert!(keys(&world.store, "").is_empty());
+        let flushed = writer.flush().unwrap();
+        assert_eq!((flushed.commit, flushed.objects, writer.pending()), (1, 2, 0));
+        assert_eq!(keys(&world.store, ""), ["step=6,param=2t", "step=6,param=msl"]);
+        assert_eq!(writer.flush().unwrap().objects, 0);
+    }
+
+    pub(super) fn payloads_of_all_sizes_come_back(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        let sizes = [0, 1, 1000, 65_536, 65_537, 262_143, 262_144, 1 << 20, 3_000_000];
+        for _ in 0..2 {
+            for (step, size) in (0..).zip(sizes) {
+                archive(&mut writer, step, "2t", &payload(step, size));
+                if size % 2 == 0 {
+                    writer.flush().unwrap();
+                }
+            }
+            writer.flush().unwrap();
+        }
+        let other = world.open();
+        for store in [&world.store, &other] {
+            for (step, size) in (0..).zip(sizes) {
+                assert!(only(store, &format!("step={step}")).unwrap() == payload(step, size));
+            }
+        }
+        let snapshot = other.snapshot().unwrap();
+        assert_eq!(snapshot.list_all("").unwrap().len(), 2 * sizes.len());
+        let checked = snapshot.check("", |_, _| true).unwrap();
+        assert_eq!((checked.objects, checked.damaged_count), (2 * sizes.len() as u64, 0));
+        assert!(checked.unnamed.is_empty());
+    }
+
+    pub(super) fn the_last_commit_masks_those_before_it_whoever_made_it(world: &World) {
+        let (mut one, mut other) = (world.store.writer().unwrap(), world.store.writer().unwrap());
+        archive(&mut one, 6, "2t", b"archived first, flushed last");
+        archive(&mut other, 6, "2t", b"archived last, flushed first");
+        other.flush().unwrap();
+        one.flush().unwrap();
+        assert_eq!(only(&world.store, "step=6").unwrap(), b"archived first, flushed last");
+        // Within one flush, the later one.
+        archive(&mut one, 6, "2t", b"a");
+        archive(&mut one, 6, "2t", b"b");
+        one.flush().unwrap();
+        assert_eq!(only(&world.store, "step=6").unwrap(), b"b");
+        let all = world.store.snapshot().unwrap().list_all("step=6").unwrap();
+        assert_eq!(
+            all.iter().map(|object| object.commit()).collect::<Vec<_>>(),
+            [1, 2, 3, 3]
+        );
+    }
+
+    pub(super) fn a_snapshot_stays_as_it_is(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        archive(&mut writer, 6, "2t", b"before");
+        writer.flush().unwrap();
+        let snapshot = world.store.snapshot().unwrap();
+        archive(&mut writer, 6, "2t", b"after");
+        archive(&mut writer, 12, "2t", b"after");
+        writer.flush().unwrap();
+        let listing = snapshot.list("").unwrap();
+        assert_eq!(listing.len(), 1);
+        assert_eq!(listing.iter().next().unwrap().read().unwrap(), b"before");
+        assert_eq!(world.store.snapshot().unwrap().list("").unwrap().len(), 2);
+    }
+
+    pub(super) fn axes_are_in_the_order_of_their_values(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        for step in [102, 12, 6] {
+            archive(&mut writer, step, "2t", b"");
+            archive(&mut writer, step, "msl", b"");
+        }
+        writer.flush().unwrap();
+        let axes = world.store.snapshot().unwrap().axes("param=2t").unwrap();
+        let values = |name: &str| {
+            axes.iter()
+                .find(|axis| axis.name == name)
+                .map(|axis| axis.values.clone())
+        };
+        assert_eq!(values("step").unwrap(), ["6", "12", "102"]);
+        assert_eq!(values("param").unwrap(), ["2t"]);
+        assert_eq!(values("number"), None);
+    }
+
+    pub(super) fn a_checkpoint_says_the_same_as_all_commits(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        for round in 0..5_u32 {
+            for step in 0..40 {
+                archive(&mut writer, step, "2t", &payload(round, 10 * step as usize));
+                writer.flush().unwrap();
+            }
+            let done = world.store.checkpoint().unwrap();
+            let all = world.store.snapshot().unwrap().list_all("").unwrap().len();
+            assert_eq!((done.commit, done.rows), (u64::from(round + 1) * 40, all as u64));
+            assert!(done.segments <= 5, "{done:?}");
+            archive(&mut writer, 99, "2t", &payload(round, 7));
+            let other = world.open();
+            let (snapshot, expected) = (other.snapshot().unwrap(), world.store.snapshot().unwrap());
+            let all = |listing: &junctura_store::Listing| {
+                let one = |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
+                listing.iter().map(one).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                all(&snapshot.list_all("").unwrap()),
+                all(&expected.list_all("").unwrap())
+            );
+            assert_eq!(
+                all(&snapshot.list("step<10").unwrap()),
+                all(&expected.list("step<10").unwrap())
+            );
+        }
+        // What is visible behind the checkpoint is found, too.
+        writer.flush().unwrap();
+        let other = world.open();
+        assert_eq!(only(&other, "step=99").unwrap(), payload(4, 7));
+        assert_eq!(other.checkpoint().unwrap().rows, 205);
+        assert_eq!(other.checkpoint().unwrap().written_rows, 0, "there was nothing new");
+    }
+
+    pub(super) fn compaction_leaves_what_somebody_may_need(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        let mut dead = world.store.writer().unwrap();
+        archive(&mut dead, 0, "2t", &payload(0, 300_000));
+        for step in 0..3 {
+            archive(&mut writer, step, "2t", b"field");
+            writer.flush().unwrap();
+            assert!(world.store.compact().unwrap().removed.is_empty());
+        }
+        dead.flush().unwrap();
+        assert_eq!(keys(&world.store, "").len(), 3);
+    }
+
+    pub(super) fn threads_that_flush_together_lose_nothing(world: &World) {
+        const WRITERS: u32 = 8;
+        const FLUSHES: u32 = 50;
+        std::thread::scope(|scope| {
+            for number in 0..WRITERS {
+                let store = world.store.clone();
+                scope.spawn(move || {
+                    let mut writer = store.writer().unwrap();
+                    let mut last = 0;
+                    for step in 0..FLUSHES {
+                        archive(
+                            &mut writer,
+                            step,
+                            &format!("p{number}"),
+                            &payload(step, 100 * number as usize),
+                        );
+                        let flushed = writer.flush().unwrap();
+                        assert!(flushed.commit > last);
+                        last = flushed.commit;
+                        let selector = format!("step={step},param=p{number}");
+                        assert!(only(&store, &selector).unwrap() == payload(step, 100 * number as usize));
+                    }
+                });
+            }
+        });
+        let snapshot = world.store.snapshot().unwrap();
+        assert_eq!(snapshot.commit(), u64::from(WRITERS * FLUSHES));
+        assert_eq!(snapshot.list("").unwrap().len(), (WRITERS * FLUSHES) as usize);
+    }
+
+    pub(super) fn objects_are_read_in_the_order_of_the_disk(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        for step in 0..20 {
+            archive(&mut writer, step % 7, "2t", &payload(step, 70_000));
+            writer.flush().unwrap();
+        }
+        let listing = world.store.snapshot().unwrap().list_all("").unwrap();
+        let places: Vec<(Arc<str>, u64)> = listing
+            .by_location()
+            .iter()
+            .map(Object::location)
+            .map(|location| (location.file, location.offset))
+            .collect();
+        assert!(places.is_sorted());
+        assert_eq!(listing.bytes(), 20 * 70_000);
+    }
+
+    /// As processes would: each with an opening of its own, so that none knows what the others take.
+    pub(super) fn openings_that_race_give_each_commit_its_number(world: &World) {
+        const WRITERS: u32 = 16;
+        const FLUSHES: u32 = 5;
+        let barrier = std::sync::Barrier::new(WRITERS as usize);
+        let mut commits: Vec<u64> = std::thread::scope(|scope| {
+            let race = |number: u32| {
+                let barrier = &barrier;
+                move || {
+                    let mut writer = world.open().writer().unwrap();
+                    let mut commits = Vec::new();
+                    for step in 0..FLUSHES {
+                        let length = if step == 3 { 200_000 } else { 50 };
+                        archive(&mut writer, step, &format!("p{number}"), &payload(number, length));
+                        barrier.wait();
+                        commits.push(writer.flush().unwrap().commit);
+                    }
+                    assert!(commits.is_sorted());
+                    commits
+                }
+            };
+            let racing: Vec<_> = (0..WRITERS).map(|number| scope.spawn(race(number))).collect();
+            racing.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+        });
+        commits.sort_unstable();
+        let all = u64::from(WRITERS * FLUSHES);
+        assert!(commits.into_iter().eq(1..=all));
+        let snapshot = world.open().snapshot().unwrap();
+        assert_eq!((snapshot.commit(), snapshot.list("").unwrap().len() as u64), (all, all));
+        let checked = snapshot.check("", |_, _| true).unwrap();
+        assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0), "{checked:?}");
+    }
+
+    pub(super) fn a_store_is_made_once(world: &World) {
+        let again = Store::create_url(&world.url, &[mars()], &Layout::default()).unwrap_err();
+        assert_eq!(again.code(), Code::AlreadyExists, "{again}");
+        assert_eq!(world.open().commits(), world.store.commits());
+        let other = Store::open_url(&format!("{}-not", world.url.split('?').next().unwrap()));
+        assert!(other.is_err());
+    }
+
+    /// Many commits behind, with and without a checkpoint to begin with.
+    pub(super) fn one_that_was_away_reads_on(world: &World) {
+        let (away, mut writer) = (world.open(), world.store.writer().unwrap());
+        assert!(keys(&away, "").is_empty());
+        for step in 0..40 {
+            archive(&mut writer, step, "2t", &payload(step, 10));
+            writer.flush().unwrap();
+            if step == 20 {
+                world.store.checkpoint().unwrap();
+            }
+        }
+        for store in [&away, &world.open()] {
+            assert_eq!(keys(store, "").len(), 40);
+            assert_eq!(store.snapshot().unwrap().commit(), 40);
+        }
+        // A writer that has read nothing finds the end, too.
+        let mut late = world.open().writer().unwrap();
+        archive(&mut late, 40, "2t", b"late");
+        assert_eq!(late.flush().unwrap().commit, 41);
+        assert_eq!(only(&away, "step=40").unwrap(), b"late");
+    }
+}
