@@ -221,14 +221,19 @@ fn damage_is_named_and_everything_else_is_served() {
 fn a_torn_log_is_read_up_to_where_it_is_whole_and_written_on() {
     let world = world();
     let mut writer = world.store.writer().unwrap();
+    let log = world.path.join("log/00000000000000000001");
+    let mark = log.with_extension("synced");
+    let mut marks = Vec::new();
     for step in 0..3 {
         archive(&mut writer, step, "2t", b"field");
         writer.flush().unwrap();
+        marks.push(fs::read(&mark).unwrap());
     }
-    let log = world.path.join("log/00000000000000000001");
     let whole = fs::read(&log).unwrap();
     for cut in 1..60 {
         fs::write(&log, &whole[..whole.len() - cut]).unwrap();
+        // As it was before the last one was synced.
+        fs::write(&mark, &marks[1]).unwrap();
         let store = Store::open(&world.path).unwrap();
         assert_eq!(keys(&store, "").len(), 2);
         let mut writer = store.writer().unwrap();
@@ -327,6 +332,39 @@ fn a_log_that_became_shorter_is_told() {
     assert_eq!(keys(&world.store, "").len(), 1);
     fs::write(world.path.join("log/00000000000000000001"), b"").unwrap();
     assert_eq!(world.store.snapshot().unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn a_damaged_record_of_the_log_is_told_and_nothing_is_cut_off() {
+    let world = world();
+    let path = world.path.join("log/00000000000000000001");
+    let mut writer = world.store.writer().unwrap();
+    let mut ends = vec![0];
+    for step in 0..3 {
+        archive(&mut writer, step, "2t", b"field");
+        writer.flush().unwrap();
+        ends.push(fs::metadata(&path).unwrap().len() as usize);
+    }
+    let whole = fs::read(&path).unwrap();
+    // In each record, the last one, too; and where the file ends too early.
+    let damages = (0..3).map(|record| {
+        let mut damaged = whole.clone();
+        damaged[ends[record] + 30] ^= 4;
+        (record, damaged)
+    });
+    for (record, damaged) in damages.chain([(1, whole[..ends[1]].to_vec()), (0, Vec::new())]) {
+        fs::write(&path, &damaged).unwrap();
+        let store = Store::open(&world.path).unwrap();
+        let error = store.snapshot().unwrap_err();
+        assert_eq!(error.code(), Code::Corrupt);
+        assert!(error.cause().contains(&format!("behind commit {record},")), "{error}");
+        let mut writer = store.writer().unwrap();
+        archive(&mut writer, 9, "2t", b"field");
+        assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
+        assert_eq!(fs::read(&path).unwrap(), damaged);
+    }
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(keys(&Store::open(&world.path).unwrap(), "").len(), 3);
 }
 
 #[test]

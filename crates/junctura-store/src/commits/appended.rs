@@ -4,6 +4,9 @@
 //! death gives the lock back, and may leave a torn record at the end, which the next writer cuts off. Readers take no lock; they
 //! end at the first record that is not whole, and sync before they believe what they have read: nothing is visible that could
 //! still be lost. Flushes of one process that meet are written, and synced, together.
+//!
+//! Beside it a mark says up to where the log has been synced, at least. A record before it that is not whole was never torn: it is
+//! damaged, and so nothing is cut off, and nobody takes what stands before it for all that there is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +18,9 @@ use crate::frame::{self, FRAME_BYTES, Found};
 
 /// Where it lies.
 const LOG: &str = "log/00000000000000000001";
+const MARK: &str = "log/00000000000000000001.synced";
+/// Up to which byte (u64), and the CRC-32C of that (u32).
+const MARK_BYTES: usize = 12;
 /// What is read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -23,6 +29,7 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(super) struct Appended {
     name: Arc<str>,
     file: Arc<dyn File>,
+    mark: Arc<dyn File>,
     known: Mutex<Known>,
 }
 
@@ -40,12 +47,14 @@ impl Appended {
     /// # Errors
     /// What the system refuses.
     pub(super) fn create(disk: &dyn Disk) -> Result<()> {
-        let made = disk.create(LOG).and_then(|file| file.sync());
-        match made {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(refused(LOG, "cannot be made", &error));
+        for name in [LOG, MARK] {
+            let made = disk.create(name).and_then(|file| file.sync());
+            match made {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(refused(name, "cannot be made", &error));
+                }
+                _ => {}
             }
-            _ => {}
         }
         disk.sync_names("log")
             .map_err(|error| refused("log", "cannot be synced", &error))
@@ -54,20 +63,24 @@ impl Appended {
     /// # Errors
     /// What the system refuses.
     pub(super) fn open(disk: &dyn Disk) -> Result<Self> {
-        let file = disk
-            .open(LOG)
-            .map_err(|error| refused(LOG, "cannot be opened", &error))?;
+        let open = |name: &str| {
+            disk.open(name)
+                .map_err(|error| refused(name, "cannot be opened", &error))
+        };
         Ok(Self {
             name: LOG.into(),
-            file,
+            file: open(LOG)?,
+            mark: open(MARK)?,
             known: Mutex::default(),
         })
     }
 
     fn write_locked(&self, batch: Vec<Record>, known: Position) -> Result<Position> {
         let mut tail = known;
+        let marked = self.marked()?;
         let length = self.length()?;
         self.walk_until(&mut tail, length, &mut |_| Ok(()))?;
+        self.check_tail(tail, marked)?;
         if length > tail.end {
             self.cut(tail.end)?;
         }
@@ -113,6 +126,41 @@ impl Appended {
         }
     }
 
+    /// Notes up to where the log has been synced. Without that nothing is lost but what it would tell of damage.
+    fn set_mark(&self, end: u64) {
+        let end = end.to_le_bytes();
+        let mut mark = [0; MARK_BYTES];
+        mark[..8].copy_from_slice(&end);
+        mark[8..].copy_from_slice(&crate::checksum(&end).to_le_bytes());
+        let _ = write_all(&*self.mark, &mark, 0);
+    }
+
+    /// Up to which byte the log has been synced, at least. To be asked before the log's length is.
+    fn marked(&self) -> Result<u64> {
+        let mut mark = [0; MARK_BYTES];
+        let read = read_full(&*self.mark, &mut mark, 0);
+        read.map_err(|error| refused(MARK, "cannot be read", &error))?;
+        let (end, check) = mark.split_at(8);
+        let is_whole = crate::checksum(end).to_le_bytes() == check;
+        Ok(match end.try_into() {
+            Ok(end) if is_whole => u64::from_le_bytes(end),
+            _ => 0,
+        })
+    }
+
+    /// # Errors
+    /// `Corrupt` when no record can be read where one was.
+    fn check_tail(&self, tail: Position, marked: u64) -> Result<()> {
+        if tail.end >= marked {
+            return Ok(());
+        }
+        let cause = format!(
+            "the record at byte {}, behind commit {}, is damaged or gone; the log was good up to byte {marked}",
+            tail.end, tail.number
+        );
+        Err(Error::new(Code::Corrupt, &*self.name, cause))
+    }
+
     fn cut(&self, end: u64) -> Result<()> {
         let cut = self.file.set_len(end);
         cut.map_err(|error| self.refused("cannot be cut where its last record ends", &error))
@@ -155,10 +203,12 @@ impl Order for Appended {
         let made_last = sync_range(&*self.file, known.synced, tail.end);
         made_last.map_err(|error| Failed::Unknown(self.refused("cannot be synced", &error)))?;
         self.known().learn(tail);
+        self.set_mark(tail.end);
         Ok(tail)
     }
 
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+        let marked = self.marked()?;
         let length = self.length()?;
         if length < from.end {
             let cause = format!("{length} bytes, and it had {}", from.end);
@@ -166,6 +216,7 @@ impl Order for Appended {
         }
         let began = from.end;
         self.walk_until(from, length, take)?;
+        self.check_tail(*from, marked)?;
         // Synced after it was read: what was there by then is on the disk now.
         let synced = self.known().synced;
         if from.end > synced {
