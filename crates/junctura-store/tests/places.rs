@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[cfg(feature = "s3")]
-mod gateway;
-
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Given, Schema};
@@ -14,11 +11,11 @@ use junctura_store::{Commits, Layout, Object, Store, Writer};
 struct World {
     url: String,
     store: Store,
-    _keeps: Box<dyn std::any::Any>,
+    _keeps: Box<dyn std::any::Any + Send + Sync>,
 }
 
 impl World {
-    fn new(url: String, layout: &Layout, keeps: impl std::any::Any) -> Self {
+    fn new(url: String, layout: &Layout, keeps: impl std::any::Any + Send + Sync) -> Self {
         let store = Store::create_url(&url, &[mars()], layout).unwrap();
         let _keeps = Box::new(keeps);
         Self { url, store, _keeps }
@@ -76,27 +73,32 @@ fn split() -> World {
     World::new(url, &layout, (folder, data))
 }
 
+/// A prefix of its own in the object store that the runner of these tests has started.
+#[cfg(feature = "s3")]
+fn url_in_bucket() -> String {
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    url.replace("{}", &format!("store-{}-{}", std::process::id(), unique()))
+}
+
 #[cfg(feature = "s3")]
 fn s3() -> World {
-    let gateway = gateway::running();
-    World::new(gateway.url(&format!("store-{}", unique())), &Layout::default(), gateway)
+    World::new(url_in_bucket(), &Layout::default(), ())
 }
 
 /// The catalogue in a folder, the data in an object store.
 #[cfg(feature = "s3")]
-fn split_s3() -> World {
-    let gateway = gateway::running();
+fn s3_split() -> World {
     let layout = Layout {
-        data: Some(gateway.url(&format!("data-{}", unique()))),
+        data: Some(url_in_bucket()),
         ..Layout::default()
     };
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("store").display().to_string();
-    World::new(url, &layout, (folder, gateway))
+    World::new(url, &layout, folder)
 }
 
 macro_rules! suite {
-    ($($place:ident),*) => { $(suite! { $place:
+    ($($place:ident $(#[$how:meta])?),*) => { $(suite! { $place $(#[$how])?:
         nothing_is_visible_before_it_is_flushed,
         payloads_of_all_sizes_come_back,
         the_last_commit_masks_those_before_it_whoever_made_it,
@@ -118,11 +120,20 @@ macro_rules! suite {
             })*
         }
     };
+    ($place:ident #[$how:meta]: $($story:ident),*) => {
+        mod $place {
+            $(#[test]
+            #[$how]
+            fn $story() {
+                super::stories::$story(&super::$place());
+            })*
+        }
+    };
 }
 
 suite!(local, shared, memory, memory_exclusive, split);
 #[cfg(feature = "s3")]
-suite!(s3, split_s3);
+suite!(s3 #[ignore = "needs a server: tests/run.py store-s3"], s3_split #[ignore = "needs a server: tests/run.py store-s3"]);
 
 fn mars() -> Arc<Schema> {
     Schema::builtin("mars").unwrap()
@@ -278,7 +289,8 @@ mod stories {
             let other = world.open();
             let (snapshot, expected) = (other.snapshot().unwrap(), world.store.snapshot().unwrap());
             let all = |listing: &junctura_store::Listing| {
-                let one = |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
+                let one =
+                    |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
                 listing.iter().map(one).collect::<Vec<_>>()
             };
             assert_eq!(

@@ -129,8 +129,7 @@ impl Exclusive {
             0 => Checkpoint::newest(&*self.disk)?.map_or(0, |newest| newest.commit),
             tail => tail,
         };
-        let from = name_of(known + 1);
-        let listed = self.disk.list_from(FOLDER, leaf(&from));
+        let listed = self.disk.list_after(FOLDER, leaf(&name_of(known)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let last = listed.iter().filter_map(|name| number_of(name)).max();
         Ok(last.map_or(known, |last| last - 1))
@@ -145,10 +144,9 @@ impl Exclusive {
         }
     }
 
-    /// Objects from a number on, where asking for many at once is quicker.
+    /// Objects behind a number, where asking for many at once is quicker.
     fn ahead(&self, number: u64) -> Result<BTreeMap<String, Vec<u8>>> {
-        let from = name_of(number);
-        let found = self.disk.ahead(FOLDER, leaf(&from), OBJECT_BYTES_MAX);
+        let found = self.disk.ahead(FOLDER, leaf(&name_of(number)), OBJECT_BYTES_MAX);
         let found = found.map_err(|error| refused(FOLDER, "cannot be read", &error))?;
         Ok(found.into_iter().collect())
     }
@@ -176,7 +174,7 @@ impl Order for Exclusive {
         let mut asks_ahead = true;
         loop {
             if found >= FOUND_ONE_BY_ONE && asks_ahead && ahead.is_empty() {
-                ahead = self.ahead(from.number + 1)?;
+                ahead = self.ahead(from.number)?;
                 asks_ahead = !ahead.is_empty();
             }
             let name = name_of(from.number + 1);
@@ -202,7 +200,7 @@ impl Order for Exclusive {
 
     fn check(&self, number: u64) -> Result<()> {
         let next = name_of(number + 1);
-        let listed = self.disk.list_from(FOLDER, leaf(&next));
+        let listed = self.disk.list_after(FOLDER, leaf(&name_of(number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let has_later = listed.iter().any(|name| number_of(name).is_some());
         if has_later && self.object(&next)?.is_none() {

@@ -64,13 +64,13 @@ fn names_are_listed(disk: &dyn Disk) {
     }
     assert_eq!(sorted(disk.list("lists").unwrap()), ["a", "b", "c"]);
     assert_eq!(sorted(disk.list("lists/a").unwrap()), ["1", "2"]);
-    assert_eq!(sorted(disk.list_from("lists/a", "2").unwrap()), ["2"]);
-    assert!(disk.list_from("lists/a", "3").unwrap().is_empty());
+    assert_eq!(sorted(disk.list_after("lists/a", "1").unwrap()), ["2"]);
+    assert!(disk.list_after("lists/a", "2").unwrap().is_empty());
     assert!(disk.list("nowhere").unwrap().is_empty());
     assert!(disk.list("").unwrap().contains(&"lists".to_owned()));
     disk.remove("lists/b").unwrap();
     assert_eq!(sorted(disk.list("lists").unwrap()), ["a", "c"]);
-    let ahead = disk.ahead("lists/a", "1", 100).unwrap();
+    let ahead = disk.ahead("lists/a", "0", 100).unwrap();
     assert!(
         ahead.is_empty() || ahead.len() == 2 && ahead.iter().all(|(path, bytes)| path.len() == 9 && bytes == b"bytes")
     );
@@ -173,4 +173,30 @@ fn split_over_two_places() {
     all(&(Arc::new(split) as Arc<dyn Disk>));
     assert!(!folder.path().join("data").exists());
     assert_eq!(data.list("").unwrap(), ["data"]);
+}
+
+#[cfg(feature = "s3")]
+#[test]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn on_s3() {
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    let place = crate::place::Place::parse(&url.replace("{}", "conformance")).unwrap();
+    let disk = place.disk(true).unwrap();
+    disk.probe(true).unwrap();
+    all(&disk);
+    // More than a part, and more than are under way at once.
+    let bytes: Vec<u8> = (0..(40_u32 << 20) + 5).map(|at| (at * 7 + at / 251) as u8).collect();
+    write(&*disk, "data/parts", &bytes);
+    assert!(disk.read("data/parts", u64::MAX).unwrap() == bytes);
+    let mut read = vec![0; bytes.len() - 1];
+    assert_eq!(
+        read_full(&*disk.open("data/parts").unwrap(), &mut read, 1).unwrap(),
+        read.len()
+    );
+    assert!(read == bytes[1..]);
+    // What was not synced is not there.
+    let left = disk.create("data/left").unwrap();
+    write_all(&*left, &bytes, 0).unwrap();
+    drop(left);
+    assert_eq!(disk.open("data/left").unwrap_err().kind(), ErrorKind::NotFound);
 }

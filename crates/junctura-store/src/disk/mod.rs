@@ -15,6 +15,8 @@ mod conformance;
 pub(crate) mod faulty;
 mod local;
 mod memory;
+#[cfg(feature = "s3")]
+mod s3;
 mod split;
 
 use std::fmt::Debug;
@@ -26,6 +28,8 @@ use junctura_model::{Code, Error, Result};
 
 pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
+#[cfg(feature = "s3")]
+pub(crate) use s3::S3Disk;
 pub(crate) use split::SplitDisk;
 
 /// Bytes that are to have a name, all at once.
@@ -67,10 +71,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn remove(&self, path: &str) -> io::Result<()>;
     /// The names of files in a folder and of folders in it; none when there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// The same of names that are not less than this one, in no order.
-    fn list_from(&self, folder: &str, first: &str) -> io::Result<Vec<String>> {
+    /// The same of names that are greater than this one, in no order.
+    fn list_after(&self, folder: &str, name: &str) -> io::Result<Vec<String>> {
         let mut names = self.list(folder)?;
-        names.retain(|name| &**name >= first);
+        names.retain(|other| &**other > name);
         Ok(names)
     }
     /// All that a file has, if it has no more than `bytes_max` (`FileTooLarge` otherwise).
@@ -83,9 +87,9 @@ pub(crate) trait Disk: Debug + Send + Sync {
         whole.truncate(read);
         Ok(whole)
     }
-    /// Some files of a folder, by their paths, whose names are not less than this one and follow each other; none where asking for
+    /// Some files of a folder, by their paths, whose names are greater than this one and follow each other; none where asking for
     /// each is as quick.
-    fn ahead(&self, _folder: &str, _first: &str, _bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+    fn ahead(&self, _folder: &str, _name: &str, _bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
         Ok(Vec::new())
     }
     /// Whether a file of this path can be written on after a sync.

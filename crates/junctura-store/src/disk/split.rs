@@ -52,16 +52,16 @@ impl Disk for SplitDisk {
         self.of(folder).list(folder)
     }
 
-    fn list_from(&self, folder: &str, first: &str) -> io::Result<Vec<String>> {
-        self.of(folder).list_from(folder, first)
+    fn list_after(&self, folder: &str, name: &str) -> io::Result<Vec<String>> {
+        self.of(folder).list_after(folder, name)
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
         self.of(path).read(path, bytes_max)
     }
 
-    fn ahead(&self, folder: &str, first: &str, bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
-        self.of(folder).ahead(folder, first, bytes_max)
+    fn ahead(&self, folder: &str, name: &str, bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+        self.of(folder).ahead(folder, name, bytes_max)
     }
 
     fn grows(&self, path: &str) -> bool {

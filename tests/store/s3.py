@@ -1,0 +1,69 @@
+"""Runs the store's tests that need an object store, against a real server that it starts and ends.
+
+The server is versitygw, which ``tools/setup.sh`` makes where there is Go; without it these tests are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = ROOT / ".tools/bin/versitygw"
+ACCESS, SECRET = "of-these-tests", "known-to-everybody"
+BUCKET = "fields"
+TESTS = ["cargo", "test", "--quiet", "--no-fail-fast", "-p", "junctura-store", "--features", "s3", "--lib", "--tests"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def served() -> Iterator[dict[str, str]]:
+    """A server with an empty bucket; yields what its clients need in their environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, BUCKET).mkdir()
+        port = free_port()
+        credentials = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
+        server = subprocess.Popen(
+            [SERVER, "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder],
+            env={**os.environ, **credentials},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert server.stdout is not None
+            # It says where it listens, in a box.
+            next(line for line in server.stdout if line.startswith("└"))
+            endpoint = f"http://127.0.0.1:{port}"
+            yield {
+                "AWS_ACCESS_KEY_ID": ACCESS,
+                "AWS_SECRET_ACCESS_KEY": SECRET,
+                "JUNCTURA_TEST_S3": f"s3://{BUCKET}/{{}}?endpoint={endpoint}",
+            }
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+def main(arguments: list[str]) -> int:
+    """The tests, or the command that is given, beside a server."""
+    if not SERVER.exists():
+        print(f"left out: {SERVER.relative_to(ROOT)} is not there")
+        return 0
+    command = arguments or [*TESTS, "--", "s3", "--ignored"]
+    with served() as environment:
+        return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
