@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +36,7 @@ def served() -> Iterator[dict[str, str]]:
         port = free_port()
         credentials = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
         server = subprocess.Popen(
-            [SERVER, "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder],
+            [SERVER, "--port", f"127.0.0.1:{port}", "posix", folder],
             env={**os.environ, **credentials},
             stdout=subprocess.PIPE,
             text=True,
@@ -44,6 +45,8 @@ def served() -> Iterator[dict[str, str]]:
             assert server.stdout is not None
             # It says where it listens, in a box.
             next(line for line in server.stdout if line.startswith("└"))
+            # What it says of each request would fill the pipe.
+            threading.Thread(target=server.stdout.read, daemon=True).start()
             endpoint = f"http://127.0.0.1:{port}"
             yield {
                 "AWS_ACCESS_KEY_ID": ACCESS,
@@ -52,7 +55,7 @@ def served() -> Iterator[dict[str, str]]:
             }
         finally:
             server.terminate()
-            server.communicate()
+            server.wait()
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use junctura_model::{Given, Schema};
-use junctura_store::{Ages, Store};
+use junctura_store::{Commits, Layout, Store};
 
 /// Says to a process that is started by a test which store it writes to, and as whom.
 const STORE: &str = "JUNCTURA_TEST_STORE";
@@ -73,11 +73,25 @@ fn killed_after(path: &Path, name: &str, flushes: u32) -> u32 {
 
 #[test]
 fn whatever_was_flushed_survives_a_kill() {
+    survives(Commits::Appended);
+}
+
+#[test]
+fn whatever_was_flushed_survives_a_kill_where_each_has_an_object() {
+    survives(Commits::Exclusive);
+}
+
+fn survives(commits: Commits) {
     const ROUNDS: u32 = 6;
     const WRITERS: u32 = 3;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    drop(Store::create(path, &[Schema::builtin("mars").unwrap()], Ages::default()).unwrap());
+    let layout = Layout {
+        commits: Some(commits),
+        ..Layout::default()
+    };
+    let schemas = [Schema::builtin("mars").unwrap()];
+    drop(Store::create_url(path.to_str().unwrap(), &schemas, &layout).unwrap());
     let reader = Store::open(path).unwrap();
     for round in 0..ROUNDS {
         let said: Vec<(String, u32)> = std::thread::scope(|scope| {

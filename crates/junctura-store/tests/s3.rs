@@ -1,0 +1,213 @@
+//! Object stores that cannot be relied on, and what is told of them. Those that can: `places.rs`.
+#![cfg(feature = "s3")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+use junctura_model::{Code, Schema};
+use junctura_store::{Commits, Layout, Store};
+
+/// How a server that knows no order deals with a put that is allowed only for a free name.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    /// As with any other put.
+    Ignores,
+    /// It looks, and writes then: of two at once, both see that the name is free.
+    LooksFirst,
+    /// It says that the name was taken, and writes all the same.
+    RefusesAndWrites,
+}
+
+/// A server of one bucket, just good enough to be asked whether it is good enough.
+struct Server {
+    manner: Manner,
+    objects: Mutex<HashMap<String, Vec<u8>>>,
+    looking: Mutex<HashMap<String, u32>>,
+    looked: Condvar,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    is_conditional: bool,
+    body: Vec<u8>,
+}
+
+impl Request {
+    fn read(from: &mut BufReader<TcpStream>) -> Option<Self> {
+        let mut line = String::new();
+        from.read_line(&mut line).ok().filter(|&read| read > 0)?;
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let (method, path) = (words.next()?, words.next()?);
+        let (mut length, mut is_conditional) = (0, false);
+        loop {
+            let mut header = String::new();
+            from.read_line(&mut header).ok()?;
+            let header = header.trim().to_ascii_lowercase();
+            if header.is_empty() {
+                break;
+            }
+            if let Some(bytes) = header.strip_prefix("content-length:") {
+                length = bytes.trim().parse().ok()?;
+            }
+            is_conditional |= header == "if-none-match: *";
+        }
+        let mut body = vec![0; length];
+        from.read_exact(&mut body).ok()?;
+        Some(Self {
+            method,
+            path,
+            is_conditional,
+            body,
+        })
+    }
+}
+
+impl Server {
+    /// Starts one, and says at which URL.
+    fn start(manner: Manner) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("s3://fields/store?endpoint=http://{}", listener.local_addr().unwrap());
+        let server = Arc::new(Self {
+            manner,
+            objects: Mutex::default(),
+            looking: Mutex::default(),
+            looked: Condvar::new(),
+        });
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let server = Arc::clone(&server);
+                std::thread::spawn(move || server.serve(&stream.unwrap()));
+            }
+        });
+        url
+    }
+
+    fn serve(&self, stream: &TcpStream) {
+        let mut from = BufReader::new(stream.try_clone().unwrap());
+        while let Some(request) = Request::read(&mut from) {
+            let (status, body) = self.answer(request);
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nETag: \"1\"\r\nLast-Modified: Sun, 22 Nov 2026 00:00:00 GMT\r\n\r\n",
+                body.len()
+            );
+            let mut to = stream;
+            if to.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, request: Request) -> (&'static str, Vec<u8>) {
+        let known = self.objects.lock().unwrap().get(&request.path).cloned();
+        match (&*request.method, known) {
+            ("GET", Some(body)) => ("200 OK", body),
+            ("GET", None) => ("404 Not Found", Vec::new()),
+            ("PUT", known) => self.put(request, known.is_some()),
+            _ => ("204 No Content", Vec::new()),
+        }
+    }
+
+    fn put(&self, request: Request, is_taken: bool) -> (&'static str, Vec<u8>) {
+        let refuses = request.is_conditional && is_taken && self.manner != Manner::Ignores;
+        if refuses && self.manner == Manner::LooksFirst {
+            return ("412 Precondition Failed", Vec::new());
+        }
+        if request.is_conditional && self.manner == Manner::LooksFirst && request.path.contains("race") {
+            // Until another one has seen the same.
+            let mut looking = self.looking.lock().unwrap();
+            *looking.entry(request.path.clone()).or_default() += 1;
+            self.looked.notify_all();
+            while looking[&request.path] < 2 {
+                looking = self.looked.wait(looking).unwrap();
+            }
+        }
+        self.objects.lock().unwrap().insert(request.path, request.body);
+        (if refuses { "412 Precondition Failed" } else { "200 OK" }, Vec::new())
+    }
+}
+
+fn create(url: &str, layout: &Layout) -> junctura_model::Result<Store> {
+    Store::create_url(url, &[Schema::builtin("mars").unwrap()], layout)
+}
+
+#[test]
+#[ignore = "needs credentials: tests/run.py store-s3"]
+fn s3_that_gives_a_name_twice_is_refused() {
+    for (manner, says) in [
+        (Manner::Ignores, "whose name is taken"),
+        (Manner::RefusesAndWrites, "and does it"),
+        (Manner::LooksFirst, "more than one is told"),
+    ] {
+        let url = Server::start(manner);
+        let error = create(&url, &Layout::default()).unwrap_err();
+        assert_eq!(error.code(), Code::Unsupported, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(
+            Store::open_url(&url).unwrap_err().code(),
+            Code::NotFound,
+            "nothing was made"
+        );
+        // Data may lie there.
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout {
+            data: Some(url),
+            ..Layout::default()
+        };
+        create(folder.path().to_str().unwrap(), &layout).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_errors_say_what_is_wrong_and_no_secret() {
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    let secrets = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| std::env::var(name).expect(name));
+    let store = url.replace("{}", "errors");
+    let nowhere = Store::open_url(&store).unwrap_err();
+    assert_eq!((nowhere.code(), nowhere.subject()), (Code::NotFound, "store.json"));
+    let other = url.replace("s3://fields", "s3://other");
+    let appended = Layout {
+        commits: Some(Commits::Appended),
+        ..Layout::default()
+    };
+    for (error, code) in [
+        (nowhere, Code::NotFound),
+        (create(&other, &Layout::default()).unwrap_err(), Code::NotFound),
+        (create(&store, &appended).unwrap_err(), Code::InvalidArgument),
+    ] {
+        assert_eq!(error.code(), code, "{error}");
+        assert!(
+            secrets.iter().all(|secret| !error.to_string().contains(secret)),
+            "{error}"
+        );
+    }
+}
+
+/// What a started process does whose key is wrong.
+#[test]
+#[ignore = "is started by the test below"]
+fn ask_with_a_wrong_key() {
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    println!(
+        "{}",
+        create(&url.replace("{}", "denied"), &Layout::default()).unwrap_err()
+    );
+}
+
+#[test]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_with_a_wrong_key_is_denied() {
+    let key = std::env::var("AWS_ACCESS_KEY_ID").expect("AWS_ACCESS_KEY_ID");
+    let asked = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ask_with_a_wrong_key", "--ignored", "--nocapture"])
+        .env("AWS_SECRET_ACCESS_KEY", "guessed")
+        .output()
+        .unwrap();
+    let told = String::from_utf8(asked.stdout).unwrap();
+    assert!(told.contains("Denied"), "{told}");
+    assert!(!told.contains(&key) && !told.contains("guessed"), "{told}");
+}
