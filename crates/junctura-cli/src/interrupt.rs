@@ -46,7 +46,6 @@ impl Interrupt {
     }
 
     /// One that nobody presses.
-    #[cfg(test)]
     pub(crate) fn never() -> Interrupt {
         Interrupt(Arc::default())
     }

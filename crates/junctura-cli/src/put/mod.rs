@@ -8,6 +8,7 @@ mod feed;
 mod grib;
 mod header;
 mod input;
+mod messages;
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ use crate::url::PoolArguments;
 use feed::{Ending, Feed, Payload, Place, Told};
 use grib::{Next, Splitter};
 use input::Input;
+
+pub use messages::each_message;
 
 const EXAMPLES: &str = "Examples:
   junctura put forecast.grib                                   each message by its header

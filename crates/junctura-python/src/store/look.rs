@@ -1,0 +1,113 @@
+//! The questions that a snapshot answers, asked of the store: each of what is visible now. And what keeps a store tidy.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Checked, Checkpointed, Compacted, Listing, Snapshot, Store};
+use crate::error::OrRaise;
+
+#[pymethods]
+impl Store {
+    /// snapshot()
+    /// --
+    ///
+    /// What is visible now; it stays as it is, whatever is written meanwhile.
+    ///
+    /// Returns
+    /// -------
+    /// Snapshot
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let home = self.home(py)?;
+        let taken = py.detach(|| home.store().snapshot()).or_raise(py)?;
+        Ok(Snapshot::new(home.path(), taken))
+    }
+
+    /// list(selector='', *, all_versions=False)
+    /// --
+    ///
+    /// As `Snapshot.list`, of what is visible now.
+    #[pyo3(signature = (selector="", *, all_versions=false))]
+    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool) -> PyResult<Listing> {
+        self.snapshot(py)?.list(py, selector, all_versions)
+    }
+
+    /// axes(selector='')
+    /// --
+    ///
+    /// As `Snapshot.axes`, of what is visible now.
+    #[pyo3(signature = (selector=""))]
+    fn axes<'py>(&self, py: Python<'py>, selector: &str) -> PyResult<Bound<'py, PyDict>> {
+        self.snapshot(py)?.axes(py, selector)
+    }
+
+    /// retrieve(selector, *, partial=False)
+    /// --
+    ///
+    /// As `Snapshot.retrieve`, of what is visible now.
+    #[pyo3(signature = (selector, *, partial=false))]
+    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<Listing> {
+        self.snapshot(py)?.retrieve(py, selector, partial)
+    }
+
+    /// check(selector='')
+    /// --
+    ///
+    /// As `Snapshot.check`, of what is visible now.
+    #[pyo3(signature = (selector=""))]
+    fn check(&self, py: Python<'_>, selector: &str) -> PyResult<Checked> {
+        self.snapshot(py)?.check(py, selector)
+    }
+
+    /// checkpoint()
+    /// --
+    ///
+    /// Writes the catalogue of all that is visible now into Parquet files, which anybody can read, and lists them in a JSON file
+    /// under `checkpoints/`. Who opens the store next begins there. Others may write meanwhile.
+    ///
+    /// Returns
+    /// -------
+    /// Checkpointed
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     It took longer than the ages of the store allow; the checkpoint of before is as good as it was.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<Checkpointed> {
+        let home = self.home(py)?;
+        py.detach(|| home.store().checkpoint())
+            .or_raise(py)
+            .map(Checkpointed::from)
+    }
+
+    /// compact()
+    /// --
+    ///
+    /// Makes a checkpoint, and removes what nobody needs any more: checkpoints that were superseded longer ago than a snapshot may be
+    /// old, and what writers that have died left behind.
+    ///
+    /// Returns
+    /// -------
+    /// Compacted
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     As `checkpoint`.
+    fn compact(&self, py: Python<'_>) -> PyResult<Compacted> {
+        let home = self.home(py)?;
+        py.detach(|| home.store().compact()).or_raise(py).map(Compacted::from)
+    }
+}
+
+/// Which schema each attribute is of: the first of the store that has it.
+pub(super) fn owners(schemas: &[std::sync::Arc<junctura::Schema>]) -> BTreeMap<&str, &junctura::Schema> {
+    let mut owners = BTreeMap::new();
+    for schema in schemas {
+        for attribute in schema.attributes() {
+            owners.entry(&*attribute.name).or_insert(&**schema);
+        }
+    }
+    owners
+}
