@@ -1,10 +1,10 @@
 """The fields of a store as one dataset of xarray's.
 
 ```text
-  listing ──► a variable for each param ──► a cube: number x time x step x level ──► fields, decoded when they are asked for
+  listing ──► a variable for each param ──► a cube: number x time x step x level ──► fields, decoded when they are read
 ```
-The axes of a cube are the values that its fields have in the attributes of their key: they are read from the catalogue, and no
-field is touched but the first of each variable, for its grid.
+The axes of a cube are the values that its fields have in the attributes of their key: they are read from the catalogue,
+and no field is touched but the first of each variable, for its grid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import datetime
 import os
 import re
 import threading
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -78,8 +78,8 @@ class Fields(BackendEntrypoint):
         selector : str
             Which fields.
         partial : bool
-            Whether values are NaN where a combination of the values of the axes is not there. By default that is an error,
-            which names what is missing.
+            Whether values are NaN where a combination of the values of the axes is not there. By default that is an
+            error, which names what is missing.
         dtype : optional
             What values of GRIB become; float32 unless told.
 
@@ -171,10 +171,11 @@ class _Cubes:
                 continue
             dims, table = self._table(name, members, partial)
             grid = _grid(self.listing[int(members[0])], dtype)
-            for dim, coordinate in [*zip(grid.dims, grid.shape, strict=True), *grid.coords.items()]:
-                known = grids.setdefault(dim, (name, coordinate))
-                if not _same(known[1], coordinate):
-                    cause = f"{known[0]} and {name} have different grids, by their {dim}: choose by the selector"
+            extents = {f"extent of {dim}": extent for dim, extent in zip(grid.dims, grid.shape, strict=True)}
+            for what, found in {**extents, **grid.coords}.items():
+                known = grids.setdefault(what, (name, found))
+                if not _same(known[1], found):
+                    cause = f"{known[0]} and {name} have different grids, by their {what}: choose by the selector"
                     raise InvalidArgument("dataset", cause)
             coords.update(grid.coords)
             values = _Values(fields, table, grid)
@@ -351,8 +352,7 @@ class _Objects:
     def _find(self) -> None:
         path, keys = self._saved or ("", [])
         listing = Store(path).list(all_versions=True)
-        commits = np.array([obj.commit for obj in listing]) if len(listing) else []
-        there = dict(zip(zip(listing.keys(), commits, strict=True), range(len(listing)), strict=True))
+        there = {key: number for number, key in enumerate(_named(listing))}
         try:
             self._found = [listing[there[key]] for key in keys]
         except KeyError as error:
@@ -361,13 +361,16 @@ class _Objects:
     def __getstate__(self) -> dict[str, Any]:
         listing = self._listing
         if listing is not None:
-            commits = [obj.commit for obj in listing]
-            return {"saved": (str(listing._path), list(zip(listing.keys(), commits, strict=True)))}
+            return {"saved": (str(listing._path), _named(listing))}
         return {"saved": self._saved}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self._listing, self._saved = None, state["saved"]
         self._found, self._lock = [], threading.Lock()
+
+
+def _named(listing: Listing) -> list[tuple[str, int]]:
+    return list(zip(listing.keys(), (obj.commit for obj in listing), strict=True))
 
 
 class _Values(BackendArray):
@@ -383,9 +386,7 @@ class _Values(BackendArray):
         self.dtype = grid.dtype if has_nan else np.dtype(np.float64)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Array:
-        array: Array = indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER, self._read
-        )
+        array: Array = indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
         return array
 
     def _read(self, key: tuple[Any, ...]) -> Array:
@@ -411,10 +412,10 @@ class _Values(BackendArray):
         return values.reshape(self._grid.shape)
 
 
-def _outer(array: Array, key: tuple[Hashable, ...]) -> Array:
+def _outer(array: Array, key: tuple[Any, ...]) -> Array:
     """Indexes one axis after the other."""
     axis = 0
     for part in key:
-        array = array[(slice(None),) * axis + (part,)]
+        array = array[(*[slice(None)] * axis, part)]
         axis += not isinstance(part, (int, np.integer))
     return array

@@ -129,7 +129,7 @@ def grib(obj: Object | Stored) -> bytes | None:
     """The message, where it is one."""
     payload = obj._payload() if hasattr(obj, "_payload") else obj
     view = memoryview(payload)
-    return bytes(view) if view[:4] == b"GRIB" else None
+    return bytes(view) if bytes(view[:4]) == b"GRIB" else None
 
 
 def decoded(payload: bytes, look: Callable[[Any, Any], _Looked]) -> _Looked:
