@@ -66,7 +66,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
 	@for part in $(TYPED); do MYPYPATH=python:tests/link mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/storm mypy $(LAX) $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/python:tests/storm mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
