@@ -1,6 +1,8 @@
 //! Attributes as they are given on a command line, and selectors made of several arguments.
 
-use junctura::{Code, Error, Given, Pool, Result};
+use std::sync::Arc;
+
+use junctura::{Code, Error, Given, Pool, Result, Schema};
 use junctura_model::mars;
 use junctura_model::selector::explain_error;
 
@@ -34,12 +36,20 @@ pub(crate) fn given(pairs: &[Pair]) -> impl Iterator<Item = (&str, Given<'_>)> {
 /// # Errors
 /// `InvalidSelector` for a request that none of the pool's schemas can read.
 pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
+    selector_for(arguments, || pool.schemas())
+}
+
+/// The same for what has these schemas.
+///
+/// # Errors
+/// `InvalidSelector` for a request that none of the schemas can read.
+pub(crate) fn selector_for(arguments: &[String], schemas: impl FnOnce() -> Result<Vec<Arc<Schema>>>) -> Result<String> {
     let text = arguments.join(",");
     if !mars::is_request(&text) {
         return Ok(text);
     }
     let mut first_error = None;
-    for schema in pool.schemas()? {
+    for schema in schemas()? {
         match mars::to_selector_text(&text, &schema, today()) {
             Ok(selector) => return Ok(selector),
             Err(error) => _ = first_error.get_or_insert(error),

@@ -33,6 +33,7 @@ mod serve;
 mod size;
 mod stat;
 mod stop;
+mod store;
 mod today;
 mod token;
 mod url;
@@ -74,6 +75,14 @@ enum Command {
     Group(group::Arguments),
     Withdraw(withdraw::WithdrawArguments),
     Retire(withdraw::RetireArguments),
+    Create(store::create::Arguments),
+    Archive(store::archive::Arguments),
+    Retrieve(store::retrieve::Arguments),
+    Axes(store::axes::Arguments),
+    Inspect(store::inspect::Arguments),
+    Check(store::check::Arguments),
+    Checkpoint(store::compact::CheckpointArguments),
+    Compact(store::compact::CompactArguments),
     Stat(stat::Arguments),
     Schema(schema::Arguments),
     Serve(serve::Arguments),
@@ -163,6 +172,14 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Group(arguments) => group::run(&arguments),
         Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
         Command::Retire(arguments) => withdraw::retire(&arguments),
+        Command::Create(arguments) => store::create::run(&arguments),
+        Command::Archive(arguments) => store::archive::run(&arguments),
+        Command::Retrieve(arguments) => store::retrieve::run(&arguments),
+        Command::Axes(arguments) => store::axes::run(&arguments),
+        Command::Inspect(arguments) => store::inspect::run(&arguments),
+        Command::Check(arguments) => store::check::run(&arguments),
+        Command::Checkpoint(arguments) => store::compact::checkpoint(&arguments),
+        Command::Compact(arguments) => store::compact::compact(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -3,7 +3,9 @@
 //! Everything here is pure: no clock, no files, no threads, no sockets. A function gives the same answer on the server, in
 //! every client and in every language, and what comes from outside is refused with a reason, never with a panic.
 
+mod described;
 pub mod error;
+mod given;
 pub mod index;
 pub mod key;
 pub mod limits;
@@ -18,7 +20,9 @@ pub mod value;
 pub mod version;
 mod yaml;
 
+pub use described::Described;
 pub use error::{Advice, Code, Error, Result};
+pub use given::IntoGiven;
 pub use key::KeyHash;
 pub use record::{Record, RecordRef, list_items};
 pub use schema::{AttrId, Attribute, Consumers, Durability, Fingerprint, Retention, SameKey, Schema};

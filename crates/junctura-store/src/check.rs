@@ -29,17 +29,31 @@ pub const DAMAGES_MAX: usize = 1000;
 impl Snapshot {
     /// Reads every object that the selector matches, masked versions too, and compares its bytes with the checksum that it was
     /// archived with; looks for data files that no commit names. `progress` is told objects and bytes now and then, and ends the
-    /// check by saying false.
+    /// check by saying false. With a `sample`, only so many objects are read, other ones each time.
     ///
     /// # Errors
     /// `InvalidSelector` for what is no selector; `Interrupted` when `progress` says so; `Expired` when the snapshot has outlived
     /// its time. Damage is no error, but what is reported.
-    pub fn check(&self, selector: &str, mut progress: impl FnMut(u64, u64) -> bool) -> Result<Checked> {
+    pub fn check(
+        &self,
+        selector: &str,
+        sample: Option<u64>,
+        mut progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Checked> {
         let listing = self.list_all(selector)?;
         let mut checked = Checked::default();
         let mut buffer = Vec::new();
-        for object in listing.by_location() {
-            checked.take(&object, object.read_into(&mut buffer))?;
+        let objects = listing.by_location();
+        let count = objects.len() as u64;
+        let sample = sample.map_or(count, |sample| sample.min(count)).max(1);
+        let start = u64::from_le_bytes(crate::random()?[..8].try_into().unwrap_or_default()) % count.max(1);
+        // As far apart as so many can be.
+        let chosen = (0..sample.min(count)).map(|number| (start + number * count / sample) % count);
+        let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
+        chosen.sort_unstable();
+        for at in chosen {
+            let object = &objects[at];
+            checked.take(object, object.read_into(&mut buffer))?;
             if !progress(checked.objects, checked.bytes) {
                 return Err(Error::new(Code::Interrupted, "check", "it was stopped"));
             }

@@ -15,7 +15,7 @@ use crate::segment::{self, own_fields};
 use crate::snapshot::attributes;
 use crate::table::{Column, Place, Table};
 
-/// Says which schema an object is of, where the store has several.
+/// Says which schema an object is of, where they are of several.
 const SCHEMA: &str = "_schema";
 
 /// One attribute in all tables.
@@ -29,8 +29,8 @@ struct Attribute<'a> {
 impl Listing {
     /// The objects as one batch of Arrow, a row for each in the order of the listing. It has a column for each attribute that one of
     /// them has, those of the key first, and the store's own behind them, with the names and types of the files of a
-    /// [checkpoint](crate::Store::checkpoint): texts are dictionaries. Where the store has several schemas, `_schema` names that
-    /// of the object, and an attribute that they disagree about is text.
+    /// [checkpoint](crate::Store::checkpoint): texts are dictionaries. Where the objects are of several schemas, `_schema` names that
+    /// of each, and an attribute that the schemas disagree about is text.
     ///
     /// # Errors
     /// `Corrupt` when values are not what their types say; `LimitExceeded` for more than 4,294,967,295 objects.
@@ -46,7 +46,10 @@ impl Listing {
                 arrays.push(array);
             }
         }
-        if self.snapshot().store().schemas().len() > 1 {
+        if self
+            .parts()
+            .any(|(index, ..)| Some(index) != self.parts().next().map(|(first, ..)| first))
+        {
             let array = self.schemas_named();
             fields.push(Field::new(SCHEMA, array.data_type().clone(), false));
             arrays.push(array);
@@ -89,6 +92,9 @@ impl Listing {
                 .filter(|(of, ..)| *of == index)
                 .map(|(_, table, _)| table)
                 .collect();
+            if tables.is_empty() {
+                continue;
+            }
             for (id, name) in attributes(schema, &tables) {
                 let (name_there, kind) = match id {
                     AttrId::OPEN => (format!("@{name}"), Type::String),

@@ -30,10 +30,8 @@ impl Store {
     /// As [`Self::checkpoint`]; what the system refuses to remove.
     pub fn compact(&self) -> Result<Compacted> {
         let checkpoint = self.checkpoint()?;
-        let mut doomed = self.superseded()?;
-        doomed.extend(self.left_behind()?);
         let mut removed = Vec::new();
-        for file in doomed {
+        for file in self.unneeded()? {
             match self.disk().remove(&file) {
                 Ok(()) => removed.push(file),
                 // Another one was quicker.
@@ -42,6 +40,16 @@ impl Store {
             }
         }
         Ok(Compacted { checkpoint, removed })
+    }
+
+    /// The files that [`Self::compact`] would remove now, if there were nothing new for a checkpoint.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`].
+    pub fn unneeded(&self) -> Result<Vec<String>> {
+        let mut doomed = self.superseded()?;
+        doomed.extend(self.left_behind()?);
+        Ok(doomed)
     }
 
     /// Checkpoints that no snapshot may still begin with, and the segments that only they name; checkpoints last, so that

@@ -266,7 +266,7 @@ fn clean(disk: FaultyDisk, random: &mut Random, attempts: &mut Vec<Attempt>) -> 
     let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).expect("a store that opens");
     store.compact().unwrap();
     check(&store, attempts);
-    let checked = store.snapshot().unwrap().check("", |_, _| true).unwrap();
+    let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0));
     // The newest, and the one of before, with which somebody may still begin.
     assert!(disk.list("checkpoints").unwrap().len() <= 2);

@@ -1,10 +1,11 @@
 //! Objects that were found, and their bytes.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use junctura_model::{AttrId, Code, Error, Record, Result, Schema, Version};
+use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
 
 use crate::data::read_exact;
 use crate::disk::{File, refused};
@@ -47,6 +48,13 @@ pub struct Location {
     pub offset: u64,
     /// How many bytes it has.
     pub length: u64,
+}
+
+/// `FILE:OFFSET+LENGTH`.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}+{}", self.file, self.offset, self.length)
+    }
 }
 
 impl Listing {
@@ -213,6 +221,13 @@ impl Object<'_> {
         self.part.table.record(self.row)
     }
 
+    /// What it is.
+    #[must_use]
+    pub fn describe(&self) -> Described {
+        let schema = &self.listing.snapshot.store().schemas()[self.part.schema];
+        Described::new(schema, self.record())
+    }
+
     /// The canonical text of one attribute, where it has it.
     #[must_use]
     pub fn value(&self, id: AttrId) -> Option<&str> {
@@ -258,6 +273,12 @@ impl Object<'_> {
             offset: place.offset,
             length: place.length,
         }
+    }
+
+    /// CRC-32C of its bytes.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        self.place().checksum
     }
 
     /// Its bytes, as they were archived. Reads from the disk.

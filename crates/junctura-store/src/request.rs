@@ -26,6 +26,26 @@ pub struct Found {
     pub missing: Vec<String>,
 }
 
+impl Found {
+    /// What is there, if it is all that was asked for.
+    ///
+    /// # Errors
+    /// `NotFound` that names what is missing, when something is, or when nothing matches.
+    pub fn complete(self, selector: &str) -> Result<Listing> {
+        if self.missing.is_empty() && !self.listing.is_empty() {
+            return Ok(self.listing);
+        }
+        let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let named = named.join(", ");
+        let cause = match self.missing.len() {
+            0 => "nothing that is there matches".to_owned(),
+            count if count <= NAMED_MAX => format!("missing: {named}"),
+            count => format!("missing: {named} and {} more", count - NAMED_MAX),
+        };
+        Err(Error::new(Code::NotFound, selector, cause))
+    }
+}
+
 /// The values that a selector names one by one, by attribute.
 type Named<'a> = BTreeMap<u8, BTreeSet<&'a str>>;
 
@@ -36,23 +56,7 @@ impl Snapshot {
     /// `NotFound` that names what is missing, when something is, or when nothing matches; otherwise as [`Self::list`], and
     /// `LimitExceeded` for a selector that expects more than ten million objects.
     pub fn retrieve(&self, selector: &str) -> Result<Listing> {
-        let found = self.retrieve_partial(selector)?;
-        if found.missing.is_empty() && !found.listing.is_empty() {
-            return Ok(found.listing);
-        }
-        let named = found
-            .missing
-            .iter()
-            .take(NAMED_MAX)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(", ");
-        let cause = match found.missing.len() {
-            0 => "nothing that is there matches".to_owned(),
-            count if count <= NAMED_MAX => format!("missing: {named}"),
-            count => format!("missing: {named} and {} more", count - NAMED_MAX),
-        };
-        Err(Error::new(Code::NotFound, selector, cause))
+        self.retrieve_partial(selector)?.complete(selector)
     }
 
     /// The same, with what is missing beside what is there.
@@ -69,6 +73,9 @@ impl Snapshot {
             let question = selector.question();
             let mut named = Named::new();
             collect(&question, &mut named);
+            if named.is_empty() && !listing.iter().any(|object| object.schema_index() == index) {
+                continue;
+            }
             let lacks = lacking(&listing, index, schema, &named)?;
             // What one schema knows to be complete is complete.
             if missing.as_ref().is_none_or(|others| lacks.len() < others.len()) {

@@ -18,7 +18,7 @@ use crate::writer::Writer;
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
 ///
 /// ```
-/// use junctura_model::{Given, Schema};
+/// use junctura_model::Schema;
 /// use junctura_store::{Ages, Store};
 /// # fn main() -> junctura_model::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ use crate::writer::Writer;
 /// let mut writer = store.writer()?;
 /// let field = "class=od,expver=0001,stream=oper,date=20261120,time=0000,type=fc,levtype=sfc,step=6,param=2t";
 /// let attributes = field.split(',').filter_map(|pair| pair.split_once('='));
-/// writer.archive(attributes.map(|(name, value)| (name, Given::Text(value))), b"the field")?;
+/// writer.archive(attributes, b"the field")?;
 /// writer.flush()?;
 ///
 /// let snapshot = store.snapshot()?;
@@ -122,10 +122,34 @@ impl Store {
         &self.0.root.schemas
     }
 
+    /// The schema of this name; without one the first.
+    ///
+    /// # Errors
+    /// `NotFound` when it keeps nothing of such a schema.
+    pub fn schema(&self, name: Option<&str>) -> Result<&Arc<Schema>> {
+        let at = name.map_or(Ok(0), |name| self.schema_index(name))?;
+        Ok(&self.schemas()[at])
+    }
+
+    pub(crate) fn schema_index(&self, name: &str) -> Result<usize> {
+        let found = self.schemas().iter().position(|schema| schema.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.schemas().iter().map(|schema| schema.name()).collect();
+            let cause = format!("the store has no such schema (it has {})", names.join(", "));
+            Error::new(Code::NotFound, format!("schema {name}"), cause)
+        })
+    }
+
     /// How long things are kept for those who may still need them.
     #[must_use]
     pub fn ages(&self) -> Ages {
         self.0.root.ages
+    }
+
+    /// Where other programs find a file of the store.
+    #[must_use]
+    pub fn uri(&self, file: &str) -> String {
+        self.disk().uri(file)
     }
 
     /// A writer, of which there may be any number, here and elsewhere.

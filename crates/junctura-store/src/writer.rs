@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hashbrown::{Equivalent, HashMap};
-use junctura_model::{Code, Error, Given, Record, RecordRef, Result, Version};
+use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
@@ -90,16 +90,41 @@ impl Writer {
     ///
     /// # Errors
     /// What the schema does not allow; what the system refuses, and then the object was not taken.
-    pub fn archive<'a>(
+    pub fn archive<'a, V: IntoGiven<'a>>(
         &mut self,
-        attributes: impl IntoIterator<Item = (&'a str, Given<'a>)>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<()> {
+        self.archive_at(0, attributes, payload)
+    }
+
+    /// The same under the schema of this name.
+    ///
+    /// # Errors
+    /// As [`Self::archive`]; `NotFound` when the store has no such schema.
+    pub fn archive_in<'a, V: IntoGiven<'a>>(
+        &mut self,
+        schema: &str,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<()> {
+        let at = self.store.schema_index(schema)?;
+        self.archive_at(at, attributes, payload)
+    }
+
+    fn archive_at<'a, V: IntoGiven<'a>>(
+        &mut self,
+        at: usize,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<()> {
         let mut record = std::mem::take(&mut self.scratch);
         record.clear();
-        let schema = &self.store.schemas()[0];
-        let made = schema.record(attributes, &mut record);
-        let taken = made.and_then(|()| self.take(0, RecordRef::trusted(&record), payload, None));
+        let schema = &self.store.schemas()[at];
+        let attributes = attributes.into_iter();
+        let given = attributes.map(|(name, value)| (name, value.into_given()));
+        let made = schema.record(given, &mut record);
+        let taken = made.and_then(|()| self.take(at, RecordRef::trusted(&record), payload, None));
         self.scratch = record;
         taken
     }

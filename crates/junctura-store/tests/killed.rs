@@ -97,7 +97,7 @@ fn whatever_was_flushed_survives_a_kill() {
             }
         }
     }
-    let checked = reader.snapshot().unwrap().check("", |_, _| true).unwrap();
+    let checked = reader.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!(checked.damaged_count, 0, "{:?}", checked.damaged);
 }
 

@@ -110,7 +110,7 @@ fn who_leaves_without_a_flush_leaves_nothing() {
     archive(&mut writer, 6, "2t", &payload(1, 5_000_000));
     drop(writer);
     assert!(keys(&world.store, "").is_empty());
-    let checked = world.store.snapshot().unwrap().check("", |_, _| true).unwrap();
+    let checked = world.store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.objects, checked.unnamed.len()), (0, 1));
 }
 
@@ -136,7 +136,7 @@ fn payloads_of_all_sizes_come_back() {
     }
     let snapshot = other.snapshot().unwrap();
     assert_eq!(snapshot.list_all("").unwrap().len(), 2 * sizes.len());
-    let checked = snapshot.check("", |_, _| true).unwrap();
+    let checked = snapshot.check("", None, |_, _| true).unwrap();
     assert_eq!((checked.objects, checked.damaged_count), (2 * sizes.len() as u64, 0));
     assert!(checked.unnamed.is_empty());
 }
@@ -310,7 +310,7 @@ fn damage_is_named_and_everything_else_is_served() {
         .unwrap()
         .snapshot()
         .unwrap()
-        .check("", |_, _| true)
+        .check("", None, |_, _| true)
         .unwrap();
     assert_eq!((checked.objects, checked.damaged_count), (3, 3));
 }

@@ -15,12 +15,11 @@ use std::time::Duration;
 use junctura_memory::classes::slot_bytes;
 use junctura_memory::{SlotMut, WritableMapping};
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::Request;
 use junctura_wire::body::Lease;
 
 use crate::connection::{Connection, Guard, Wait};
-use crate::given::IntoGiven;
 use crate::mail::{Letter, SlotId, Talk};
 use crate::offer::{Content, OfferOptions, Terms};
 use crate::pending::Pending;

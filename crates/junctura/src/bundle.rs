@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
-use crate::given::IntoGiven;
 use crate::mail::Letter;
 use crate::offer::{Content, OfferOptions, Terms};
 use crate::pending::{Pending, PendingAllocation};

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use junctura_model::Result;
 use junctura_model::version::Version;
+use junctura_model::{Described, RecordRef, Result};
 use junctura_wire::body::{BundleStatus, Bundles};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
 use crate::connection::{Connection, unexpected};
-use crate::described::Described;
 use crate::mail::Letter;
 #[cfg(feature = "async")]
 use crate::mail::Talk;
@@ -186,7 +185,7 @@ fn read(connection: &Connection, body: &[u8], entries: &mut Vec<BundleEntry>) ->
 fn entry(connection: &Connection, item: BundleStatus<'_>) -> Result<BundleEntry> {
     let attributes: Option<Result<Described>> = item.attributes.map(|about| {
         let schema = connection.known_schema(about.schema)?;
-        Ok(Described::new(schema, &about.record))
+        Ok(Described::new(schema, RecordRef::trusted(&about.record).to_owned()))
     });
     Ok(BundleEntry {
         number: item.number,

@@ -11,13 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use junctura_model::version::{Cursor, Version};
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Described, Error, RecordRef, Result};
 use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
-use crate::described::Described;
 use crate::mail::Letter;
 #[cfg(feature = "async")]
 use crate::object::Unmade;
@@ -630,7 +629,7 @@ impl Gap {
             let schema = connection.known_schema(name.schema)?;
             let version = connection.version(name.sequence);
             Ok(GapItem {
-                object: Described::new(schema, &name.record),
+                object: Described::new(schema, RecordRef::trusted(&name.record).to_owned()),
                 version,
             })
         });

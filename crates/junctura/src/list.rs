@@ -4,15 +4,14 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use junctura_model::Result;
 use junctura_model::version::Version;
+use junctura_model::{Described, RecordRef, Result};
 use junctura_wire::body::List;
 use junctura_wire::fixed::{SPILLED, STAGED};
 use junctura_wire::{Listed, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
-use crate::described::Described;
 use crate::follow::order;
 use crate::mail::Letter;
 use crate::pending::Pending;
@@ -310,7 +309,7 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
         let version = connection.version(if is_staged { 0 } else { number });
         Ok(Entry {
             bundle: is_staged.then_some(number),
-            object: Described::new(schema, record),
+            object: Described::new(schema, RecordRef::trusted(record).to_owned()),
             version,
             bytes: head.length.get(),
             is_spilled: head.flags.get() & SPILLED != 0,

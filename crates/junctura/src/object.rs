@@ -18,7 +18,6 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
 
 use crate::connection::Connection;
-use crate::described;
 #[cfg(feature = "async")]
 use crate::{connection::unexpected, mail::Letter};
 
@@ -249,8 +248,7 @@ impl Object {
     /// Its canonical key.
     #[must_use]
     pub fn key(&self) -> &str {
-        self.key
-            .get_or_init(|| described::key(self.schema(), self.arrived.record()))
+        self.key.get_or_init(|| self.schema().key_text(self.arrived.record()))
     }
 
     /// Whether it was staged in a bundle that was not complete when it came: nobody else may ever see it, and it has no version
@@ -277,13 +275,13 @@ impl Object {
 
     /// Names and canonical values of its attributes, those of the key first.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
-        described::attributes(self.schema(), self.arrived.record())
+        self.schema().attributes_of(self.arrived.record())
     }
 
     /// The canonical value of an attribute, by its name or an alias.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        described::get(self.schema(), self.arrived.record(), name)
+        self.schema().value_in(self.arrived.record(), name)
     }
 
     /// The payload.
@@ -366,8 +364,8 @@ impl Snapshot {
             let sort = self
                 .order_by
                 .as_ref()
-                .and_then(|name| described::get(schema, arrived.record(), name));
-            let last_key = described::key(schema, arrived.record());
+                .and_then(|name| schema.value_in(arrived.record(), name));
+            let last_key = schema.key_text(arrived.record());
             Phase::First {
                 snapshot: self.sequence,
                 last_sort_value: sort.map(str::to_owned),

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 
 use junctura_model::version::Version;
-use junctura_model::{Consumers, Result, Retention};
+use junctura_model::{Consumers, IntoGiven, Result, Retention};
 use junctura_wire::fixed::{BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, IF_WANTED, INLINE, OfferHead};
 use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
 use crate::connection::{Connection, Wait, unexpected};
-use crate::given::IntoGiven;
 use crate::mail::{Letter, SlotId, Talk};
 use crate::pool::Pool;
 use crate::state::{State, Stop};

@@ -9,14 +9,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Result};
+use junctura_model::{Code, IntoGiven, Result};
 
 use crate::allocation::Allocation;
 #[cfg(feature = "async")]
 use crate::awaiting::Awaiting;
 use crate::bundle::Staged;
 use crate::connection::{Connection, Guard, Wait};
-use crate::given::IntoGiven;
 use crate::mail::Talk;
 use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Described, Error, RecordRef, Result};
 use junctura_wire::body::{Subscribe, events};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
-use crate::described::Described;
 use crate::mail::Letter;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -357,7 +356,10 @@ impl PoolEvent {
             None => None,
             Some(name) => {
                 let schema = connection.known_schema(name.schema)?;
-                Some((Described::new(schema, &name.record), connection.version(name.sequence)))
+                Some((
+                    Described::new(schema, RecordRef::trusted(&name.record).to_owned()),
+                    connection.version(name.sequence),
+                ))
             }
         };
         let client = happened.client.map(|peer| Peer {

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use junctura_model::{Code, Error, Given, Result, Schema};
+use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema};
 use junctura_wire::body;
-
-use crate::given::IntoGiven;
 
 /// One object by its key, or what a selector matches.
 ///

@@ -3,11 +3,10 @@
 #[cfg(feature = "async")]
 use std::sync::Arc;
 
-use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_model::{Code, Error, IntoGiven, RecordRef, Result};
 use junctura_wire::{Request, body};
 
 use crate::connection::{Connection, unexpected};
-use crate::given::IntoGiven;
 use crate::mail::Letter;
 use crate::offer::OfferOptions;
 use crate::pending::Pending;

@@ -1,22 +1,20 @@
 //! `junctura get`: payloads out of the pool, one or all that match, into files or down a pipe.
 
+pub(crate) mod got;
 mod sink;
+pub(crate) mod taker;
 mod template;
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args};
-use junctura::{Code, Error, FollowOptions, Gap, Item, Object, Pool, Result, Target};
-use serde_json::json;
+use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
 
 use crate::attributes::{Pair, about_selector, given, pair, selector};
 use crate::interrupt::Interrupt;
-use crate::output::Out;
+use crate::size;
 use crate::url::PoolArguments;
-use crate::{json, size};
-use sink::Sink;
-use template::Template;
+use taker::{IntoArguments, Taker};
 
 const EXAMPLES: &str = "Examples:
   junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
@@ -70,53 +68,28 @@ pub(crate) struct Arguments {
     /// written; what another member loses comes here
     #[arg(long, value_name = "NAME", conflicts_with = "sort")]
     group: Option<String>,
-    /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
-    #[arg(short, long, value_name = "FILE|FOLDER|-")]
-    output: Option<PathBuf>,
-    /// Write each object to a file of its own with this name [default: {key}{ext}]
-    #[arg(long, value_name = "NAME", value_parser = Template::parse)]
-    template: Option<Template>,
+    #[command(flatten)]
+    into: IntoArguments,
     /// Wait until there is an object
     #[arg(long, conflicts_with_all = ["timeout", "all"])]
     wait: bool,
     /// Wait, but no longer than this (exit status 4; with --follow and without --count it is a good end)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
-    /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
-    #[arg(long)]
-    json: bool,
-    /// Print no summary
-    #[arg(short, long, conflicts_with = "json")]
-    quiet: bool,
 }
 
 /// Gets.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
-    let to_standard_output =
-        arguments.template.is_none() && arguments.output.as_deref().is_none_or(|path| path == Path::new("-"));
-    if arguments.json && to_standard_output {
-        let cause = "standard output cannot have both payloads and JSON: name a file or folder with -o";
-        return Err(Error::new(Code::InvalidArgument, "--json", cause));
-    }
     arguments.check()?;
-    let sink = Sink::open(arguments.output.as_deref(), arguments.template.as_ref())?;
+    let mut taker = Taker::open(&arguments.into, arguments.follow)?;
     let pool = interrupt.connect(&arguments.pool, "junctura get")?;
-    let mut taker = Taker {
-        sink,
-        report: arguments.json.then(Out::new),
-        at_once: arguments.follow,
-        began: Instant::now(),
-        objects: 0,
-        bytes: 0,
-        missed: Vec::new(),
-    };
     if arguments.all || arguments.follow {
         arguments.get_all(&pool, &interrupt, &mut taker)?;
     } else {
         taker.take(&arguments.get_one(&pool)?)?;
     }
-    taker.finish(arguments.quiet)
+    taker.finish()
 }
 
 impl Arguments {
@@ -132,8 +105,7 @@ impl Arguments {
                 return wrong(name, "it goes with --all or --follow");
             }
         }
-        let is_one_file = self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular);
-        if self.follow && self.count.is_none() && is_one_file {
+        if self.follow && self.count.is_none() && self.into.is_one_file() {
             return wrong(
                 "--follow",
                 "one file would never be whole: name a folder, -, or how many with --count",
@@ -177,7 +149,7 @@ impl Arguments {
             }
         };
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        while self.count.is_none_or(|count| taker.objects < count) {
+        while self.count.is_none_or(|count| taker.objects() < count) {
             interrupt.check()?;
             let next = match (follow.try_next()?, deadline) {
                 (Some(item), _) => Some(item),
@@ -191,7 +163,7 @@ impl Arguments {
                     };
                     match next {
                         Err(error) if error.code() == Code::Timeout && self.follow && self.count.is_none() => None,
-                        next => next.map_err(|error| self.too_late(error, taker.objects))?,
+                        next => next.map_err(|error| self.too_late(error, taker.objects()))?,
                     }
                 }
             };
@@ -210,7 +182,7 @@ impl Arguments {
         }
         // A group whose other members have everything is in good order.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
-        if taker.objects == 0 && taker.missed.is_empty() && !is_enough {
+        if taker.objects() == 0 && !taker.has_missed() && !is_enough {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));
         }
         Ok(())
@@ -225,82 +197,5 @@ impl Arguments {
             self.selectors.join(","),
             format!("{objects} of {count} objects came in time"),
         )
-    }
-}
-
-/// Takes payloads and counts them.
-struct Taker {
-    sink: Sink,
-    report: Option<Out>,
-    /// Whether what was missed is told when it is.
-    at_once: bool,
-    began: Instant,
-    objects: u64,
-    bytes: u64,
-    missed: Vec<String>,
-}
-
-impl Taker {
-    fn take(&mut self, object: &Object) -> Result<()> {
-        let file = self.sink.write(object)?;
-        self.objects += 1;
-        self.bytes += object.payload().len() as u64;
-        let Some(report) = &mut self.report else { return Ok(()) };
-        report.json(&json!({
-            "key": object.key(),
-            "schema": object.schema().name(),
-            "version": object.version().to_string(),
-            "bytes": object.payload().len(),
-            "file": file.map(|file| file.display().to_string()),
-            "attributes": json::attributes(object.schema(), object.attributes()),
-        }))
-    }
-
-    fn miss(&mut self, gap: &Gap) {
-        for item in &gap.items {
-            let missed = format!("{} {} ({})", item.version, item.object.key(), gap.reason);
-            if self.at_once {
-                say!("junctura: missed {missed}");
-            }
-            self.missed.push(missed);
-        }
-        if gap.unnamed > 0 {
-            self.missed.push(format!("{} more ({})", gap.unnamed, gap.reason));
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.sink.flush()?;
-        self.report.as_mut().map_or(Ok(()), Out::flush)
-    }
-
-    fn finish(self, quiet: bool) -> Result<()> {
-        self.sink.finish()?;
-        let seconds = self.began.elapsed().as_secs_f64();
-        if let Some(mut report) = self.report {
-            let seconds = (seconds * 1e6).round() / 1e6;
-            let summary =
-                json!({"objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed});
-            report.json(&summary)?;
-            report.flush()?;
-        } else if !quiet {
-            let s = if self.objects == 1 { "" } else { "s" };
-            say!(
-                "{} object{s}, {}, {seconds:.2} s",
-                self.objects,
-                size::bytes(self.bytes)
-            );
-        }
-        match self.missed.as_slice() {
-            [] => Ok(()),
-            missed => {
-                let subject = format!("{} objects that matched", missed.len());
-                Err(Error::new(
-                    Code::Gone,
-                    subject,
-                    format!("went before they were got:\n  {}", missed.join("\n  ")),
-                ))
-            }
-        }
     }
 }

@@ -8,9 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use junctura::{Code, Error, Object, Result};
+use junctura::{Code, Error, Result};
 use tempfile::{Builder, NamedTempFile};
 
+use super::got::Got;
 use super::template::{self, Template};
 use crate::output::{self, Out};
 
@@ -82,7 +83,7 @@ impl Sink {
     }
 
     /// Writes an object's payload; returns the name of its file.
-    pub(crate) fn write(&mut self, object: &Object) -> Result<Option<PathBuf>> {
+    pub(crate) fn write(&mut self, object: &impl Got) -> Result<Option<PathBuf>> {
         match self {
             Sink::Standard(out) => out.bytes(object.payload()).map(|()| None),
             Sink::One { path, file } => {

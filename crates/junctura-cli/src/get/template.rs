@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use junctura::{Code, Error, Object, Result};
+use junctura::{Code, Error, Result};
+
+use super::got::Got;
 
 /// A name that tells all objects apart.
 pub(crate) const DEFAULT: &str = "{key}{ext}";
@@ -62,7 +64,7 @@ impl Template {
     ///
     /// # Errors
     /// `InvalidArgument` for a name that its schema does not know.
-    pub(crate) fn name(&self, object: &Object) -> Result<String> {
+    pub(crate) fn name(&self, object: &impl Got) -> Result<String> {
         self.render(&mut |name, out| value_of(object, name, out))
     }
 
@@ -85,11 +87,11 @@ impl Template {
     }
 }
 
-fn value_of(object: &Object, name: &str, out: &mut String) -> Result<()> {
+fn value_of(object: &impl Got, name: &str, out: &mut String) -> Result<()> {
     match name {
         "key" => append_key(object, out),
         "hash" => out.push_str(&object.schema().key_hash(object.key()).to_string()),
-        "version" => out.push_str(&object.version().to_string()),
+        "version" => out.push_str(&object.version()),
         "ext" => out.push_str(extension(object.payload())),
         _ => match object.get(name) {
             Some(text) => escape(text, &[], out),
@@ -104,7 +106,7 @@ fn value_of(object: &Object, name: &str, out: &mut String) -> Result<()> {
 }
 
 /// The attributes of the key as one name, or its hash where that would be too long.
-fn append_key(object: &Object, out: &mut String) {
+fn append_key(object: &impl Got, out: &mut String) {
     let schema = object.schema();
     let in_key = |name: &str| schema.find(name).is_some_and(|id| id.index() < schema.key_len());
     let mut key = String::new();

@@ -1,19 +1,25 @@
 //! `junctura ls`: what is visible, as a table, a tree, JSON lines or a count. No payload moves.
 
+mod shown;
 mod table;
 mod tree;
 
 use clap::Args;
-use junctura::{Entry, ListOptions, Result};
+use junctura::{Code, Described, Error, ListOptions, Result, Schema};
+use junctura_store::{Object, Store};
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Out};
 use crate::url::PoolArguments;
-use crate::{json, size};
+use crate::{size, store};
+use shown::{Shown, Since};
 use table::Table;
 use tree::Tree;
+
+/// Objects that are written at once.
+const PAGE: usize = 1000;
 
 const EXAMPLES: &str = "Examples:
   junctura ls                                      everything
@@ -21,9 +27,10 @@ const EXAMPLES: &str = "Examples:
   junctura ls --tree                               how much there is of what
   junctura ls --count class=od                     how many, and nothing else
   junctura ls --bundle run/step=6                  what came together
-  junctura ls --json param=t | jq -r .key          for programs";
+  junctura ls --json param=t | jq -r .key          for programs
+  junctura ls --store /data/archive param=t        what is kept in a store";
 
-/// List the objects in the pool
+/// List the objects in the pool, or in a store
 ///
 /// A line for each object: the attributes of its key, and its size. Several selectors must all hold; without one,
 /// everything is listed. A key has three levels, which --tree shows with counts and sizes: dataset, collocation, element.
@@ -36,6 +43,12 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     pool: PoolArguments,
+    /// List what is in this store instead
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Show the versions that are masked by newer ones, too (of a store)
+    #[arg(long)]
+    all_versions: bool,
     /// What to list: param=t, step=0/to/24/by/6, 'levelist>=500'
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
@@ -86,71 +99,165 @@ impl std::fmt::Display for Total {
 /// Lists.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
-    let pool = interrupt.connect(&arguments.pool, "junctura ls")?;
-    let selector = selector(&arguments.selectors, &pool)?;
-    let options = ListOptions {
-        order_by: arguments.sort.as_deref(),
-        incomplete: arguments.incomplete,
-        bundle: arguments.bundle.as_deref(),
-    };
-    let pages = about_selector(pool.list_with(&options, &selector), &selector)?;
-    let mut out = Out::new();
-    let mut table = Table::new(arguments.long);
-    let mut tree = Tree::new(arguments.long);
-    let mut total = Total::default();
-    for page in pages {
-        interrupt.check()?;
-        let page = about_selector(page, &selector)?;
-        for entry in &page {
-            total.add(entry.bytes());
-            if arguments.tree {
-                tree.add(entry);
-            }
-        }
-        if arguments.tree {
-            continue;
-        }
-        if arguments.json && !arguments.count {
-            page.iter().try_for_each(|entry| out.json(&document(entry)))?;
-        } else if !arguments.count {
-            table.write(&page, &mut out)?;
-        }
+    let mut list = List::new(arguments);
+    match &arguments.store {
+        Some(url) => arguments.list_store(&store::open(url)?, &interrupt, &mut list)?,
+        None => arguments.list_pool(&interrupt, &mut list)?,
     }
-    arguments.end(&tree, total, &mut out)?;
-    out.flush()
+    list.end()
 }
 
 impl Arguments {
-    fn end(&self, tree: &Tree, total: Total, out: &mut Out) -> Result<()> {
-        match (self.tree, self.count, self.json) {
-            (true, _, true) => tree.write_json(out),
-            (true, _, false) => tree.write(out),
-            (_, true, true) => out.json(&json!({"objects": total.objects, "bytes": total.bytes})),
-            (_, true, false) => writeln!(out, "{}", total.objects),
-            _ => {
-                out.flush()?;
-                if output::is_terminal() && !self.json {
-                    say!("{total}");
-                }
-                Ok(())
+    fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+        if self.all_versions {
+            let cause = "a pool has one version of each key; --all-versions is about a store";
+            return Err(Error::new(Code::InvalidArgument, "--all-versions", cause));
+        }
+        let pool = interrupt.connect(&self.pool, "junctura ls")?;
+        let selector = selector(&self.selectors, &pool)?;
+        let options = ListOptions {
+            order_by: self.sort.as_deref(),
+            incomplete: self.incomplete,
+            bundle: self.bundle.as_deref(),
+        };
+        for page in about_selector(pool.list_with(&options, &selector), &selector)? {
+            interrupt.check()?;
+            let page = about_selector(page, &selector)?;
+            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    fn list_store(&self, store: &Store, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+        let of_pools = [("--incomplete", self.incomplete), ("--bundle", self.bundle.is_some())];
+        if let Some((name, _)) = of_pools.iter().find(|(_, given)| *given) {
+            return Err(Error::new(Code::InvalidArgument, *name, "a store has no bundles"));
+        }
+        let selector = store::selector(&self.selectors, store)?;
+        let snapshot = store.snapshot()?;
+        let listing = if self.all_versions {
+            snapshot.list_all(&selector)
+        } else {
+            snapshot.list(&selector)
+        };
+        let listing = about_selector(listing, &selector)?;
+        if self.count {
+            list.total.objects += listing.len() as u64;
+            list.total.bytes += listing.bytes();
+            return Ok(());
+        }
+        let mut rows: Vec<Row<'_>> = Vec::with_capacity(listing.len());
+        for object in listing.iter() {
+            rows.push(Row(object.describe(), object));
+            if rows.len().is_multiple_of(PAGE) {
+                interrupt.check()?;
             }
+        }
+        if !self.tree {
+            self.order(&mut rows)?;
+        }
+        for page in rows.chunks(PAGE) {
+            interrupt.check()?;
+            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// By an attribute, where one is asked for; then by key and commit.
+    fn order(&self, rows: &mut [Row<'_>]) -> Result<()> {
+        if let Some(name) = &self.sort
+            && !rows.is_empty()
+            && !rows
+                .iter()
+                .any(|Row(object, _)| object.schema().is_open() || object.schema().find(name).is_some())
+        {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "--sort",
+                format!("no schema here has {name}"),
+            ));
+        }
+        rows.sort_by_cached_key(|Row(object, stored)| {
+            let by = self.sort.as_ref().map(|name| (name, object.get(name)));
+            let by = by.map(|(name, value)| value.map(|text| (rank(object.schema(), name, text), text.to_owned())));
+            let place = |(name, text): (&str, &str)| (rank(object.schema(), name, text), text.to_owned());
+            let key = object.attributes().take(object.schema().key_len()).map(place);
+            (by, key.collect::<Vec<_>>(), stored.commit())
+        });
+        Ok(())
+    }
+}
+
+/// Where a value stands among others of its attribute, if they have an order beside that of their texts.
+fn rank(schema: &Schema, name: &str, text: &str) -> Option<i128> {
+    let id = schema.find(name)?;
+    schema.attribute(id).kind.scalar.order(text)
+}
+
+/// An object of a store.
+struct Row<'a>(Described, Object<'a>);
+
+impl<'a> From<&'a Row<'_>> for Shown<'a> {
+    fn from(Row(described, object): &'a Row<'_>) -> Self {
+        Shown {
+            object: described,
+            bytes: object.bytes(),
+            since: Since::Commit(object.commit()),
+            place: object.location().to_string().into(),
         }
     }
 }
 
-/// Where a payload lies.
-fn place(entry: &Entry) -> &'static str {
-    if entry.is_spilled() { "file" } else { "memory" }
+/// A list that is being written.
+struct List<'a> {
+    arguments: &'a Arguments,
+    out: Out,
+    table: Table,
+    tree: Tree,
+    total: Total,
 }
 
-fn document(entry: &Entry) -> serde_json::Value {
-    json!({
-        "key": entry.key(),
-        "schema": entry.schema().name(),
-        "version": entry.staged_in().is_none().then(|| entry.version().to_string()),
-        "staged_in": entry.staged_in(),
-        "bytes": entry.bytes(),
-        "place": place(entry),
-        "attributes": json::attributes(entry.schema(), entry.attributes()),
-    })
+impl<'a> List<'a> {
+    fn new(arguments: &'a Arguments) -> Self {
+        Self {
+            arguments,
+            out: Out::new(),
+            table: Table::new(arguments.long),
+            tree: Tree::new(arguments.long),
+            total: Total::default(),
+        }
+    }
+
+    fn write(&mut self, page: &[Shown<'_>]) -> Result<()> {
+        for shown in page {
+            self.total.add(shown.bytes);
+            if self.arguments.tree {
+                self.tree.add(shown.object, shown.bytes);
+            }
+        }
+        if self.arguments.tree || self.arguments.count {
+            return Ok(());
+        }
+        if self.arguments.json {
+            return page.iter().try_for_each(|shown| self.out.json(&shown.document()));
+        }
+        self.table.write(page, &mut self.out)
+    }
+
+    fn end(mut self) -> Result<()> {
+        let Total { objects, bytes } = self.total;
+        match (self.arguments.tree, self.arguments.count, self.arguments.json) {
+            (true, _, true) => self.tree.write_json(&mut self.out)?,
+            (true, _, false) => self.tree.write(&mut self.out)?,
+            (_, true, true) => self.out.json(&json!({"objects": objects, "bytes": bytes}))?,
+            (_, true, false) => writeln!(self.out, "{objects}")?,
+            _ => {
+                self.out.flush()?;
+                if output::is_terminal() && !self.arguments.json {
+                    say!("{}", self.total);
+                }
+            }
+        }
+        self.out.flush()
+    }
 }

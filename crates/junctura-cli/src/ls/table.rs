@@ -3,8 +3,9 @@
 //! A list may be long: it is written page by page. Where a later page has other columns, or is of another schema, the table
 //! begins anew with a heading.
 
-use junctura::{Entry, Result, Schema};
+use junctura::{Result, Schema};
 
+use super::shown::Shown;
 use crate::output::Out;
 use crate::size;
 
@@ -42,11 +43,11 @@ impl Table {
     }
 
     /// Writes a page.
-    pub(super) fn write(&mut self, page: &[Entry], out: &mut Out) -> Result<()> {
-        for run in page.chunk_by(|a, b| a.schema().name() == b.schema().name()) {
+    pub(super) fn write(&mut self, page: &[Shown<'_>], out: &mut Out) -> Result<()> {
+        for run in page.chunk_by(|a, b| a.object.schema().name() == b.object.schema().name()) {
             let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
             if let Some(first) = run.first()
-                && self.begin(first.schema(), &rows)
+                && self.begin(first.object.schema(), &rows)
             {
                 let heading: Vec<&str> = self
                     .columns
@@ -68,16 +69,15 @@ impl Table {
         Ok(())
     }
 
-    fn row<'a>(&self, entry: &'a Entry) -> Row<'a> {
-        let schema = entry.schema();
+    fn row<'a>(&self, shown: &'a Shown<'_>) -> Row<'a> {
+        let schema = shown.object.schema();
         let is_key = |name: &str| schema.find(name).is_some_and(|id| id.index() < schema.key_len());
-        let shown = entry.attributes().filter(|(name, _)| self.long || is_key(name));
-        let mut row: Row<'_> = shown.map(|(name, text)| (name, printable(text))).collect();
-        row.push((SIZE, size::bytes(entry.bytes())));
+        let attributes = shown.object.attributes().filter(|(name, _)| self.long || is_key(name));
+        let mut row: Row<'_> = attributes.map(|(name, text)| (name, printable(text))).collect();
+        row.push((SIZE, size::bytes(shown.bytes)));
         if self.long {
-            row.push((PLACE, super::place(entry).to_owned()));
-            let staged = entry.staged_in().map(|bundle| format!("staged in {bundle}"));
-            row.push((VERSION, staged.unwrap_or_else(|| entry.version().to_string())));
+            row.push((PLACE, shown.place.to_string()));
+            row.push((VERSION, shown.since.to_string()));
         }
         row
     }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use junctura::{Entry, Result, Schema};
+use junctura::{Described, Result, Schema};
 use junctura_model::text::quote;
 use serde_json::json;
 
@@ -58,19 +58,19 @@ impl Tree {
         }
     }
 
-    pub(super) fn add(&mut self, entry: &Entry) {
-        let schema = entry.schema();
-        let [dataset, collocation, element] = levels(schema, entry.attributes());
+    pub(super) fn add(&mut self, object: &Described, bytes: u64) {
+        let schema = object.schema();
+        let [dataset, collocation, element] = levels(schema, object.attributes());
         let datasets = self.datasets.entry((schema.name().to_owned(), dataset)).or_default();
-        datasets.total.add(entry.bytes());
+        datasets.total.add(bytes);
         let collocation = datasets.collocations.entry(collocation).or_default();
-        collocation.total.add(entry.bytes());
+        collocation.total.add(bytes);
         if self.long {
-            collocation.elements.push((element, entry.bytes()));
+            collocation.elements.push((element, bytes));
             return;
         }
         let first = schema.level_ends()[1];
-        for (name, text) in entry.attributes() {
+        for (name, text) in object.attributes() {
             if let Some(id) = schema
                 .find(name)
                 .filter(|id| (first..schema.key_len()).contains(&id.index()))

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use junctura::Given;
 use junctura_cli::each_message;
-use junctura_model::Record;
 use junctura_store::Writer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::home::Home;
-use super::{Flushed, SCHEMA, Store};
+use super::{Flushed, Store};
 use crate::data::{Prepared, Room};
 use crate::error::{OrRaise, invalid, raise};
 use crate::given::{Attributes, type_name};
@@ -68,12 +67,12 @@ impl Store {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
         let home = self.home(py)?;
-        let (number, schema) = home.schema(schema).or_raise(py)?;
+        let schema = home.store().schema(schema).or_raise(py)?;
         let prepared = Prepared::read(Room::Own, Arc::clone(schema), data, attributes, keywords)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;
         let payload = prepared.lent();
-        py.detach(|| home.write(|writer| take(writer, number, schema, &given, payload)))
+        py.detach(|| home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), payload)))
             .or_raise(py)
     }
 
@@ -109,7 +108,7 @@ impl Store {
     #[pyo3(signature = (objects, *, schema=None))]
     fn archive_many<'py>(&self, py: Python<'py>, objects: &Bound<'py, PyAny>, schema: Option<&str>) -> PyResult<usize> {
         let home = self.home(py)?;
-        let (number, schema) = home.schema(schema).or_raise(py)?;
+        let schema = home.store().schema(schema).or_raise(py)?;
         let (mut batch, mut bytes, mut done) = (Vec::with_capacity(BATCH), 0, 0);
         let mut failed = None;
         for object in objects.try_iter()? {
@@ -125,12 +124,12 @@ impl Store {
                 break;
             }
             if batch.len() == BATCH || bytes > BATCH_BYTES {
-                done += hand_over(py, home, (number, schema), &batch, done)?;
+                done += hand_over(py, home, schema, &batch, done)?;
                 batch.clear();
                 bytes = 0;
             }
         }
-        done += hand_over(py, home, (number, schema), &batch, done)?;
+        done += hand_over(py, home, schema, &batch, done)?;
         match failed {
             None => Ok(done),
             Some(error) => Err(numbered(py, error, done)),
@@ -243,38 +242,23 @@ impl Store {
         set: &[(String, String)],
     ) -> PyResult<u64> {
         let home = self.home(py)?;
-        let found = match schema {
-            None => home.schema(Some(SCHEMA)).or_else(|_| home.schema(None)),
-            named => home.schema(named),
-        };
-        let (number, schema) = found.or_raise(py)?;
         let mut looked = Instant::now();
         py.detach(|| {
-            each_message(file, schema, set, &mut |given, message| {
-                if looked.elapsed() > ROUND {
-                    interrupt::check()?;
-                    looked = Instant::now();
-                }
-                home.write(|writer| take(writer, number, schema, given, message))
-            })
+            each_message(
+                file,
+                (home.store().schemas(), schema),
+                set,
+                &mut |schema, given, message| {
+                    if looked.elapsed() > ROUND {
+                        interrupt::check()?;
+                        looked = Instant::now();
+                    }
+                    home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), message))
+                },
+            )
         })
         .or_raise(py)
     }
-}
-
-fn take(
-    writer: &mut Writer,
-    number: usize,
-    schema: &junctura::Schema,
-    given: &[(&str, Given<'_>)],
-    payload: &[u8],
-) -> junctura::Result<()> {
-    if number == 0 {
-        return writer.archive(given.iter().copied(), payload);
-    }
-    let mut record = Vec::new();
-    schema.record(given.iter().copied(), &mut record)?;
-    writer.archive_record(number, &Record::trusted(record), payload, None)
 }
 
 fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> PyResult<Prepared<'py>> {
@@ -289,7 +273,7 @@ fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> P
 fn hand_over(
     py: Python<'_>,
     home: &Home,
-    (number, schema): (usize, &junctura::Schema),
+    schema: &junctura::Schema,
     batch: &[Prepared<'_>],
     before: usize,
 ) -> PyResult<usize> {
@@ -305,7 +289,7 @@ fn hand_over(
     let written = py.detach(|| {
         home.write(|writer| {
             ready.iter().try_for_each(|(given, payload)| {
-                take(writer, number, schema, given, payload)?;
+                writer.archive_in(schema.name(), given.iter().copied(), payload)?;
                 done += 1;
                 Ok(())
             })

@@ -10,9 +10,9 @@
 //! parent may have held.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use junctura::{Code, Error, Result, Schema};
+use junctura::{Code, Error, Result};
 use junctura_store::{Store, Writer};
 
 /// See the module.
@@ -63,20 +63,6 @@ impl Home {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// The schema of this name, or the first, and its number.
-    ///
-    /// # Errors
-    /// `NotFound` when there is none of this name.
-    pub(crate) fn schema(&self, name: Option<&str>) -> Result<(usize, &Arc<Schema>)> {
-        let mut all = self.store.schemas().iter().enumerate();
-        let found = all.find(|(_, schema)| name.is_none_or(|name| schema.name() == name));
-        found.ok_or_else(|| {
-            let names: Vec<&str> = self.store.schemas().iter().map(|schema| schema.name()).collect();
-            let cause = format!("the store has {}", names.join(", "));
-            Error::new(Code::NotFound, format!("schema {}", name.unwrap_or_default()), cause)
-        })
     }
 
     /// Does something with the writer, after those who were here before.

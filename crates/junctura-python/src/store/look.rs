@@ -51,13 +51,13 @@ impl Store {
         self.snapshot(py)?.retrieve(py, selector, partial)
     }
 
-    /// check(selector='')
+    /// check(selector='', *, sample=None)
     /// --
     ///
     /// As `Snapshot.check`, of what is visible now.
-    #[pyo3(signature = (selector=""))]
-    fn check(&self, py: Python<'_>, selector: &str) -> PyResult<Checked> {
-        self.snapshot(py)?.check(py, selector)
+    #[pyo3(signature = (selector="", *, sample=None))]
+    fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+        self.snapshot(py)?.check(py, selector, sample)
     }
 
     /// checkpoint()

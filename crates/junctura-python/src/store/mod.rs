@@ -10,6 +10,7 @@ mod snapshot;
 mod stored;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use junctura::Code;
@@ -28,9 +29,6 @@ pub(crate) use payload::Payload;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stored::{Location, Stored};
 
-/// The schema of a store that is made without saying any.
-const SCHEMA: &str = "mars";
-
 /// A place where objects last: kept under the same keys, and found by the same selectors, as in a pool.
 ///
 /// `archive` hands an object over; `flush` returns when everything that was archived before it is on the disk and visible to
@@ -45,7 +43,7 @@ const SCHEMA: &str = "mars";
 /// path : path or str
 ///     The folder that it is in, or a URL `file:///...` of it.
 /// create : bool
-///     Whether to make one, with the schema `mars`, where there is none.
+///     Whether to make one, with the built-in schemas, `mars` before the others, where there is none.
 ///
 /// Raises
 /// ------
@@ -87,11 +85,16 @@ impl Store {
 
 /// Makes one, or opens what another one has made meanwhile.
 fn make_default(path: &std::path::Path) -> junctura::Result<junctura_store::Store> {
-    let schema = junctura::Schema::builtin(SCHEMA).into_iter().collect::<Vec<_>>();
-    match junctura_store::Store::create(path, &schema, Ages::default()) {
+    match junctura_store::Store::create(path, &builtin(), Ages::default()) {
         Err(error) if error.code() == Code::AlreadyExists => junctura_store::Store::open(path),
         other => other,
     }
+}
+
+/// Of a store that is made without saying any.
+fn builtin() -> Vec<Arc<junctura::Schema>> {
+    let names = junctura::Schema::BUILTIN_NAMES;
+    names.into_iter().filter_map(junctura::Schema::builtin).collect()
 }
 
 /// The folder that a path, or a URL of the scheme `file`, means.
@@ -150,9 +153,9 @@ impl Store {
     /// ----------
     /// path : path or str
     ///     The folder, or a URL `file:///...` of it.
-    /// schema : str, path, Schema or a list of these
+    /// schema : str, path, Schema or a list of these, optional
     ///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
-    ///     is named.
+    ///     is named. Without it the built-in ones, `mars` before the others.
     /// snapshot_max_age, unflushed_max_age : float, str or datetime.timedelta
     ///     How long what a snapshot shows can be read, and what was archived be flushed, whatever others remove meanwhile: seconds, or a text
     ///     such as `"12h"`. 24 hours unless told. It is written into the store, and everybody keeps to it.
@@ -188,7 +191,7 @@ impl Store {
                 .into_iter()
                 .map(|source| source.read().or_raise(py))
                 .collect::<PyResult<Vec<_>>>()?,
-            None => vec![Schema::named(py, SCHEMA)?],
+            None => builtin(),
         };
         let mut ages = Ages::default();
         if let Some(given) = snapshot_max_age {

@@ -178,11 +178,17 @@ impl Snapshot {
         Ok(Listing::new(listing, missing, &self.path))
     }
 
-    /// check(selector='')
+    /// check(selector='', *, sample=None)
     /// --
     ///
     /// Reads every object that a selector matches, masked versions too, and compares its bytes with the checksum that it was
     /// archived with. Damage is no error, but what it reports.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// sample : int, optional
+    ///     Reads only so many of them, as far apart as so many can be.
     ///
     /// Returns
     /// -------
@@ -192,9 +198,9 @@ impl Snapshot {
     /// ------
     /// InvalidSelector, Expired
     ///     As `list`.
-    #[pyo3(signature = (selector=""))]
-    pub(super) fn check(&self, py: Python<'_>, selector: &str) -> PyResult<Checked> {
-        let checked = py.detach(|| self.inner.check(selector, |_, _| interrupt::check().is_ok()));
+    #[pyo3(signature = (selector="", *, sample=None))]
+    pub(super) fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+        let checked = py.detach(|| self.inner.check(selector, sample, |_, _| interrupt::check().is_ok()));
         Ok(Checked::new(py, checked.or_raise_about(py, selector)?))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use junctura::{Code, Error};
+use junctura::{Code, Described, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -39,17 +39,8 @@ impl Stored {
         found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing has no such object"))
     }
 
-    /// The canonical text of an attribute, by its name or an alias.
-    fn text(object: &junctura_store::Object<'_>, name: &str) -> Option<String> {
-        match object.schema().find(name) {
-            Some(id) => object.value(id).map(str::to_owned),
-            None => object
-                .record()
-                .as_ref()
-                .iter()
-                .find(|(_, open, _)| *open == Some(name))
-                .map(|(_, _, text)| text.to_owned()),
-        }
+    fn described(&self, py: Python<'_>) -> PyResult<Described> {
+        Ok(self.object().or_raise(py)?.describe())
     }
 
     fn payload(&self, py: Python<'_>) -> PyResult<Payload> {
@@ -63,16 +54,8 @@ impl Stored {
     /// Names and values of its attributes, those of the key first: a new dictionary each time, as `Object.attributes`.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let object = self.object().or_raise(py)?;
-        let record = object.record();
-        let name =
-            |id, open: Option<&'_ str>| open.map_or_else(|| object.schema().attribute(id).name.clone(), str::to_owned);
-        let named: Vec<(String, &str)> = record
-            .as_ref()
-            .iter()
-            .map(|(id, open, text)| (name(id, open), text))
-            .collect();
-        values::attributes(py, object.schema(), named.iter().map(|(name, text)| (&**name, *text)))
+        let object = self.described(py)?;
+        values::attributes(py, object.schema(), object.attributes())
     }
 
     /// The canonical key.
@@ -84,9 +67,7 @@ impl Stored {
     /// The schema that describes it.
     #[getter]
     fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
-        let object = self.object().or_raise(py)?;
-        let schemas = self.listing.get().inner().schemas();
-        Ok(Schema(Arc::clone(&schemas[object.schema_index()])))
+        Ok(Schema(Arc::clone(self.described(py)?.schema())))
     }
 
     /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
@@ -118,6 +99,12 @@ impl Stored {
         Ok(self.object().or_raise(py)?.bytes())
     }
 
+    /// CRC-32C of the payload.
+    #[getter]
+    fn checksum(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.object().or_raise(py)?.checksum())
+    }
+
     /// get(name, default=None)
     /// --
     ///
@@ -129,18 +116,18 @@ impl Stored {
         name: &str,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let object = self.object().or_raise(py)?;
-        match Self::text(&object, name) {
-            Some(text) => values::value(py, object.schema(), name, &text).map(Some),
+        let object = self.described(py)?;
+        match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text).map(Some),
             None => Ok(default),
         }
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let object = self.object().or_raise(py)?;
-        match Self::text(&object, name) {
-            Some(text) => values::value(py, object.schema(), name, &text),
-            None => Err(no_attribute(py, name, &object.key())),
+        let object = self.described(py)?;
+        match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text),
+            None => Err(no_attribute(py, name, object.key())),
         }
     }
 
@@ -225,12 +212,12 @@ impl Stored {
         dtype: Option<&Bound<'py, PyAny>>,
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let object = self.object().or_raise(py)?;
+        let object = self.described(py)?;
         let payload = Bound::new(py, self.payload(py)?)?.into_any();
         if dtype.is_some() {
             return arrays(py)?.call_method1("view", (payload, dtype, shape));
         }
-        Own::of(object.schema(), |name| Self::text(&object, name)).view(&payload, shape)
+        Own::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
     }
 
     /// to_xarray()

@@ -293,6 +293,10 @@ impl Disk for FaultyDisk {
         Ok(state.inodes[inode].modified)
     }
 
+    fn uri(&self, path: &str) -> String {
+        format!("faulty:{path}")
+    }
+
     fn sync_names(&self, _folder: &str) -> io::Result<()> {
         let mut state = self.0.plain_call()?;
         state.names_synced = state.names.clone();

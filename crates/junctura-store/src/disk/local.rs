@@ -90,6 +90,12 @@ impl Disk for LocalDisk {
         Ok(at.duration_since(UNIX_EPOCH).unwrap_or_default())
     }
 
+    fn uri(&self, path: &str) -> String {
+        let path = self.root.join(path);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        format!("file://{}", path.display())
+    }
+
     fn sync_names(&self, folder: &str) -> io::Result<()> {
         let whole = self.path(folder)?;
         let above = whole.ancestors().take(1 + Path::new(folder).components().count());

@@ -30,6 +30,8 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// When a file was last written, since 1970.
     fn modified(&self, path: &str) -> io::Result<Duration>;
+    /// Where other programs find a file.
+    fn uri(&self, path: &str) -> String;
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
 }

@@ -1,6 +1,6 @@
 //! What may stand as the value of an attribute, so that `("step", 6)` and `("step", "6")` are both written plainly.
 
-use junctura_model::Given;
+use crate::Given;
 
 /// Something that can be given as an attribute's value; the schema's type decides how it is read.
 pub trait IntoGiven<'a> {

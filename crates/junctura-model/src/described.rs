@@ -3,17 +3,16 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use junctura_model::{AttrId, RecordRef, Result, Schema};
-
 use crate::given::IntoGiven;
+use crate::{AttrId, Record, RecordRef, Result, Schema};
 
 /// An object's attributes.
 ///
 /// ```
-/// # use junctura::{Described, Pool};
-/// # fn main() -> junctura::Result<()> {
-/// # let pool = Pool::builder().schema("free").open()?;
-/// let entry = Described::of(&pool.schema(None)?, [("space", "demo"), ("name", "a"), ("unit", "K")])?;
+/// # use junctura_model::{Described, Schema};
+/// # fn main() -> junctura_model::Result<()> {
+/// let free = Schema::builtin("free").unwrap();
+/// let entry = Described::of(&free, [("space", "demo"), ("name", "a"), ("unit", "K")])?;
 /// assert_eq!(entry.key(), "{space=demo}{}{name=a}");
 /// assert_eq!((entry.schema().name(), entry.get("unit")), ("free", Some("K")));
 /// let attributes: Vec<_> = entry.attributes().collect();
@@ -23,15 +22,17 @@ use crate::given::IntoGiven;
 /// ```
 pub struct Described {
     schema: Arc<Schema>,
-    record: Box<[u8]>,
+    record: Record,
     key: OnceLock<String>,
 }
 
 impl Described {
-    pub(crate) fn new(schema: &Arc<Schema>, record: &[u8]) -> Self {
+    /// What this record of the schema says.
+    #[must_use]
+    pub fn new(schema: &Arc<Schema>, record: Record) -> Self {
         Self {
             schema: Arc::clone(schema),
-            record: record.into(),
+            record,
             key: OnceLock::new(),
         }
     }
@@ -47,13 +48,13 @@ impl Described {
         let mut record = Vec::new();
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
         schema.record(given, &mut record)?;
-        Ok(Self::new(schema, &record))
+        Ok(Self::new(schema, Record::trusted(record)))
     }
 
     /// Its canonical key.
     #[must_use]
     pub fn key(&self) -> &str {
-        self.key.get_or_init(|| key(&self.schema, self.record()))
+        self.key.get_or_init(|| self.schema.key_text(self.record()))
     }
 
     /// The schema that describes it.
@@ -64,17 +65,17 @@ impl Described {
 
     /// Names and canonical values of its attributes, those of the key first.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
-        attributes(&self.schema, self.record())
+        self.schema.attributes_of(self.record())
     }
 
     /// The canonical value of an attribute, by its name or an alias.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        get(&self.schema, self.record(), name)
+        self.schema.value_in(self.record(), name)
     }
 
     fn record(&self) -> RecordRef<'_> {
-        RecordRef::trusted(&self.record)
+        self.record.as_ref()
     }
 }
 
@@ -84,28 +85,33 @@ impl fmt::Debug for Described {
     }
 }
 
-pub(crate) fn key(schema: &Schema, record: RecordRef<'_>) -> String {
-    let mut key = String::new();
-    schema.key_of(record, &mut key);
-    key
-}
+impl Schema {
+    /// The canonical text of a record's key.
+    #[must_use]
+    pub fn key_text(&self, record: RecordRef<'_>) -> String {
+        let mut key = String::new();
+        self.key_of(record, &mut key);
+        key
+    }
 
-pub(crate) fn attributes<'a>(schema: &'a Schema, record: RecordRef<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
-    record
-        .iter()
-        .map(move |(id, open_name, text)| (open_name.unwrap_or_else(|| name(schema, id)), text))
-}
+    /// Names and canonical values of a record's attributes, those of the key first.
+    pub fn attributes_of<'a>(&'a self, record: RecordRef<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
+        record
+            .iter()
+            .map(move |(id, open_name, text)| (open_name.unwrap_or_else(|| self.name_of(id)), text))
+    }
 
-fn name(schema: &Schema, id: AttrId) -> &str {
-    schema
-        .attributes()
-        .get(id.index())
-        .map_or("", |attribute| attribute.name.as_str())
-}
+    /// The canonical value that a record has of an attribute, by its name or an alias.
+    #[must_use]
+    pub fn value_in<'a>(&self, record: RecordRef<'a>, name: &str) -> Option<&'a str> {
+        match self.find(name) {
+            Some(id) => record.get(id),
+            None => record.get_open(name),
+        }
+    }
 
-pub(crate) fn get<'a>(schema: &Schema, record: RecordRef<'a>, name: &str) -> Option<&'a str> {
-    match schema.find(name) {
-        Some(id) => record.get(id),
-        None => record.get_open(name),
+    fn name_of(&self, id: AttrId) -> &str {
+        let attribute = self.attributes().get(id.index());
+        attribute.map_or("", |attribute| attribute.name.as_str())
     }
 }

@@ -1,0 +1,72 @@
+//! An object that was got, and its payload, from wherever.
+
+use junctura::{Described, Schema};
+
+/// See the module.
+pub(crate) trait Got {
+    fn schema(&self) -> &Schema;
+    fn key(&self) -> &str;
+    fn get(&self, name: &str) -> Option<&str>;
+    fn attributes(&self) -> impl Iterator<Item = (&str, &str)>;
+    fn version(&self) -> String;
+    fn payload(&self) -> &[u8];
+}
+
+impl Got for junctura::Object {
+    fn schema(&self) -> &Schema {
+        self.schema()
+    }
+
+    fn key(&self) -> &str {
+        self.key()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.get(name)
+    }
+
+    fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.attributes()
+    }
+
+    fn version(&self) -> String {
+        self.version().to_string()
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.payload()
+    }
+}
+
+/// One out of a store.
+pub(crate) struct Retrieved<'p> {
+    pub(crate) object: Described,
+    pub(crate) commit: u64,
+    pub(crate) payload: &'p [u8],
+}
+
+impl Got for Retrieved<'_> {
+    fn schema(&self) -> &Schema {
+        self.object.schema()
+    }
+
+    fn key(&self) -> &str {
+        self.object.key()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.object.get(name)
+    }
+
+    fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.object.attributes()
+    }
+
+    fn version(&self) -> String {
+        self.commit.to_string()
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.payload
+    }
+}

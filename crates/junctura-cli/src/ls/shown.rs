@@ -1,0 +1,77 @@
+//! What a list shows of an object, wherever it lies.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use junctura::{Described, Entry, Version};
+use serde_json::{Value, json};
+
+use crate::json;
+
+/// See the module.
+pub(super) struct Shown<'a> {
+    pub(super) object: &'a Described,
+    pub(super) bytes: u64,
+    pub(super) since: Since,
+    /// Where the payload lies.
+    pub(super) place: Cow<'a, str>,
+}
+
+/// With what it became visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Since {
+    Version(Version),
+    /// It is not yet: a member of this bundle.
+    Staged(u64),
+    Commit(u64),
+}
+
+impl fmt::Display for Since {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Since::Version(version) => version.fmt(f),
+            Since::Staged(bundle) => write!(f, "staged in {bundle}"),
+            Since::Commit(number) => write!(f, "commit {number}"),
+        }
+    }
+}
+
+impl<'a> From<&'a Entry> for Shown<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let since = entry
+            .staged_in()
+            .map_or_else(|| Since::Version(entry.version()), Since::Staged);
+        let place = if entry.is_spilled() { "file" } else { "memory" };
+        Shown {
+            object: entry,
+            bytes: entry.bytes(),
+            since,
+            place: place.into(),
+        }
+    }
+}
+
+impl Shown<'_> {
+    pub(super) fn document(&self) -> Value {
+        let schema = self.object.schema();
+        let mut document = json!({
+            "key": self.object.key(),
+            "schema": schema.name(),
+            "bytes": self.bytes,
+            "place": self.place,
+            "attributes": json::attributes(schema, self.object.attributes()),
+        });
+        match self.since {
+            Since::Commit(number) => document["commit"] = number.into(),
+            Since::Version(version) => {
+                document["version"] = version.to_string().into();
+                document["staged_in"] = Value::Null;
+            }
+            Since::Staged(bundle) => {
+                document["version"] = Value::Null;
+                document["staged_in"] = bundle.into();
+            }
+        }
+        document
+    }
+}

@@ -1,0 +1,317 @@
+//! Files, read from front to back, and what they have as objects: of a GRIB file each message, of any other file its bytes.
+
+use std::fs::Metadata;
+use std::ops::DerefMut;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use junctura::{Code, Error, Given, Result, Schema};
+use junctura_grib::Message;
+
+use super::grib::{self, Next, Splitter};
+use super::header;
+use super::input::Input;
+use crate::attributes::{Pair, pair};
+use crate::interrupt::Interrupt;
+
+/// Files, and what is said of them.
+#[derive(Args, Debug)]
+pub(crate) struct FilesArguments {
+    /// Files to read; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// An attribute for each object, whatever the header says
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<Pair>,
+    /// The schema that describes the objects (default: mars for GRIB, else the first one)
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// What the files are
+    #[arg(long, value_enum, default_value_t = Format::Auto)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Look at the first bytes
+    Auto,
+    /// GRIB messages
+    Grib,
+    /// One object, whatever the bytes are
+    Bytes,
+}
+
+/// Where the objects go.
+pub(crate) trait Goal {
+    /// Memory for a payload.
+    type Room: DerefMut<Target = [u8]>;
+    /// Gives such memory.
+    type Rooms: Copy;
+
+    fn rooms(&self) -> Self::Rooms;
+    fn allocate(rooms: Self::Rooms, bytes: u64) -> Result<Self::Room>;
+    fn schemas(&self) -> Result<Vec<Arc<Schema>>>;
+    /// Takes one object.
+    fn take(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_, Self::Room>,
+    ) -> Result<()>;
+    /// Before a read that may take for ever.
+    fn idle(&mut self) -> Result<()>;
+    /// Takes note of what is wrong with one object: an error, unless the others are to go on.
+    fn failed(&mut self, error: Error) -> Result<()>;
+    /// How far the reading has come, in bytes.
+    fn show(&mut self, position: u64);
+}
+
+/// What the payload is.
+pub(crate) enum Payload<'p, R> {
+    Bytes(&'p [u8]),
+    Placed(R),
+}
+
+impl<R: DerefMut<Target = [u8]>> Payload<'_, R> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Bytes(bytes) => bytes,
+            Payload::Placed(room) => room,
+        }
+    }
+}
+
+/// A place in the input, for messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<str>,
+    /// Which message of it.
+    pub(crate) message: Option<u64>,
+}
+
+impl Place {
+    /// An error about this place.
+    pub(crate) fn error(&self, error: &Error) -> Error {
+        let message = self
+            .message
+            .map_or(String::new(), |number| format!(": message {number}"));
+        let subject = if error.subject().is_empty() {
+            String::new()
+        } else {
+            format!(": {}", error.subject())
+        };
+        Error::new(error.code(), format!("{}{message}{subject}", self.file), error.cause())
+    }
+}
+
+impl FilesArguments {
+    /// One file of GRIB messages.
+    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>) -> Self {
+        Self {
+            files: vec![file.to_owned()],
+            set,
+            schema: schema.map(str::to_owned),
+            format: Format::Grib,
+        }
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// What the files, and the goal, say.
+    pub(crate) fn read<G: Goal>(&self, goal: &mut G, interrupt: &Interrupt) -> Result<()> {
+        let mut before = 0;
+        for path in &self.files {
+            let mut input = Input::open(path, interrupt)?;
+            let bytes = input.bytes().unwrap_or(0);
+            let is_grib = match self.format {
+                Format::Grib => true,
+                Format::Bytes => false,
+                Format::Auto => grib::is_grib(&mut input, &mut || goal.idle())?,
+            };
+            let schema = self.schema(&goal.schemas()?, is_grib)?;
+            if is_grib {
+                self.put_messages(goal, &schema, Splitter::new(input), before)?;
+            } else {
+                self.put_whole(goal, &schema, input, path)?;
+            }
+            before += bytes;
+            goal.show(before);
+        }
+        Ok(())
+    }
+
+    /// How much there is to read, if all of it is in files.
+    pub(crate) fn total_bytes(&self) -> Option<u64> {
+        self.files
+            .iter()
+            .map(|path| path.metadata().ok().filter(Metadata::is_file).map(|file| file.len()))
+            .sum()
+    }
+
+    fn schema(&self, schemas: &[Arc<Schema>], is_grib: bool) -> Result<Arc<Schema>> {
+        let of_name = |name: &str| schemas.iter().find(|schema| schema.name() == name);
+        let chosen = match &self.schema {
+            Some(name) => of_name(name),
+            None if is_grib => of_name(header::SCHEMA).or(schemas.first()),
+            None => schemas.first(),
+        };
+        chosen.cloned().ok_or_else(|| {
+            let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
+            let cause = format!("there is no such schema (there are {})", names.join(", "));
+            let asked = self.schema.as_deref().unwrap_or_default();
+            Error::new(Code::NotFound, format!("schema {asked}"), cause)
+        })
+    }
+
+    fn put_messages<G: Goal>(&self, goal: &mut G, schema: &Schema, mut splitter: Splitter, before: u64) -> Result<()> {
+        let file: Arc<str> = splitter.input().name().into();
+        loop {
+            let rooms = goal.rooms();
+            let next = splitter.next(&mut || goal.idle(), &mut |bytes| G::allocate(rooms, bytes));
+            let place = Place {
+                file: Arc::clone(&file),
+                message: Some(splitter.number()),
+            };
+            let put = match next {
+                Ok(Next::End) => break,
+                Ok(Next::Buffered(bytes)) => {
+                    let put = self.put_buffered(goal, schema, &splitter, &place, bytes);
+                    splitter.take(bytes);
+                    put
+                }
+                Ok(Next::Placed(room)) => self.put_placed(goal, schema, &splitter, &place, room),
+                Ok(Next::Damaged(error)) => Err(corrupt(&file, &error)),
+                Err(error) if error.code() == Code::TooLarge => Err(place.error(&error)),
+                Err(error) => return Err(error),
+            };
+            put.or_else(|error| goal.failed(error))?;
+            goal.show(before + splitter.input().position());
+        }
+        if splitter.number() == 0 {
+            return Err(Error::new(Code::Corrupt, &*file, "there is no GRIB message in it"));
+        }
+        Ok(())
+    }
+
+    fn put_buffered<G: Goal>(
+        &self,
+        goal: &mut G,
+        schema: &Schema,
+        splitter: &Splitter,
+        place: &Place,
+        bytes: usize,
+    ) -> Result<()> {
+        let message = splitter.message(bytes).map_err(|error| corrupt(&place.file, &error))?;
+        let keys = message
+            .keys()
+            .map_err(|error| corrupt(&place.file, &splitter.numbered(error)))?;
+        let attributes = header::attributes(&message, &keys, schema, &self.set);
+        goal.take(
+            place,
+            schema,
+            &header::given(&attributes),
+            Payload::Bytes(message.bytes()),
+        )
+    }
+
+    fn put_placed<G: Goal>(
+        &self,
+        goal: &mut G,
+        schema: &Schema,
+        splitter: &Splitter,
+        place: &Place,
+        room: G::Room,
+    ) -> Result<()> {
+        let read = Message::new(&room).and_then(|message| Ok((message, message.keys()?)));
+        let (message, keys) = read.map_err(|error| corrupt(&place.file, &splitter.numbered(error)))?;
+        let attributes = header::attributes(&message, &keys, schema, &self.set);
+        goal.take(place, schema, &header::given(&attributes), Payload::Placed(room))
+    }
+
+    fn put_whole<G: Goal>(&self, goal: &mut G, schema: &Schema, mut input: Input, path: &Path) -> Result<()> {
+        let place = Place {
+            file: input.name().into(),
+            message: None,
+        };
+        let mut set = self.set.clone();
+        if let Some(name) = default_name(schema, &set, path) {
+            set.push(name);
+        }
+        let attributes: Vec<_> = crate::attributes::given(&set).collect();
+        let put = if let Some(bytes) = input.bytes() {
+            let mut room = G::allocate(goal.rooms(), bytes).map_err(|error| place.error(&error))?;
+            let read = input.read_into(&mut room, &mut || goal.idle())?;
+            if read as u64 != bytes || !input.fill(1, &mut || goal.idle())?.is_empty() {
+                let cause = "it changed its size while it was read";
+                return Err(Error::new(Code::Conflict, &*place.file, cause));
+            }
+            goal.take(&place, schema, &attributes, Payload::Placed(room))
+        } else {
+            let bytes = read_all(&mut input, goal)?;
+            goal.take(&place, schema, &attributes, Payload::Bytes(&bytes))
+        };
+        put.map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
+            .or_else(|error| goal.failed(error))
+    }
+}
+
+/// All that comes from a pipe; how much it is, only its end tells.
+fn read_all<G: Goal>(input: &mut Input, goal: &mut G) -> Result<Vec<u8>> {
+    let mut want = 1 << 20;
+    while input.fill(want, &mut || goal.idle())?.len() >= want {
+        want *= 2;
+    }
+    Ok(input.buffered().to_vec())
+}
+
+fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {
+    Error::new(Code::Corrupt, file, error.to_string())
+}
+
+/// The file's name, where the key has a name and nobody gave one.
+fn default_name(schema: &Schema, set: &[Pair], path: &Path) -> Option<Pair> {
+    let id = schema.find("name").filter(|id| id.index() < schema.key_len())?;
+    let is_given = set.iter().any(|pair| schema.find(&pair.name) == Some(id));
+    let value = path.file_name().filter(|_| path.as_os_str() != "-" && !is_given)?;
+    Some(Pair {
+        name: "name".to_owned(),
+        value: value.to_string_lossy().into_owned(),
+    })
+}
+
+/// Says where any attributes would do, to whom did not choose a schema.
+fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
+    let open = schemas.iter().find(|schema| schema.is_open());
+    match open {
+        Some(open) if error.code() == Code::SchemaMismatch && !chosen => {
+            let cause = format!(
+                "{}; with --schema {} any attributes may be given",
+                error.cause(),
+                open.name()
+            );
+            Error::new(error.code(), error.subject(), cause)
+        }
+        _ => error.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_lends_its_name_where_the_key_has_one() {
+        let (free, mars) = (Schema::builtin("free").unwrap(), Schema::builtin("mars").unwrap());
+        let path = Path::new("a/plume.png");
+        assert_eq!(
+            default_name(&free, &[], path).map(|pair| pair.value),
+            Some("plume.png".to_owned())
+        );
+        assert_eq!(default_name(&free, &[pair("name=x").unwrap()], path), None);
+        assert_eq!(default_name(&free, &[], Path::new("-")), None);
+        assert_eq!(default_name(&mars, &[], path), None);
+    }
+}

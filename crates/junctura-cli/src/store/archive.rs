@@ -1,0 +1,144 @@
+//! `junctura archive`: files become objects that last.
+
+use std::sync::Arc;
+
+use clap::Args;
+use junctura::{Code, Error, Given, Result, Schema};
+use junctura_store::{Ages, Store, Writer};
+
+use super::StoreArguments;
+use crate::interrupt::Interrupt;
+use crate::put::files::{FilesArguments, Goal, Payload, Place};
+use crate::put::tally::{Origin, Tally, TellArguments};
+use crate::serve;
+
+const EXAMPLES: &str = "Examples:
+  junctura archive --store /data/archive forecast.grib          each message by its header
+  junctura archive --store /data/archive --create run/*.grib2   into a new store, if there is none
+  junctura archive --store /data/archive plume.png --schema free --set name=plume
+  ssh cluster cat out.grib | junctura archive --store /data/archive --every 1000 -
+When a file is damaged nothing of this command is visible, but for what --every has flushed before.";
+
+/// Keep files in a store
+///
+/// Each message of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
+/// attributes that its header gives. Any other file becomes one object with the attributes given by --set; where `name` is
+/// part of the key and not given, it is the file's name. All of them become visible at once, when all of them are on the disk.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    #[command(flatten)]
+    files: FilesArguments,
+    /// Make the store, if there is none
+    #[arg(long)]
+    create: bool,
+    /// Make visible what is there after each so many objects, instead of everything in the end
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+    #[command(flatten)]
+    tell: TellArguments,
+}
+
+/// Archives.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
+    let store = arguments.open()?;
+    let mut goal = Archive {
+        writer: store.writer()?,
+        store,
+        every: arguments.every.unwrap_or(u64::MAX),
+        unflushed: Vec::new(),
+        tally,
+    };
+    let read = arguments.files.read(&mut goal, &interrupt);
+    let outcome = read.and_then(|()| goal.flush());
+    goal.tally.finish(outcome, &[])
+}
+
+impl Arguments {
+    fn open(&self) -> Result<Store> {
+        let url = self.store.url();
+        if self.create {
+            match Store::create(super::folder(url), &serve::schemas(&[])?, Ages::default()) {
+                Err(error) if error.code() == Code::AlreadyExists => {}
+                created => return created,
+            }
+        }
+        self.store.open()
+    }
+}
+
+/// A store that takes objects.
+struct Archive {
+    store: Store,
+    writer: Writer,
+    every: u64,
+    unflushed: Vec<Origin>,
+    tally: Tally,
+}
+
+impl Archive {
+    fn flush(&mut self) -> Result<()> {
+        let flushed = self.writer.flush()?;
+        for origin in self.unflushed.drain(..) {
+            self.tally.count(&origin);
+            self.tally.tell(&origin, Some(&flushed.commit.to_string()))?;
+        }
+        self.tally.flush()
+    }
+}
+
+impl Goal for Archive {
+    type Room = Vec<u8>;
+    type Rooms = ();
+
+    fn rooms(&self) {}
+
+    fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
+        let mut room = Vec::new();
+        let too_large = |cause: String| Error::new(Code::TooLarge, "payload", cause);
+        let length = usize::try_from(bytes).map_err(|error| too_large(error.to_string()))?;
+        room.try_reserve_exact(length)
+            .map_err(|_| too_large(format!("{bytes} bytes do not fit into memory")))?;
+        room.resize(length, 0);
+        Ok(room)
+    }
+
+    fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
+        Ok(self.store.schemas().to_vec())
+    }
+
+    fn take(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_, Vec<u8>>,
+    ) -> Result<()> {
+        let bytes = payload.bytes();
+        let archived = self.writer.archive_in(schema.name(), attributes.iter().copied(), bytes);
+        archived.map_err(|error| place.error(&error))?;
+        let origin = self.tally.origin(place, schema, attributes, bytes.len())?;
+        self.unflushed.push(origin);
+        if self.writer.pending() >= self.every {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// What is not complete stays unseen.
+    fn idle(&mut self) -> Result<()> {
+        self.tally.flush()
+    }
+
+    fn failed(&mut self, error: Error) -> Result<()> {
+        self.tally.failed(error)
+    }
+
+    fn show(&mut self, position: u64) {
+        self.tally.show(position);
+    }
+}

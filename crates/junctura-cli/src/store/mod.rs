@@ -1,0 +1,86 @@
+//! The commands about what lasts: a store, in the words of [`junctura_store`].
+
+pub(crate) mod archive;
+pub(crate) mod axes;
+pub(crate) mod check;
+pub(crate) mod compact;
+pub(crate) mod create;
+pub(crate) mod inspect;
+pub(crate) mod retrieve;
+
+use std::path::Path;
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::Store;
+
+use crate::attributes::selector_for;
+
+/// Which store a command is about.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreArguments {
+    #[arg(
+        help = "The store: a folder, or file:FOLDER",
+        long = "store",
+        env = "JUNCTURA_STORE",
+        value_name = "URL"
+    )]
+    url: String,
+}
+
+impl StoreArguments {
+    pub(crate) fn open(&self) -> Result<Store> {
+        open(&self.url)
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Opens a store.
+///
+/// # Errors
+/// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
+pub(crate) fn open(url: &str) -> Result<Store> {
+    Store::open(folder(url)).map_err(|error| {
+        if error.code() != Code::NotFound {
+            return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
+        }
+        let cause = format!("there is no store here; `junctura create --store {url}` makes one");
+        Error::new(Code::NotFound, format!("store {url}"), cause)
+    })
+}
+
+/// The folder that a URL names.
+pub(crate) fn folder(url: &str) -> &Path {
+    let path = url.strip_prefix("file:").unwrap_or(url);
+    Path::new(path.strip_prefix("//").unwrap_or(path))
+}
+
+/// One selector of all arguments, as [`crate::attributes::selector`] of a pool.
+pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
+    selector_for(arguments, || Ok(store.schemas().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_a_folder() {
+        for url in ["/data/archive", "file:/data/archive", "file:///data/archive"] {
+            assert_eq!(folder(url), Path::new("/data/archive"));
+        }
+        assert_eq!(folder("here"), Path::new("here"));
+    }
+
+    #[test]
+    fn where_no_store_is_the_error_says_how_to_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = folder.path().display().to_string();
+        let error = open(&url).unwrap_err();
+        assert_eq!(error.code(), Code::NotFound);
+        assert!(error.cause().contains("junctura create"), "{error}");
+    }
+}

@@ -1,0 +1,208 @@
+"""A store from the shell: files in, objects out by meaning, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from e2e_grib import Field, message
+from e2e_shell import DATA, Shell, key_of
+
+Fields = dict[Field, bytes]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> list[str]:
+    return ["--store", str(tmp_path / "archive")]
+
+
+@pytest.fixture
+def filled(bare: Shell, store: list[str], file: Path) -> list[str]:
+    """A store with the ensemble."""
+    bare.run("archive", *store, "--create", file)
+    return store
+
+
+def test_messages_go_in_by_their_headers_and_come_out_byte_for_byte(
+    bare: Shell, filled: list[str], fields: Fields, tmp_path: Path
+) -> None:
+    assert bare.text("ls", *filled, "--count") == f"{len(fields)}\n"
+    for field, bytes_of_it in fields.items():
+        bare.run("retrieve", *filled, field.selector(), "-o", tmp_path / "one", "-q")
+        assert (tmp_path / "one").read_bytes() == bytes_of_it
+    everything = bare.run("retrieve", *filled, "class=od", "-o", "-").stdout
+    assert everything == b"".join(fields.values()), "in the order in which they were archived"
+
+
+def test_all_of_a_command_becomes_visible_at_once(bare: Shell, filled: list[str], file: Path) -> None:
+    told = bare.documents("archive", *filled, "--json", file)
+    summary = told.pop()
+    assert {line["version"] for line in told} == {"2"}, "one commit"
+    assert (summary["objects"], summary["failed"]) == (len(told), 0)
+    assert bare.documents("ls", *filled, "--json", "--count")[0]["objects"] == len(told), "newer ones mask"
+    assert bare.text("ls", *filled, "--all-versions", "--count") == f"{2 * len(told)}\n"
+
+
+def test_what_is_damaged_leaves_nothing_behind(bare: Shell, filled: list[str], file: Path, tmp_path: Path) -> None:
+    before = bare.text("ls", *filled, "--all-versions", "--count")
+    damaged = tmp_path / "damaged.grib2"
+    damaged.write_bytes(file.read_bytes()[:-3])
+    assert "damaged.grib2: GRIB message" in bare.error(1, "archive", *filled, damaged)
+    assert bare.text("ls", *filled, "--all-versions", "--count") == before
+    said = bare.error(1, "archive", *filled, "--keep-going", damaged)
+    assert "1 failed in all" in said
+
+
+def test_a_pipe_is_flushed_every_so_often(bare: Shell, store: list[str], fields: Fields) -> None:
+    messages = list(fields.values())[:7]
+    archive = bare.start("archive", *store, "--create", "--every", "3", "-v", "-", stdin=subprocess.PIPE)
+    archive.write(b"".join(messages))
+    seen = [archive.line() for _ in range(6)]
+    assert [line.split()[0] for line in seen] == ["1", "1", "1", "2", "2", "2"]
+    assert bare.text("ls", *store, "--count") == "6\n"
+    status, out, _ = archive.end()
+    assert (status, out.split()[0]) == (0, "3")
+
+
+def test_ctrl_c_leaves_nothing_that_is_not_flushed(bare: Shell, store: list[str], fields: Fields) -> None:
+    archive = bare.start("archive", *store, "--create", "-v", "--every", "1", "-", stdin=subprocess.PIPE)
+    archive.write(next(iter(fields.values())))
+    assert archive.line().startswith("1 ")
+    archive.signal(signal.SIGINT)
+    assert archive.end()[0] == 130
+    assert bare.text("ls", *store, "--count") == "1\n"
+
+
+def test_other_files_are_described_by_the_user(bare: Shell, store: list[str], tmp_path: Path) -> None:
+    picture = tmp_path / "plume.png"
+    picture.write_bytes(b"\x89PNG picture")
+    bare.run("create", *store, "--schema", "free")
+    bare.run("archive", *store, picture, "--set", "run=7")
+    (line,) = bare.documents("ls", *store, "--json")
+    assert (line["schema"], line["attributes"]["run"], line["commit"]) == ("free", "7", 1)
+    assert bare.run("retrieve", *store, "name=plume.png", "-o", "-").stdout == b"\x89PNG picture"
+
+
+def test_lists_are_ordered_by_key_or_by_an_attribute(bare: Shell, filled: list[str], fields: Fields) -> None:
+    by_key = [line["attributes"] for line in bare.documents("ls", *filled, "--json")]
+    place = [(line["step"], line["number"], line["levelist"]) for line in by_key]
+    assert place == sorted(place)
+    levels = [line["attributes"]["levelist"] for line in bare.documents("ls", *filled, "--json", "--sort", "levelist")]
+    assert levels == sorted(levels)
+    assert "no schema here has colour" in bare.error(2, "ls", *filled, "--sort", "colour", "param=t")
+    tree = bare.documents("ls", *filled, "--tree", "--json")
+    assert sum(line["objects"] for line in tree) == len(fields)
+    assert "commit 1" in bare.text("ls", *filled, "--long")
+
+
+def test_axes_are_the_cube(bare: Shell, filled: list[str], fields: Fields) -> None:
+    (axes,) = bare.documents("axes", *filled, "--json")
+    assert axes["levelist"] == [str(level) for level in sorted({field.levelist for field in fields})]
+    assert axes["param"] == sorted({field.param for field in fields})
+    (part,) = bare.documents("axes", *filled, "--json", "param=t,step=0")
+    assert (part["param"], part["step"]) == (["t"], ["0"])
+    assert "levelist=" in bare.text("axes", *filled)
+
+
+def test_what_is_missing_is_named(bare: Shell, filled: list[str], tmp_path: Path) -> None:
+    said = bare.error(3, "retrieve", *filled, "param=t,levelist=500,number=1,step=0/77/88", "-o", tmp_path / "no")
+    assert "step=77" in said and "step=88" in said and "step=0," not in said
+    assert not (tmp_path / "no").exists()
+    partial = bare.run("retrieve", *filled, "--partial", "step=0/77,number=1", "-o", tmp_path / "some")
+    assert "missing {step=77" in partial.stderr.decode()
+    assert (tmp_path / "some").read_bytes()
+    assert "nothing matches" in bare.error(3, "inspect", *filled, "param=zz")
+    request = "retrieve,class=od,param=t,levelist=500,step=0,number=1"
+    assert bare.run("retrieve", *filled, request, "-o", "-").stdout.startswith(b"GRIB")
+    assert "at byte" in bare.error(2, "retrieve", *filled, "param=t,step=0/to", "-o", "-")
+
+
+def test_other_programs_read_what_inspect_shows(bare: Shell, filled: list[str], fields: Fields) -> None:
+    lines = bare.documents("inspect", *filled, "--json")
+    found = set()
+    for line in lines:
+        path = Path(line["uri"].removeprefix("file://"))
+        found.add(path.read_bytes()[line["offset"] :][: line["bytes"]])
+    assert found == set(fields.values())
+    first = bare.text("inspect", *filled).splitlines()[0].split(" ", 3)
+    assert (first[0], first[3]) == (lines[0]["uri"], key_of(lines[0]))
+
+
+def test_damage_is_found_and_named(bare: Shell, store: list[str], tmp_path: Path) -> None:
+    filled, fields = store, [Field(param=param, points=40_000) for param in "tuvq"]
+    (tmp_path / "large.grib2").write_bytes(b"".join(map(message, fields)))
+    bare.run("archive", *store, "--create", tmp_path / "large.grib2")
+    (summary,) = bare.documents("check", *filled, "--json")
+    assert (summary["objects"], summary["damaged"], summary["unnamed"]) == (len(fields), 0, [])
+    (sample,) = bare.documents("check", *filled, "--json", "--sample", "3")
+    assert sample["objects"] == 3
+    victim = bare.documents("inspect", *filled, "--json", "param=t,levelist=500,step=0,number=1")[0]
+    path = Path(victim["uri"].removeprefix("file://"))
+    content = bytearray(path.read_bytes())
+    content[victim["offset"] + 20] ^= 1
+    path.write_bytes(content)
+    done = bare.run("check", *filled, status=1)
+    assert victim["key"] in done.stdout.decode() and "1 of" in done.stderr.decode()
+    assert "Corrupt" in bare.error(1, "retrieve", *filled, "param=t,levelist=500,step=0,number=1", "-o", "-")
+    # Everything else is still there.
+    bare.run("retrieve", *filled, "param=u", "-o", "-")
+
+
+def test_checkpoints_and_compaction(bare: Shell, filled: list[str], file: Path, fields: Fields) -> None:
+    bare.run("archive", *filled, file)
+    (checkpoint,) = bare.documents("checkpoint", *filled, "--json")
+    assert (checkpoint["commit"], checkpoint["rows"]) == (2, 2 * len(fields))
+    assert bare.documents("compact", *filled, "--json", "--dry-run") == [{"would_remove": []}]
+    assert "removed 0 files" in bare.text("compact", *filled)
+
+
+def test_a_store_is_made_once_and_opened_where_it_is(bare: Shell, store: list[str], tmp_path: Path) -> None:
+    assert "junctura create" in bare.error(3, "ls", *store)
+    assert "a store for mars" in bare.run("create", *store).stderr.decode()
+    assert "AlreadyExists" in bare.error(1, "create", *store)
+    assert bare.text("ls", *store, "--count") == "0\n"
+    assert bare.run("ls", "--store", f"file:{store[1]}", "--count").stdout == b"0\n"
+    assert bare.run("axes", JUNCTURA_STORE=store[1]).stdout == b""
+    (tmp_path / "archive/store.json").write_text('{"format":"another","version":1}')
+    assert "Corrupt" in bare.error(1, "ls", *store)
+    folder = tmp_path / "other"
+    folder.mkdir()
+    assert "no store here" in bare.error(3, "ls", "--store", folder)
+    shutil.rmtree(tmp_path / "archive")
+
+
+def test_what_is_about_pools_is_refused(bare: Shell, filled: list[str], shell: Shell) -> None:
+    assert "no bundles" in bare.error(2, "ls", *filled, "--incomplete")
+    assert "about a store" in shell.error(2, "ls", "--all-versions")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data")
+def test_real_fields(bare: Shell, store: list[str]) -> None:
+    bare.run("create", *store)
+    for path in sorted(DATA.glob("*.grib*")):
+        if "corrupted" in path.name:
+            assert path.name in bare.error(1, "archive", *store, path)
+            continue
+        told = bare.documents("archive", *store, "--json", path)[:-1]
+        wanted = path.read_bytes()
+        keys = {line["key"] for line in told}
+        if len(keys) < len(told):
+            # Some messages of it have one key: the last one masks the others.
+            continue
+        (commit,) = {line["version"] for line in told}
+        lines = [
+            line
+            for line in bare.documents("inspect", *store, "--all-versions", "--json")
+            if line["commit"] == int(commit)
+        ]
+        pieces = [
+            Path(line["uri"].removeprefix("file://")).read_bytes()[line["offset"] :][: line["bytes"]] for line in lines
+        ]
+        assert sorted(keys) == sorted(map(key_of, lines))
+        assert all(piece in wanted for piece in pieces)
+        assert sum(map(len, pieces)) <= len(wanted)
+    (summary,) = bare.documents("check", *store, "--json")
+    assert summary["damaged"] == 0 and summary["objects"] > 300
