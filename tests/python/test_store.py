@@ -208,7 +208,7 @@ def test_several_schemas(tmp_path: Path) -> None:
         ("free", b"file"),
         ("record", b"1"),
     ]
-    with pytest.raises(junctura.NotFound, match="the store has mars, free, record"):
+    with pytest.raises(junctura.NotFound, match="it has mars, free, record"):
         store.archive(b"", name="a", schema="other")
 
 
