@@ -36,7 +36,9 @@ def test_other_processes_read_what_was_spilled_after_its_producer_has_left(bare:
     assert spill["limit_bytes"] == 40 << 20
     assert f"of 40.0 MiB in {tmp_path}/spill" in bare.text("stat")
     places = [entry["place"] for entry in bare.documents("ls", "--json")]
-    assert (places.count("file"), places.count("memory")) == (spill["objects"], 50 - spill["objects"])
+    # The server may still be at it.
+    assert spill["objects"] <= places.count("file") <= bare.stat()["spill"]["objects"]
+    assert places.count("file") + places.count("memory") == 50
     heading, first, *_ = bare.text("ls", "--long").splitlines()
     assert (heading.split()[-2:], first.split()[-2]) == (["place", "version"], "file")
     bare.run("get", "--all", "-o", f"{tmp_path}/got/", "--template", "{name}")

@@ -159,6 +159,30 @@ def test_checkpoints_and_compaction(bare: Shell, filled: list[str], file: Path, 
     assert "removed 0 files" in bare.text("compact", *filled)
 
 
+def test_purge_removes_what_is_masked(bare: Shell, filled: list[str], file: Path, fields: Fields) -> None:
+    bare.run("archive", *filled, file)
+    (would,) = bare.documents("purge", *filled, "--json", "--dry-run")[-1:]
+    assert (would["objects"], would["commit"]) == (len(fields), None)
+    assert bare.text("ls", *filled, "--all-versions", "--count") == f"{2 * len(fields)}\n"
+    removed = bare.documents("purge", *filled, "--json")
+    assert (len(removed) - 1, removed[-1]["commit"]) == (len(fields), 3)
+    assert {line["commit"] for line in removed[:-1]} == {1}, "the older ones"
+    assert bare.text("ls", *filled, "--all-versions", "--count") == f"{len(fields)}\n"
+    assert bare.text("purge", *filled).startswith("removed 0 objects")
+
+
+def test_a_wipe_has_to_be_meant(bare: Shell, filled: list[str], fields: Fields) -> None:
+    count = sum(field.param == "t" for field in fields)
+    assert f"would remove {count} objects" in bare.error(2, "wipe", *filled, "param=t").replace("it w", "w")
+    assert f"would remove {count} objects" in bare.text("wipe", *filled, "param=t", "--dry-run")
+    assert bare.text("ls", *filled, "--count") == f"{len(fields)}\n"
+    assert len(bare.text("wipe", *filled, "param=t", "--yes", "-v").splitlines()) == count + 1
+    assert bare.text("ls", *filled, "--count") == f"{len(fields) - count}\n"
+    assert "nothing matches" in bare.error(3, "wipe", *filled, "param=t", "--yes")
+    (axes,) = bare.documents("axes", *filled, "--json")
+    assert "t" not in axes["param"]
+
+
 def test_a_store_is_made_once_and_opened_where_it_is(bare: Shell, store: list[str], tmp_path: Path) -> None:
     assert "junctura create" in bare.error(3, "ls", *store)
     assert "a store for mars" in bare.run("create", *store).stderr.decode()

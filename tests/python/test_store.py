@@ -331,6 +331,27 @@ def test_checkpoints_and_compaction(store: junctura.Store) -> None:
     assert len(junctura.Store(store.path).list()) == 5
 
 
+def test_what_is_taken_out_is_gone(store: junctura.Store, tmp_path: Path) -> None:
+    for payload in (b"old", b"new"):
+        with store:
+            store.archive_many([(payload, {"name": name}) for name in "abc"])
+    before = store.snapshot()
+    assert [obj.read() for obj in before.masked("name=a")] == [b"old"]
+    purged = store.purge("name=a")
+    assert (purged.commit, purged.objects, purged.nbytes) == (3, 1, 3) and store.purge("name=a").objects == 0
+    assert [obj.read() for obj in before.versions("name=a")] == [b"old", b"new"]
+    wiped = store.wipe("name=b")
+    assert wiped.objects == 2 and len(before.list("name=b")) == 1 and len(store.list("name=b")) == 0
+    other = junctura.Store.create(tmp_path / "other", schema="free")
+    with pytest.raises(junctura.InvalidArgument, match="other"):
+        other.remove(store.list())
+    assert store.remove(store.list("name=c", all_versions=True)).objects == 2
+    assert [obj["name"] for obj in store.list(all_versions=True)] == ["a"]
+    for verb in (store.purge, store.wipe, before.masked, before.versions):
+        with pytest.raises(junctura.InvalidSelector):
+            verb("name=(")
+
+
 def test_stores_are_made_once_and_opened_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a b"
     with pytest.raises(junctura.NotFound):

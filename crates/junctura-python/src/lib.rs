@@ -91,7 +91,8 @@ mod _native {
     use crate::selector::Selector;
     #[pymodule_export]
     use crate::store::{
-        Checked, Checkpointed, Compacted, Flushed, Listing, Location, Objects, Payload, Snapshot, Store, Stored,
+        Checked, Checkpointed, Compacted, Flushed, Listing, Location, Objects, Payload, Removed, Snapshot, Store,
+        Stored,
     };
     #[pymodule_export]
     use crate::version::Version;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use junctura_model::{Code, Error, Result};
 
+use crate::data;
 use crate::listing::Object;
 use crate::snapshot::Snapshot;
 
@@ -59,6 +60,8 @@ impl Snapshot {
             }
         }
         checked.unnamed = self.unnamed_files()?;
+        // Of these it is known that nothing of them is left.
+        checked.unnamed.retain(|file| self.empty_since(file).is_none());
         Ok(checked)
     }
 
@@ -66,7 +69,7 @@ impl Snapshot {
     pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
         let named: BTreeSet<_> = self.files().collect();
         let mut unnamed = Vec::new();
-        for dataset in self.store().files_in("data")? {
+        for dataset in self.store().files_in(data::FOLDER)? {
             let files = self.store().files_in(&dataset)?;
             unnamed.extend(files.into_iter().filter(|file| !named.contains(&**file)));
         }

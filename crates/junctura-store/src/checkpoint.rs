@@ -4,11 +4,14 @@
 //! it names, and the log from where it says; whoever reads those files alone, with whatever program, sees every object up
 //! to that commit, each version once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::Emptied;
 use crate::disk::{Disk, read_whole, refused, write_all};
 use crate::log::Position;
 use crate::segment;
@@ -48,10 +51,34 @@ pub(crate) struct Checkpoint {
     files: Vec<String>,
     /// The segments: for each schema the oldest rows first.
     pub(crate) segments: Vec<Segment>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// What else is known at a commit.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Rest {
+    /// Rows of each schema that were ever committed.
+    counts: Vec<u64>,
+    /// Data files of which nothing is left, and since when: milliseconds since 1970 (UTC).
+    emptied: BTreeMap<String, u64>,
+}
+
+impl Rest {
+    pub(crate) fn new(counts: &[u64], emptied: Emptied) -> Self {
+        let milliseconds = |at: Duration| u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            counts: counts.to_vec(),
+            emptied: emptied
+                .into_iter()
+                .map(|(file, at)| (file.as_ref().to_owned(), milliseconds(at)))
+                .collect(),
+        }
+    }
 }
 
 impl Checkpoint {
-    pub(crate) fn new(position: Position, log: &str, at_ms: u64, segments: Vec<Segment>) -> Self {
+    pub(crate) fn new(position: Position, log: &str, at_ms: u64, segments: Vec<Segment>, rest: Rest) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -61,7 +88,23 @@ impl Checkpoint {
             at_ms,
             files: segments.iter().map(|segment| segment.path.clone()).collect(),
             segments,
+            rest,
         }
+    }
+
+    /// Rows of each schema that were ever committed.
+    pub(crate) fn counts(&self, schemas: usize) -> Vec<u64> {
+        let mut counts = self.rest.counts.clone();
+        counts.resize(schemas, 0);
+        counts
+    }
+
+    /// Data files of which nothing is left, and since when.
+    pub(crate) fn emptied(&self) -> Emptied {
+        let emptied = self.rest.emptied.iter();
+        emptied
+            .map(|(file, at)| (file.as_str().into(), Duration::from_millis(*at)))
+            .collect()
     }
 
     /// Where in the log what it does not cover begins.

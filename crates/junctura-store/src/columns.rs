@@ -166,6 +166,9 @@ impl Listing {
         let commits = self
             .parts()
             .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.commit(row)));
+        let row_numbers = self
+            .parts()
+            .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.number(row)));
         let versions = || {
             self.parts()
                 .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.version(row)))
@@ -176,6 +179,7 @@ impl Listing {
             numbers(|place| place.length),
             Arc::new(UInt32Array::from_iter_values(places().map(|place| place.checksum))),
             Arc::new(UInt64Array::from_iter_values(commits)),
+            Arc::new(UInt64Array::from_iter_values(row_numbers)),
             Arc::new(
                 versions()
                     .map(|version| Some(version?.incarnation))

@@ -23,8 +23,8 @@ pub struct Compacted {
 
 impl Store {
     /// Makes a [checkpoint](Self::checkpoint), and removes what nobody needs any more: checkpoints and segments that were superseded
-    /// longer ago than a snapshot may be old, and files that no commit and no checkpoint names, when they have not changed for twice
-    /// as long as what is archived may wait for its flush. Others may read and write meanwhile, and compact, too.
+    /// longer ago than a snapshot may be old; data files of which nothing is left since twice as long; and files that no commit and no
+    /// checkpoint names. What has changed within twice the time that archived objects may wait for their flush stays. Others may read and write meanwhile, and compact, too.
     ///
     /// # Errors
     /// As [`Self::checkpoint`]; what the system refuses to remove.
@@ -100,7 +100,10 @@ impl Store {
         unnamed.extend(beside.into_iter().filter(is_unfinished));
         let mut left = Vec::new();
         for path in unnamed {
-            if self.is_given_up(&path)? {
+            // A snapshot that was taken while the removal was on its way still shows what was there.
+            let since = snapshot.empty_since(&path).unwrap_or_default();
+            let is_needed = self.now().saturating_sub(since) <= 2 * self.ages().snapshot_max;
+            if !is_needed && self.is_given_up(&path)? {
                 left.push(path);
             }
         }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::selector::testing::Random;
-use junctura_model::{Given, Schema};
+use junctura_model::{Code, Given, Schema};
 
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss};
+use crate::remove::Removed;
 use crate::root::{Ages, Root};
 use crate::store::Store;
 use crate::writer::Writer;
@@ -27,10 +28,25 @@ type Objects = Vec<(u32, u64)>;
 type Shown = Vec<(String, Vec<u8>)>;
 
 /// One flush that may be visible.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Attempt {
+    /// Those that have not been removed since.
     objects: Objects,
     has_returned: bool,
+}
+
+/// What was done, in order.
+#[derive(Debug, Default)]
+struct Past {
+    attempts: Vec<Attempt>,
+    /// The same without the last removal, when it is not known whether that was made.
+    without_removal: Option<Vec<Attempt>>,
+}
+
+impl Past {
+    fn archived(&mut self, objects: Objects, has_returned: bool) {
+        self.attempts.push(Attempt { objects, has_returned });
+    }
 }
 
 thread_local! {
@@ -93,7 +109,7 @@ fn opened(disk: FaultyDisk) -> (Arc<FaultyDisk>, Option<Store>) {
 }
 
 /// One life of a machine: writers archive and flush until it stops.
-fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, attempts: &mut Vec<Attempt>) {
+fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past) {
     let mut writers: Vec<(Writer, Objects)> = Vec::new();
     for _ in 0..30 {
         if disk.is_down() {
@@ -108,6 +124,7 @@ fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, attempts: &mut Ve
         match random.below(20) {
             0 => _ = store.checkpoint(),
             1 => _ = store.compact(),
+            2 if remove(random, disk, store, past).is_none() => return,
             _ => {}
         }
         let at = random.below(writers.len());
@@ -124,28 +141,57 @@ fn live(random: &mut Random, disk: &FaultyDisk, store: &Store, attempts: &mut Ve
             Ok(flushed) => {
                 assert_eq!(flushed.objects as usize, pending.len());
                 if !pending.is_empty() {
-                    attempts.push(Attempt {
-                        objects: std::mem::take(pending),
-                        has_returned: true,
-                    });
+                    past.archived(std::mem::take(pending), true);
                 }
             }
             // Nothing of it is there, and the writer will try again.
             Err(_) if is_known && !disk.is_down() => {}
             Err(_) => {
-                attempts.push(Attempt {
-                    objects: std::mem::take(pending),
-                    has_returned: false,
-                });
+                past.archived(std::mem::take(pending), false);
                 writers.swap_remove(at);
             }
         }
     }
 }
 
+/// Takes out one step, or all that is masked. None: the machine has stopped, or it is not known whether that was made.
+fn remove(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past) -> Option<()> {
+    let Ok(shown) = shown(store) else {
+        return (!disk.is_down()).then_some(());
+    };
+    settle(&mut past.attempts, &shown).unwrap();
+    let before = past.attempts.clone();
+    let removed = if random.once_in(2) {
+        let step = random.below(20) as u32;
+        for attempt in &mut past.attempts {
+            attempt.objects.retain(|object| object.0 != step);
+        }
+        store.wipe(&format!("step={step}"))
+    } else {
+        let mut newest = std::collections::BTreeSet::new();
+        for attempt in past.attempts.iter_mut().rev() {
+            let mut objects: Objects = attempt.objects.drain(..).rev().collect();
+            objects.retain(|object| newest.insert(object.0));
+            attempt.objects = objects.into_iter().rev().collect();
+        }
+        store.purge("")
+    };
+    match removed {
+        Ok(_) => Some(()),
+        Err(_) if !disk.is_down() && !store.log().is_broken() => {
+            past.attempts = before;
+            Some(())
+        }
+        Err(_) => {
+            past.without_removal = Some(before);
+            None
+        }
+    }
+}
+
 /// What a store shows: for each commit its objects, and their bytes.
-fn shown(store: &Store) -> Vec<Shown> {
-    let listing = store.snapshot().unwrap().list_all("").unwrap();
+fn shown(store: &Store) -> junctura_model::Result<Vec<Shown>> {
+    let listing = store.snapshot()?.list_all("")?;
     let mut commits: Vec<(u64, Shown)> = Vec::new();
     for object in &listing {
         if commits.last().is_none_or(|(number, _)| *number != object.commit()) {
@@ -160,9 +206,9 @@ fn shown(store: &Store) -> Vec<Shown> {
             .unwrap()
             .0
             .to_owned();
-        commits.last_mut().unwrap().1.push((step, object.read().unwrap()));
+        commits.last_mut().unwrap().1.push((step, object.read()?));
     }
-    commits.into_iter().map(|(_, objects)| sorted(objects)).collect()
+    Ok(commits.into_iter().map(|(_, objects)| sorted(objects)).collect())
 }
 
 fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
@@ -170,30 +216,49 @@ fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// Drops attempts that are not there, and demands all others.
-fn check(store: &Store, attempts: &mut Vec<Attempt>) {
-    let mut shown = shown(store).into_iter().peekable();
-    attempts.retain_mut(|attempt| {
+/// Finds out what was made of that which did not return, and demands all that did.
+fn check(store: &Store, past: &mut Past) {
+    let shown = shown(store).unwrap();
+    let without = past.without_removal.take();
+    match (settle(&mut past.attempts, &shown), without) {
+        (Ok(()), _) => {}
+        (Err(_), Some(mut without)) => {
+            settle(&mut without, &shown).unwrap();
+            past.attempts = without;
+        }
+        (Err(wrong), None) => panic!("{wrong}"),
+    }
+    newest(store, &past.attempts);
+}
+
+/// Drops attempts that are not there.
+fn settle(attempts: &mut Vec<Attempt>, shown: &[Shown]) -> Result<(), &'static str> {
+    let mut shown = shown.iter().peekable();
+    let mut settled = Vec::new();
+    for attempt in &*attempts {
         let objects = attempt.objects.iter();
         let expected = sorted(
             objects
                 .map(|(step, seed)| (step.to_string(), bytes_of(*seed)))
                 .collect(),
         );
-        let is_there = shown.next_if_eq(&expected).is_some();
-        assert!(
-            is_there || !attempt.has_returned,
-            "a flush that returned is lost, or not whole"
-        );
-        // What was seen once stays.
-        attempt.has_returned = true;
-        is_there
-    });
-    assert!(
-        shown.next().is_none(),
-        "something is visible that no flush can have written"
-    );
-    newest(store, attempts);
+        let is_there = expected.is_empty() || shown.next_if_eq(&&expected).is_some();
+        if attempt.has_returned && !is_there {
+            return Err("a flush that returned is lost, or not whole");
+        }
+        if is_there {
+            // What was seen once stays.
+            settled.push(Attempt {
+                has_returned: true,
+                ..attempt.clone()
+            });
+        }
+    }
+    if shown.next().is_some() {
+        return Err("something is visible that no flush can have written");
+    }
+    *attempts = settled;
+    Ok(())
 }
 
 /// The version of the last commit masks all others.
@@ -222,7 +287,7 @@ fn newest(store: &Store, attempts: &[Attempt]) {
 fn story(seed: u64) {
     let mut random = Random(seed);
     let mut disk = FaultyDisk::new(random.number());
-    let mut attempts = Vec::new();
+    let mut past = Past::default();
     for _ in 0..STOPS {
         let fault = match random.below(4) {
             0 => Fault::Full,
@@ -232,7 +297,7 @@ fn story(seed: u64) {
         disk.fault_in(random.below(600) as u64, fault);
         let (shared, store) = opened(disk);
         if let Some(store) = &store {
-            live(&mut random, &shared, store, &mut attempts);
+            live(&mut random, &shared, store, &mut past);
         }
         let loss = if random.once_in(2) {
             Loss::Nothing
@@ -241,20 +306,20 @@ fn story(seed: u64) {
         };
         disk = shared.after(loss);
         let (shared, store) = opened(disk);
-        check(&store.expect("a store that opens"), &mut attempts);
+        check(&store.expect("a store that opens"), &mut past);
         // What a reader has seen stays, even if nobody writes and the power is lost then.
         disk = shared.after(Loss::Unsynced);
         let (shared, store) = opened(disk);
-        check(&store.expect("a store that opens"), &mut attempts);
+        check(&store.expect("a store that opens"), &mut past);
         disk = shared.after(Loss::Nothing);
         if random.once_in(4) {
-            disk = clean(disk, &mut random, &mut attempts);
+            disk = clean(disk, &mut random, &mut past);
         }
     }
 }
 
 /// Long after, nobody needs what was left behind; it goes, and the removal may be stopped, too.
-fn clean(disk: FaultyDisk, random: &mut Random, attempts: &mut Vec<Attempt>) -> FaultyDisk {
+fn clean(disk: FaultyDisk, random: &mut Random, past: &mut Past) -> FaultyDisk {
     let_a_year_pass();
     disk.fault_in(random.below(200) as u64, Fault::Stop);
     let disk = Arc::new(disk);
@@ -265,7 +330,7 @@ fn clean(disk: FaultyDisk, random: &mut Random, attempts: &mut Vec<Attempt>) -> 
     let disk = Arc::new(disk.after(Loss::Unsynced));
     let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).expect("a store that opens");
     store.compact().unwrap();
-    check(&store, attempts);
+    check(&store, past);
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0));
     // The newest, and the one of before, with which somebody may still begin.
@@ -337,6 +402,90 @@ fn compaction_removes_what_nobody_needs() {
     assert_eq!(compacted.checkpoint.rows, 20);
 }
 
+#[test]
+fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
+    let (disk, store) = opened(FaultyDisk::new(1));
+    let store = store.unwrap();
+    let data = |folder: &str| {
+        let datasets = disk.list(folder).unwrap();
+        datasets
+            .iter()
+            .map(|name| disk.list(&format!("data/{name}")).unwrap().len())
+            .sum::<usize>()
+    };
+    let large = (0..100).find(|&seed| bytes_of(seed).len() > 100_000).unwrap();
+    let mut writer = store.writer().unwrap();
+    // One file each, since they are of two datasets.
+    archive(&mut writer, 3, large).unwrap();
+    archive(&mut writer, 4, large).unwrap();
+    writer.flush().unwrap();
+    let before = store.snapshot().unwrap();
+    assert_eq!(store.wipe("step=3").unwrap().objects, 1);
+    store.compact().unwrap();
+    assert_eq!(before.list("").unwrap().len(), 2);
+    assert_eq!(
+        before.list("step=3").unwrap().iter().next().unwrap().read().unwrap(),
+        bytes_of(large)
+    );
+    // Another one that opens the store knows it, too, from the checkpoint alone.
+    let_a_year_pass();
+    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    let removed = other.compact().unwrap().removed;
+    assert_eq!(
+        removed.iter().filter(|file| file.starts_with("data/")).count(),
+        1,
+        "{removed:?}"
+    );
+    assert_eq!(data("data"), 1);
+    assert_eq!(before.list("").unwrap_err().code(), Code::Expired);
+    // The writer does not go on in a file that is gone.
+    archive(&mut writer, 3, large).unwrap();
+    writer.flush().unwrap();
+    let listing = other.snapshot().unwrap().list("").unwrap();
+    assert_eq!(listing.len(), 2);
+    assert!(listing.iter().all(|object| object.read().unwrap() == bytes_of(large)));
+    assert_eq!(data("data"), 2);
+}
+
+#[test]
+fn rows_that_were_removed_are_in_no_file_of_a_checkpoint() {
+    let (disk, store) = opened(FaultyDisk::new(1));
+    let store = store.unwrap();
+    let mut writer = store.writer().unwrap();
+    for step in 0..40 {
+        archive(&mut writer, step % 8, 2).unwrap();
+        writer.flush().unwrap();
+    }
+    store.checkpoint().unwrap();
+    assert_eq!(store.purge("step=0/1").unwrap().objects, 8);
+    assert_eq!(
+        store.purge("step=0/1").unwrap(),
+        Removed::default(),
+        "nothing is left to remove"
+    );
+    assert_eq!(store.checkpoint().unwrap().rows, 32);
+    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    assert_eq!(other.snapshot().unwrap().list_all("").unwrap().len(), 32);
+    // Rows keep their numbers, whoever counts them.
+    archive(&mut writer, 9, 2).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(other.wipe("step=7/9").unwrap().objects, 6);
+    for store in [
+        &store,
+        &other,
+        &Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap(),
+    ] {
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(
+            (snapshot.list_all("").unwrap().len(), snapshot.list("").unwrap().len()),
+            (27, 7)
+        );
+    }
+    store.wipe("").unwrap();
+    assert_eq!(store.checkpoint().unwrap().rows, 0);
+    assert!(other.snapshot().unwrap().list_all("").unwrap().is_empty());
+}
+
 /// The same short story, stopped at each call in turn.
 #[test]
 fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
@@ -350,27 +499,21 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
         loop {
             let (disk, store) = opened(FaultyDisk::new(calls));
             let store = store.unwrap();
-            let mut attempts = Vec::new();
+            let mut past = Past::default();
             let mut writer = store.writer().unwrap();
             archive(&mut writer, 1, 2).unwrap();
             writer.flush().unwrap();
-            attempts.push(Attempt {
-                objects: vec![(1, 2)],
-                has_returned: true,
-            });
+            past.archived(vec![(1, 2)], true);
             let seeds = if small { [11, 12, 13] } else { [7, 8, 9] };
             disk.fault_in(calls, Fault::Stop);
             let archived = seeds.iter().all(|&seed| archive(&mut writer, 2, seed).is_ok());
             let has_returned = archived && writer.flush().is_ok();
             if archived {
-                attempts.push(Attempt {
-                    objects: seeds.map(|seed| (2, seed)).into(),
-                    has_returned,
-                });
+                past.archived(seeds.map(|seed| (2, seed)).into(), has_returned);
             }
             let has_stopped = disk.is_down();
             let (_, store) = opened(disk.after(loss));
-            check(&store.unwrap(), &mut attempts);
+            check(&store.unwrap(), &mut past);
             if !has_stopped {
                 break;
             }

@@ -9,12 +9,19 @@ use junctura_model::{Code, Error, Result};
 
 use crate::disk::{Disk, File, refused, sync_range, write_all};
 
+/// Where they lie.
+pub(crate) const FOLDER: &str = "data";
 /// Small objects are written together.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Objects of so many bytes are written as they are.
 const DIRECT_BYTES: usize = 256 << 10;
 /// A file that has so many bytes is not continued.
 const FILE_BYTES_MAX: u64 = 16 << 30;
+
+/// Whether a file of the store is one of them.
+pub(crate) fn is_one(path: &str) -> bool {
+    path.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
+}
 
 /// One that is being written.
 #[derive(Debug)]

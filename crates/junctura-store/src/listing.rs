@@ -181,6 +181,16 @@ impl Listing {
         &self.snapshot
     }
 
+    /// The numbers of the rows of each schema; they rise.
+    pub(crate) fn numbers(&self) -> Vec<Vec<u64>> {
+        let mut numbers = vec![Vec::new(); self.snapshot.store().schemas().len()];
+        for part in &self.parts {
+            let rows = part.rows.iter();
+            numbers[part.schema].extend(rows.map(|&row| part.table.number(row)));
+        }
+        numbers
+    }
+
     fn schema(&self, part: &Part) -> &Schema {
         &self.snapshot.store().schemas()[part.schema]
     }

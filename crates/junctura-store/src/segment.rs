@@ -7,6 +7,7 @@
 //! | `_file`, `_offset`, `_length` | text, `UINT_64` | the bytes of the object, in a file of the store |
 //! | `_checksum` | `UINT_32` | their CRC-32C |
 //! | `_commit` | `UINT_64` | the commit that it came with: of the rows of one key, the last one with the highest number is the newest |
+//! | `_number` | `UINT_64` | which row of its schema it is, of all that were ever committed, from 0 |
 //! | `_incarnation`, `_sequence` | `UINT_64` | its version in a pool, or null |
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Given, Result, Schema, Type, Version};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -35,12 +37,13 @@ const PAGE_ROWS: usize = 8 << 10;
 const DECIMAL: (u8, i8) = (38, 18);
 
 /// The columns that are the store's own.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "_file",
     "_offset",
     "_length",
     "_checksum",
     "_commit",
+    "_number",
     "_incarnation",
     "_sequence",
 ];
@@ -96,6 +99,8 @@ fn properties() -> WriterProperties {
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Page)
+        .set_column_dictionary_enabled("_number".into(), false)
+        .set_column_encoding("_number".into(), Encoding::DELTA_BINARY_PACKED)
         .build()
 }
 
@@ -134,6 +139,7 @@ pub(crate) fn own_fields() -> Vec<Field> {
         DataType::UInt64,
         DataType::UInt64,
         DataType::UInt32,
+        DataType::UInt64,
         DataType::UInt64,
         DataType::UInt64,
         DataType::UInt64,
@@ -194,6 +200,7 @@ fn own_arrays(table: &Table, rows: std::ops::Range<u32>) -> Vec<ArrayRef> {
         Arc::new(UInt64Array::from_iter_values(places().map(|place| place.length))),
         Arc::new(UInt32Array::from_iter_values(places().map(|place| place.checksum))),
         Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.commit(row)))),
+        Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.number(row)))),
         Arc::new(
             versions()
                 .map(|version| Some(version?.incarnation))
@@ -357,6 +364,7 @@ fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
     let checksums = own("_checksum")?.as_primitive_opt::<UInt32Type>();
     let checksums = checksums.ok_or_else(|| corrupt("it has a column of another type"))?;
     let (offsets, lengths, commits) = (numbers("_offset")?, numbers("_length")?, numbers("_commit")?);
+    let row_numbers = numbers("_number")?;
     let (incarnations, sequences) = (numbers("_incarnation")?, numbers("_sequence")?);
     for row in 0..batch.num_rows() {
         let file = files.key(row).and_then(|at| names.get(at));
@@ -375,6 +383,7 @@ fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
         });
         table.push_place(place, version);
         table.committed(commits.value(row));
+        table.numbered(row_numbers.value(row));
     }
     Ok(())
 }

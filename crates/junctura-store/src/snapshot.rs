@@ -6,10 +6,10 @@ use std::time::Duration;
 use junctura_model::selector::Question;
 use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
 
-use crate::catalogue::Tables;
+use crate::catalogue::{Emptied, Tables};
 use crate::listing::Listing;
 use crate::store::Store;
-use crate::table::{Column, Seen, Table};
+use crate::table::{Column, Live, Seen, Table};
 
 /// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct Snapshot {
     store: Store,
     number: u64,
     tables: Arc<Tables>,
+    emptied: Arc<Emptied>,
     taken: Duration,
 }
 
@@ -29,12 +30,29 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+/// Which versions are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Of each key the newest, if the selector matches it.
+    Newest,
+    /// All that the selector matches.
+    All,
+    /// Of each key all, if the selector matches the newest.
+    OfKeys,
+    /// Of those all but the newest.
+    Masked,
+}
+
+/// Rows of each table, which rise.
+type Found = Vec<Vec<u32>>;
+
 impl Snapshot {
-    pub(crate) fn new(store: Store, number: u64, tables: Tables, taken: Duration) -> Self {
+    pub(crate) fn new(store: Store, number: u64, tables: Tables, emptied: Emptied, taken: Duration) -> Self {
         Self {
             store,
             number,
             tables: Arc::new(tables),
+            emptied: Arc::new(emptied),
             taken,
         }
     }
@@ -56,7 +74,7 @@ impl Snapshot {
     /// # Errors
     /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Expired` when the snapshot has outlived its time.
     pub fn list(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, false)
+        self.find(selector, Which::Newest)
     }
 
     /// The same with all versions, those that are masked by newer ones, too.
@@ -64,10 +82,10 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_all(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, true)
+        self.find(selector, Which::All)
     }
 
-    fn find(&self, selector: &str, with_masked: bool) -> Result<Listing> {
+    pub(crate) fn find(&self, selector: &str, which: Which) -> Result<Listing> {
         self.check_age()?;
         let schemas = self.store.schemas();
         let set = SelectorSet::parse(selector, schemas)?;
@@ -75,19 +93,17 @@ impl Snapshot {
         for (index, (schema, tables)) in schemas.iter().zip(&*self.tables).enumerate() {
             let Some(selector) = set.of(index) else { continue };
             let question = selector.question();
-            let found = if with_masked {
-                tables
-                    .iter()
-                    .map(|table| table.select(&question).iter().collect())
-                    .collect()
-            } else {
-                newest(tables, schema, &question)
+            let found = match which {
+                Which::All => all(tables, &question),
+                Which::Newest => newest(tables, schema, &question),
+                Which::OfKeys => of_keys(tables, schema, &question, &newest(tables, schema, &question)),
+                Which::Masked => masked(tables, schema, &question),
             };
             let tables = tables.iter().zip(found);
             parts.extend(
                 tables
                     .filter(|(_, rows)| !rows.is_empty())
-                    .map(|(table, rows)| (index, Arc::clone(table), rows)),
+                    .map(|(table, rows)| (index, Arc::clone(table.table()), rows)),
             );
         }
         Ok(Listing::new(self.clone(), parts))
@@ -102,10 +118,15 @@ impl Snapshot {
         Ok(self.list(selector)?.axes())
     }
 
-    /// The files that commits name.
+    /// The files in which objects lie.
     pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
         let tables = self.tables.iter().flatten();
-        tables.flat_map(|table| table.files()).map(|file| &**file)
+        tables.flat_map(Live::files).map(|file| &**file)
+    }
+
+    /// Since when nothing of a file is left, where that is so.
+    pub(crate) fn empty_since(&self, file: &str) -> Option<Duration> {
+        self.emptied.get(file).copied()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -125,15 +146,47 @@ impl Snapshot {
     }
 }
 
+fn all(tables: &[Live], question: &Question<'_>) -> Found {
+    tables
+        .iter()
+        .map(|table| table.select(question).iter().collect())
+        .collect()
+}
+
+/// All rows with the key of one of these.
+fn of_keys(tables: &[Live], schema: &Schema, question: &Question<'_>, these: &Found) -> Found {
+    let count = these.iter().map(Vec::len).sum();
+    let mut seen = Seen::new(&tables.iter().map(|table| &**table.table()), schema, count);
+    for (table, rows) in tables.iter().zip(these) {
+        seen.leave_new(table.table(), &mut rows.clone());
+    }
+    let candidates = |table: &Live| {
+        let mut rows = table.select_keys(question, schema.key_len()).iter().collect();
+        seen.leave_seen(table.table(), &mut rows);
+        rows
+    };
+    tables.iter().map(candidates).collect()
+}
+
+/// All rows with the key of one that it asks for, but the newest of each key.
+fn masked(tables: &[Live], schema: &Schema, question: &Question<'_>) -> Found {
+    let newest = newest(tables, schema, question);
+    let mut found = of_keys(tables, schema, question, &newest);
+    for (rows, newest) in found.iter_mut().zip(&newest) {
+        rows.retain(|row| newest.binary_search(row).is_err());
+    }
+    found
+}
+
 /// The rows of each table that it asks for and that no newer row of the same key masks.
-fn newest(tables: &[Arc<Table>], schema: &Schema, question: &Question<'_>) -> Vec<Vec<u32>> {
+fn newest(tables: &[Live], schema: &Schema, question: &Question<'_>) -> Found {
     let asks_beyond_key = asks_beyond(question, schema.key_len());
-    let of_keys = |table: &Arc<Table>| table.select_keys(question, schema.key_len()).iter().collect();
-    let mut found: Vec<Vec<u32>> = tables.iter().map(of_keys).collect();
+    let of_keys = |table: &Live| table.select_keys(question, schema.key_len()).iter().collect();
+    let mut found: Found = tables.iter().map(of_keys).collect();
     let count = found.iter().map(Vec::len).sum();
-    let mut seen = Seen::new(&tables.iter().map(|table| &**table), schema, count);
+    let mut seen = Seen::new(&tables.iter().map(|table| &**table.table()), schema, count);
     for (table, rows) in tables.iter().zip(&mut found).rev() {
-        seen.leave_new(table, rows);
+        seen.leave_new(table.table(), rows);
         if asks_beyond_key {
             let asked = table.select(question);
             rows.retain(|&row| asked.contains(row));

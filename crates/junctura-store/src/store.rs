@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use junctura_model::{Code, Error, Result, Schema};
 
-use crate::catalogue::{Catalogue, Held};
-use crate::checkpoint::{Checkpoint, Segment};
-use crate::disk::{Disk, LocalDisk};
+use crate::catalogue::{Catalogue, Emptied, Held};
+use crate::checkpoint::{Checkpoint, Rest, Segment};
+use crate::disk::{Disk, LocalDisk, refused};
 use crate::log::Log;
 use crate::root::{Ages, Root};
 use crate::snapshot::Snapshot;
-use crate::table::Table;
+use crate::table::Live;
 use crate::writer::Writer;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
@@ -43,8 +43,8 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
-/// A table, and the file that it was written into.
-type Written = (Arc<Table>, Arc<Segment>);
+/// A table, its rows that were left, and the file that they were written into.
+type Written = (Live, Live, Arc<Segment>);
 
 /// What a checkpoint covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Store {
     /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, or two of one name; what the system refuses.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], ages: Ages) -> Result<Self> {
         std::fs::create_dir_all(folder)
-            .map_err(|error| crate::disk::refused(folder.display().to_string(), "cannot be made", &error))?;
+            .map_err(|error| refused(folder.display().to_string(), "cannot be made", &error))?;
         let disk = LocalDisk::new(folder);
         Root::create(&disk, schemas, ages)?;
         Self::open_on(Arc::new(disk), now)
@@ -172,6 +172,7 @@ impl Store {
             self.clone(),
             catalogue.position().number,
             catalogue.tables(),
+            catalogue.emptied().clone(),
             taken,
         ))
     }
@@ -184,9 +185,10 @@ impl Store {
     /// checkpoint, and the one of before is as good as it was.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
         let began = self.now();
-        let (position, held) = {
+        let (position, held, rest) = {
             let catalogue = self.refreshed()?;
-            (catalogue.position(), catalogue.held())
+            let rest = Rest::new(catalogue.counts(), self.still_there(catalogue.emptied())?);
+            (catalogue.position(), catalogue.held(), rest)
         };
         // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
         let newest = Checkpoint::newest(self.disk())?;
@@ -197,16 +199,16 @@ impl Store {
         let (segments, written) = self.write_missing(&held, &named)?;
         self.check_in_time(began)?;
         let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
-        let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments);
+        let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments, rest);
         if checkpoint.publish(self.disk())? {
             let mut catalogue = self.catalogue();
-            for (table, segment) in &written {
-                catalogue.is_written(table, segment);
+            for (table, left, segment) in &written {
+                catalogue.is_written(table, left, segment);
             }
         }
         Ok(Checkpointed::of(
             &checkpoint,
-            written.iter().map(|(_, segment)| segment.rows).sum(),
+            written.iter().map(|(_, _, segment)| segment.rows).sum(),
         ))
     }
 
@@ -216,16 +218,29 @@ impl Store {
         for (index, (schema, held)) in self.schemas().iter().zip(held).enumerate() {
             for Held { table, segment } in held {
                 let known = segment.as_deref().filter(|segment| named.contains(segment));
-                segments.push(if let Some(segment) = known {
-                    segment.clone()
-                } else {
-                    let segment = Segment::write(self.disk(), index, schema, table)?;
-                    written.push((Arc::clone(table), Arc::new(segment.clone())));
-                    segment
-                });
+                if let Some(segment) = known.filter(|_| table.is_whole()) {
+                    segments.push(segment.clone());
+                } else if let Some(left) = table.condensed()? {
+                    let segment = Segment::write(self.disk(), index, schema, left.table())?;
+                    written.push((table.clone(), left, Arc::new(segment.clone())));
+                    segments.push(segment);
+                }
             }
         }
         Ok((segments, written))
+    }
+
+    /// Those of these files that have not been removed yet.
+    fn still_there(&self, emptied: &Emptied) -> Result<Emptied> {
+        let mut there = Emptied::new();
+        for (file, at) in emptied {
+            match self.disk().modified(file) {
+                Ok(_) => _ = there.insert(Arc::clone(file), *at),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(refused(&**file, "cannot be looked at", &error)),
+            }
+        }
+        Ok(there)
     }
 
     /// What was written, and is not named yet, is kept for some time only.

@@ -7,7 +7,7 @@ use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version}
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
-use crate::data::DataFile;
+use crate::data::{self, DataFile};
 use crate::log::Log;
 use crate::store::Store;
 use crate::table::{Place, Table};
@@ -27,8 +27,8 @@ pub struct Writer {
     /// The dataset of the object before.
     last: usize,
     files_made: u64,
-    /// When the first object was archived that is not flushed.
-    since: Option<Duration>,
+    /// When the first object was archived that is not flushed, if there is one.
+    since: Duration,
     rows: u64,
     /// The number of the last commit.
     commit: u64,
@@ -44,6 +44,8 @@ struct Dataset {
     /// The record of that level.
     key: Box<[u8]>,
     file: DataFile,
+    /// The file has been written to since then, or is new.
+    written: Duration,
     /// Rows that are not flushed, all in the file.
     table: Table,
 }
@@ -77,7 +79,7 @@ impl Writer {
             numbers: HashMap::new(),
             last: 0,
             files_made: 0,
-            since: None,
+            since: Duration::ZERO,
             rows: 0,
             commit: 0,
             broken: None,
@@ -150,6 +152,9 @@ impl Writer {
 
     fn take(&mut self, schema: usize, record: RecordRef<'_>, payload: &[u8], version: Option<Version>) -> Result<()> {
         self.working()?;
+        if self.rows == 0 {
+            self.since = self.store.now();
+        }
         let level_end = self.store.schemas()[schema].level_ends()[0];
         let key = record.key_bytes(level_end);
         let number = self.dataset(schema, key);
@@ -165,13 +170,11 @@ impl Writer {
         dataset.file.append(payload, self.store.disk())?;
         dataset.table.push(record, place, version)?;
         self.rows += 1;
-        if self.since.is_none() {
-            self.since = Some(self.store.now());
-        }
         Ok(())
     }
 
-    /// Which one these objects belong to. One whose file is full goes on in another.
+    /// Which one these objects belong to. One whose file is full goes on in another, and so does one whose file has not been written
+    /// to for so long that it may be gone, if nothing in it is left.
     fn dataset(&mut self, schema: usize, key: &[u8]) -> usize {
         let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
@@ -179,8 +182,9 @@ impl Writer {
             None => self.numbers.get(&Named(schema, key)).copied(),
         };
         self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
-        let file = &self.datasets[self.last].file;
-        if file.is_full() && file.pending_bytes() == 0 {
+        let Dataset { file, written, .. } = &self.datasets[self.last];
+        let is_old = self.since.saturating_sub(*written) > self.store.ages().unflushed_max;
+        if (file.is_full() || is_old) && file.pending_bytes() == 0 {
             let file = self.begin_file(schema, key);
             self.datasets[self.last].file = file;
         }
@@ -193,6 +197,7 @@ impl Writer {
             schema,
             key: key.into(),
             file: self.begin_file(schema, key),
+            written: self.since,
             table: Table::default(),
         };
         self.numbers.insert((schema, key.into()), number);
@@ -202,7 +207,12 @@ impl Writer {
 
     fn begin_file(&mut self, schema: usize, key: &[u8]) -> DataFile {
         let folder = xxhash_rust::xxh3::xxh3_64_with_seed(key, schema as u64);
-        let name = format!("data/{folder:016x}/{}-{}", crate::hex(&self.id[..8]), self.files_made);
+        let name = format!(
+            "{}/{folder:016x}/{}-{}",
+            data::FOLDER,
+            crate::hex(&self.id[..8]),
+            self.files_made
+        );
         self.files_made += 1;
         DataFile::new(name)
     }
@@ -302,6 +312,7 @@ impl Writer {
     fn settle(&mut self, is_inline: bool) {
         for dataset in self.datasets.iter_mut().filter(|dataset| !dataset.table.is_empty()) {
             dataset.file.settle(is_inline);
+            dataset.written = self.since;
             dataset.table.clear();
         }
         self.nothing_pending();
@@ -309,9 +320,7 @@ impl Writer {
 
     fn check_age(&mut self) -> Result<()> {
         let age_max = self.store.ages().unflushed_max;
-        let age = self
-            .since
-            .map_or(Duration::ZERO, |since| self.store.now().saturating_sub(since));
+        let age = self.store.now().saturating_sub(self.since);
         if age <= age_max {
             return Ok(());
         }
@@ -327,7 +336,6 @@ impl Writer {
 
     fn nothing_pending(&mut self) {
         self.rows = 0;
-        self.since = None;
         if self.datasets.len() > FILES_MAX {
             self.datasets.clear();
             self.numbers.clear();

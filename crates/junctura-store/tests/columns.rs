@@ -89,6 +89,7 @@ fn of_one_schema_the_columns_are_those_of_its_files() {
         "_length",
         "_checksum",
         "_commit",
+        "_number",
         "_incarnation",
         "_sequence",
     ];

@@ -389,6 +389,60 @@ fn compaction_leaves_what_somebody_may_need() {
 }
 
 #[test]
+fn a_wipe_takes_out_all_versions_and_a_purge_those_that_are_masked() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for round in 0..3_u8 {
+        for step in [0, 6] {
+            archive(&mut writer, step, "2t", &[round]);
+            archive(&mut writer, step, "msl", &[round]);
+        }
+        writer.flush().unwrap();
+    }
+    let snapshot = world.store.snapshot().unwrap();
+    assert_eq!(snapshot.masked("param=2t").unwrap().len(), 4);
+    assert_eq!(snapshot.versions("param=2t,step=6").unwrap().len(), 3);
+    let all = || world.store.snapshot().unwrap().list_all("").unwrap().len();
+    let purged = world.store.purge("param=2t").unwrap();
+    assert_eq!((purged.objects, purged.bytes, purged.commit), (4, 4, 4));
+    assert_eq!(all(), 8);
+    assert_eq!(only(&world.store, "param=2t,step=6").unwrap(), [2]);
+    assert_eq!(world.store.wipe("step=6").unwrap().objects, 4);
+    assert_eq!(all(), 4);
+    assert_eq!(
+        only(&world.store, "param=msl,step=6").unwrap_err().code(),
+        Code::NotFound
+    );
+    assert_eq!(world.store.wipe("step=6").unwrap().commit, 0);
+    assert_eq!(snapshot.list_all("").unwrap().len(), 12, "a snapshot stays as it is");
+}
+
+#[test]
+fn what_masked_older_versions_takes_them_along() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    let attributes = |units| {
+        let text = format!(
+            "class=od,expver=1,stream=oper,date=20261120,time=0,type=fc,levtype=sfc,step=0,param=2t,units={units}"
+        );
+        text.split(',')
+            .map(|pair| pair.split_once('=').unwrap())
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    for units in ["C", "K"] {
+        let attributes = attributes(units);
+        writer
+            .archive(attributes.iter().map(|(name, value)| (name.as_str(), value)), b"")
+            .unwrap();
+        writer.flush().unwrap();
+    }
+    assert_eq!(world.store.wipe("units=C").unwrap().objects, 0, "it is masked");
+    assert_eq!(world.store.wipe("units=K").unwrap().objects, 2);
+    assert!(keys(&world.store, "").is_empty());
+}
+
+#[test]
 fn a_damaged_segment_is_named() {
     let world = world();
     let mut writer = world.store.writer().unwrap();

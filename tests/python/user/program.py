@@ -129,6 +129,8 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     checked: junctura.Checked = opened.check()
     covered: junctura.Checkpointed = opened.checkpoint()
     tidied: junctura.Compacted = opened.compact()
+    removed: junctura.Removed = opened.wipe("name=one")
+    assert removed.objects == 1
     return checked.damaged_count + covered.rows + len(tidied.removed)
 
 

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod create;
 pub(crate) mod inspect;
+pub(crate) mod remove;
 pub(crate) mod retrieve;
 
 use std::path::Path;

@@ -31,6 +31,38 @@ impl Flushed {
     }
 }
 
+/// What was removed.
+#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// The number of the commit that removed it; 0 when there was nothing to remove.
+    commit: u64,
+    /// How many objects.
+    objects: u64,
+    /// Their bytes.
+    nbytes: u64,
+}
+
+impl From<junctura_store::Removed> for Removed {
+    fn from(removed: junctura_store::Removed) -> Self {
+        Self {
+            commit: removed.commit,
+            objects: removed.objects,
+            nbytes: removed.bytes,
+        }
+    }
+}
+
+#[pymethods]
+impl Removed {
+    fn __repr__(&self) -> String {
+        format!(
+            "Removed(commit={}, objects={}, nbytes={})",
+            self.commit, self.objects, self.nbytes
+        )
+    }
+}
+
 /// What a check found.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Checked {

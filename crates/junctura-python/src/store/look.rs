@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Checked, Checkpointed, Compacted, Listing, Snapshot, Store};
-use crate::error::OrRaise;
+use super::{Checked, Checkpointed, Compacted, Listing, Removed, Snapshot, Store};
+use crate::error::{OrRaise, invalid};
 
 #[pymethods]
 impl Store {
@@ -58,6 +58,85 @@ impl Store {
     #[pyo3(signature = (selector="", *, sample=None))]
     fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
         self.snapshot(py)?.check(py, selector, sample)
+    }
+
+    /// purge(selector='')
+    /// --
+    ///
+    /// Removes what is masked: of all that a selector matches the versions that newer ones mask (`Snapshot.masked`). Snapshots of
+    /// before show them as long as they can be read; the room is there again after a `compact` when none needs them any more.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    #[pyo3(signature = (selector=""))]
+    fn purge(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        let removed = py.detach(|| home.store().purge(selector));
+        removed.or_raise_about(py, selector).map(Removed::from)
+    }
+
+    /// wipe(selector)
+    /// --
+    ///
+    /// Removes all that a selector matches, with all its versions (`Snapshot.versions`), as `purge` does.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"payload", name="a")
+    /// >>> store.wipe("name=a")
+    /// Removed(commit=2, objects=1, nbytes=7)
+    fn wipe(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        let removed = py.detach(|| home.store().wipe(selector));
+        removed.or_raise_about(py, selector).map(Removed::from)
+    }
+
+    /// remove(listing)
+    /// --
+    ///
+    /// Removes these objects, at once and for everybody, as `purge` does; what has been removed meanwhile, or archived, stays as it is.
+    ///
+    /// Parameters
+    /// ----------
+    /// listing : Listing
+    ///     Of this store.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The listing is of another store.
+    fn remove(&self, py: Python<'_>, listing: &Listing) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        if listing.path() != home.path() {
+            let cause = format!(
+                "it is of {}, and this is {}",
+                listing.path().display(),
+                home.path().display()
+            );
+            return Err(invalid(py, "listing", cause));
+        }
+        let removed = py.detach(|| home.store().remove(listing.inner()));
+        removed.or_raise(py).map(Removed::from)
     }
 
     /// checkpoint()

@@ -22,7 +22,7 @@ use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
 use crate::schema::Schema;
 
-pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed};
+pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Removed};
 use home::Home;
 pub(crate) use listing::{Listing, Objects};
 pub(crate) use payload::Payload;

@@ -86,6 +86,52 @@ impl Snapshot {
         ))
     }
 
+    /// versions(selector='')
+    /// --
+    ///
+    /// All versions of each key whose newest version a selector matches: what `Store.wipe` removes.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    #[pyo3(signature = (selector=""))]
+    fn versions(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+        let found = py.detach(|| self.inner.versions(selector));
+        Ok(Listing::new(
+            found.or_raise_about(py, selector)?,
+            Vec::new(),
+            &self.path,
+        ))
+    }
+
+    /// masked(selector='')
+    /// --
+    ///
+    /// Of these the ones that newer ones mask: what `Store.purge` removes.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    #[pyo3(signature = (selector=""))]
+    fn masked(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+        let found = py.detach(|| self.inner.masked(selector));
+        Ok(Listing::new(
+            found.or_raise_about(py, selector)?,
+            Vec::new(),
+            &self.path,
+        ))
+    }
+
     /// axes(selector='')
     /// --
     ///

@@ -124,6 +124,19 @@ impl Column {
         }
     }
 
+    /// Adds some rows of another column to this one, which has none.
+    pub(super) fn take(&mut self, other: &Column, rows: &[u32]) {
+        let mut numbers = vec![0; other.values_len() + 1];
+        for (row, &from) in (0..).zip(rows) {
+            let number = other.number(from) as usize;
+            let Some(at) = number.checked_sub(1) else { continue };
+            if numbers[number] == 0 {
+                numbers[number] = self.values.number(other.values.get(at));
+            }
+            self.set(row, numbers[number]);
+        }
+    }
+
     /// Forgets all values and rows.
     pub(super) fn clear(&mut self) {
         self.values.text.clear();

@@ -60,6 +60,21 @@ impl<'a> Seen<'a> {
         };
         rows.retain(|_| is_new.pop().unwrap_or_default());
     }
+    /// Leaves those rows whose keys were seen.
+    pub(crate) fn leave_seen(&self, table: &Table, rows: &mut Vec<u32>) {
+        let mut is_seen = match &self.by {
+            By::Cube(bits, axes) => {
+                let places = places(table, self.schema, axes, rows);
+                let is_set = |&place: &u64| bits[(place / 64) as usize] >> (place % 64) & 1 == 1;
+                places.iter().rev().map(is_set).collect::<Vec<bool>>()
+            }
+            By::Prints(seen) => {
+                let prints = prints(table, self.schema, rows);
+                prints.iter().rev().map(|print| seen.contains(print)).collect()
+            }
+        };
+        rows.retain(|_| is_seen.pop().unwrap_or_default());
+    }
 }
 
 /// The values that keys have, and how many places their cube has, if those are no more than so many.

@@ -6,6 +6,7 @@
 mod code;
 mod column;
 mod keys;
+mod live;
 mod select;
 
 use std::sync::Arc;
@@ -13,9 +14,12 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Schema, Version};
 
+use crate::removal::Run;
+
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
 pub(crate) use keys::{KeyTexts, Seen};
+pub(crate) use live::Live;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
 const COLUMNS_MAX: usize = 4096;
@@ -42,6 +46,8 @@ pub(crate) struct Table {
     places: Vec<Place>,
     /// Rows of each commit: its number, and the row behind its last one.
     commits: Vec<(u64, u32)>,
+    /// Rows whose numbers follow each other: the first number, and the row behind the last one.
+    numbers: Vec<(u64, u32)>,
     /// Which version of a pool each is; empty where none is one.
     versions: Vec<Option<Version>>,
 }
@@ -80,6 +86,74 @@ impl Table {
     pub(crate) fn commit(&self, row: u32) -> u64 {
         let at = self.commits.partition_point(|&(_, end)| end <= row);
         self.commits.get(at).map_or(0, |&(number, _)| number)
+    }
+
+    /// The number that a row has among all that were ever committed of its schema, from 0.
+    pub(crate) fn number(&self, row: u32) -> u64 {
+        let at = self.numbers.partition_point(|&(_, end)| end <= row);
+        let first = self.numbers.get(at).map_or(0, |&(first, _)| first);
+        first.saturating_add(u64::from(row - self.numbered_from(at)))
+    }
+
+    /// The rows with numbers in a run.
+    pub(crate) fn rows_numbered(&self, run: &Run) -> impl Iterator<Item = u32> {
+        let begin = self.numbers.partition_point(|&(first, end)| {
+            // Spans rise, and none has more numbers than rows up to its end.
+            first.saturating_add(u64::from(end)) <= run.start
+        });
+        let run = run.clone();
+        (begin..self.numbers.len())
+            .take_while(move |&at| self.numbers[at].0 < run.end)
+            .flat_map(move |at| {
+                let first = self.numbers[at].0;
+                let numbers = first.max(run.start)..self.numbers_behind(at).min(run.end);
+                numbers.map(move |number| self.numbered_from(at) + (number - first) as u32)
+            })
+    }
+
+    /// The rows that have no numbers yet get those from `first` on.
+    pub(crate) fn numbered(&mut self, first: u64) {
+        let rows = self.len() as u32;
+        let spans = self.numbers.len();
+        if self.numbered_from(spans) == rows {
+            return;
+        }
+        match spans.checked_sub(1) {
+            Some(last) if self.numbers_behind(last) == first => self.numbers[last].1 = rows,
+            _ => self.numbers.push((first, rows)),
+        }
+    }
+
+    /// The first row of a span of numbers.
+    fn numbered_from(&self, span: usize) -> u32 {
+        span.checked_sub(1).map_or(0, |before| self.numbers[before].1)
+    }
+
+    /// The number behind those of a span.
+    fn numbers_behind(&self, span: usize) -> u64 {
+        let (first, end) = self.numbers[span];
+        first.saturating_add(u64::from(end - self.numbered_from(span)))
+    }
+
+    /// Some of its rows, which rise, as a table of their own.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub(crate) fn only(&self, rows: &[u32]) -> Result<Self> {
+        let mut only = Self::default();
+        for column in &self.columns {
+            let at = only.column_of(column.id(), column.name())?;
+            only.columns[at].take(column, rows);
+        }
+        let mut files = vec![None; self.files.len()];
+        for &row in rows {
+            let place = self.place(row);
+            let file = *files[place.file as usize].get_or_insert_with(|| only.file_number(self.file_of(row)));
+            only.push_place(Place { file, ..place }, self.version(row));
+            only.committed(self.commit(row));
+            only.numbered(self.number(row));
+        }
+        Ok(only)
     }
 
     /// The column of an attribute, where a row has it.
@@ -135,6 +209,7 @@ impl Table {
         self.file_numbers.clear();
         self.places.clear();
         self.commits.clear();
+        self.numbers.clear();
         self.versions.clear();
     }
 
@@ -200,6 +275,8 @@ impl Table {
         self.places.extend(moved);
         let commits = other.commits.iter().map(|&(number, end)| (number, first + end));
         self.commits.extend(commits);
+        let numbers = other.numbers.iter().map(|&(number, end)| (number, first + end));
+        self.numbers.extend(numbers);
         Ok(())
     }
 

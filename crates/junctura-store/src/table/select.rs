@@ -14,7 +14,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    fn all(len: usize) -> Self {
+    pub(super) fn all(len: usize) -> Self {
         let mut rows = Self {
             words: vec![u64::MAX; len.div_ceil(64)],
             len,
@@ -23,7 +23,7 @@ impl Rows {
         rows
     }
 
-    fn none(len: usize) -> Self {
+    pub(super) fn none(len: usize) -> Self {
         Self {
             words: vec![0; len.div_ceil(64)],
             len,
@@ -51,6 +51,15 @@ impl Rows {
     /// Whether a row is one of them.
     pub(crate) fn contains(&self, row: u32) -> bool {
         self.words[row as usize / 64] >> (row % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, row: u32) {
+        self.words[row as usize / 64] |= 1 << (row % 64);
+    }
+
+    /// Leaves those that are not among others of the same table.
+    pub(super) fn leave_out(&mut self, others: &Self) {
+        self.join(others, |word, others| word & !others);
     }
 
     fn is_empty(&self) -> bool {
