@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,20 @@ def test_a_block_flushes_and_one_that_fails_forgets(store: junctura.Store) -> No
     store.archive(b"", name="c")
     assert store.discard() == 1 and store.discard() == 0
     assert [obj["name"] for obj in store.list()] == ["a"]
+
+
+def test_who_forgets_a_flush_is_told(tmp_path: Path) -> None:
+    store = junctura.Store.create(tmp_path / "store", schema="free")
+    store.archive(b"", name="a")
+    with pytest.warns(ResourceWarning, match="1 objects were archived in .*store and never flushed"):
+        del store
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = junctura.Store(tmp_path / "store")
+        assert len(other.list()) == 0
+        other.archive(b"", name="a")
+        other.discard()
+        del other
 
 
 def test_a_newer_version_masks_an_older_one(store: junctura.Store) -> None:

@@ -61,6 +61,15 @@ impl Home {
         Ok(home)
     }
 
+    /// What this process has archived and not flushed, when nobody else uses it any more.
+    pub(crate) fn left(&self) -> u64 {
+        let mut home = Some(self);
+        while let Some(other) = home.filter(|home| home.process != std::process::id()) {
+            home = other.after_fork.get().map(|next| &**next);
+        }
+        home.map_or(0, Self::pending)
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use junctura::Code;
 use junctura_store::Ages;
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -33,7 +34,7 @@ pub(crate) use stored::{Location, Stored};
 ///
 /// `archive` hands an object over; `flush` returns when everything that was archived before it is on the disk and visible to
 /// everybody, all of it at once. Any number of processes may write to one store, and readers never wait for them. The end of
-/// a `with` block flushes, unless an exception ends it: then what was not flushed is forgotten.
+/// a `with` block flushes, unless an exception ends it: then what was not flushed is forgotten. Who drops a store without either gets a `ResourceWarning`.
 ///
 /// Threads may share it; they share its one writer, too, and a flush flushes what all of them have archived. In a forked child it is opened anew when it is first used there, and what its parent has not flushed stays its
 /// parent's. A pickled one is opened anew where it is read.
@@ -80,6 +81,28 @@ impl Store {
             other => other,
         });
         Ok(Self::of(path, opened.or_raise(py)?))
+    }
+}
+
+impl Drop for Store {
+    /// Nobody will see what was not flushed: who forgot it is told.
+    fn drop(&mut self) {
+        let left = self.home.left();
+        if left == 0 {
+            return;
+        }
+        Python::try_attach(|py| {
+            let message = format!(
+                "{left} objects were archived in {} and never flushed",
+                self.home.path().display()
+            );
+            let warned = std::ffi::CString::new(message)
+                .map_err(PyErr::from)
+                .and_then(|message| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1));
+            if let Err(error) = warned {
+                error.write_unraisable(py, None);
+            }
+        });
     }
 }
 
