@@ -143,9 +143,10 @@ class _Cubes:
     def _axes(self, names: list[str]) -> dict[str, _Axis]:
         types = self.schema.attributes
         axes = {}
-        if "date" in names and "time" in names:
-            names = [name for name in names if name not in ("date", "time")]
-            axes["time"] = _times(self._column("date"), self._column("time"))
+        moments = {name: self._column(name) for name in ("date", "time") if name in names and types[name] == name}
+        if len(moments) == 2 and all((places >= 0).all() for _, places in moments.values()):
+            names = [name for name in names if name not in moments]
+            axes["time"] = _times(moments["date"], moments["time"])
         for name in names:
             values, places = self._column(name)
             if len(values):

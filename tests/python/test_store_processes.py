@@ -9,10 +9,12 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_stores import grib
 
 import junctura
 
@@ -112,6 +114,28 @@ def test_a_store_is_pickled_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
     for single in (store.list(), store.list()[0], store.snapshot()):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(single)
+
+
+def test_ctrl_c_ends_a_wait_for_a_pipe(tmp_path: Path) -> None:
+    store = junctura.Store(tmp_path / "store", create=True)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Opened for both, so that neither side waits for the other one.
+    both = os.open(pipe, os.O_RDWR)
+    os.write(both, grib())
+
+    def press() -> None:
+        while store.pending == 0:
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        store.archive_grib(pipe)
+    presser.join()
+    os.close(both)
+    assert store.discard() == 1
 
 
 def used() -> tuple[int, int]:

@@ -22,15 +22,16 @@ struct Taker<'a> {
 /// Hands over each message of a GRIB file, from front to back: the attributes that its header gives, as far as the schema knows
 /// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Says
 /// how many messages there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
-/// waits.
+/// waits. `ask` is called between reads and while it waits, and ends it with an error.
 ///
 /// # Errors
 /// `Corrupt` for the first message that is damaged, by its number, and for a file without any; `NotFound` for a schema that is none
-/// of them; what `take` says, with the file and the number of the message; what the system refuses.
+/// of them; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
 pub fn each_message(
     file: &Path,
     (schemas, schema): (&[Arc<Schema>], Option<&str>),
     set: &[(String, String)],
+    ask: impl Fn() -> Result<()> + Send + Sync + 'static,
     take: Take<'_>,
 ) -> Result<u64> {
     let pair = |(name, value): &(String, String)| Pair {
@@ -40,7 +41,7 @@ pub fn each_message(
     let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect());
     let count = 0;
     let mut taker = Taker { schemas, take, count };
-    files.read(&mut taker, &Interrupt::never())?;
+    files.read(&mut taker, &Interrupt::asking(Box::new(ask)))?;
     Ok(taker.count)
 }
 

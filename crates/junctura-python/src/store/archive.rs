@@ -1,7 +1,7 @@
 //! Archiving, one object by one, many at once, and files of GRIB.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use junctura::Given;
@@ -242,22 +242,31 @@ impl Store {
         set: &[(String, String)],
     ) -> PyResult<u64> {
         let home = self.home(py)?;
-        let mut looked = Instant::now();
         py.detach(|| {
             each_message(
                 file,
                 (home.store().schemas(), schema),
                 set,
+                now_and_then(),
                 &mut |schema, given, message| {
-                    if looked.elapsed() > ROUND {
-                        interrupt::check()?;
-                        looked = Instant::now();
-                    }
                     home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), message))
                 },
             )
         })
         .or_raise(py)
+    }
+}
+
+/// Looks for Ctrl-C, but not at every read: a thread that computes would have to give up the interpreter for each.
+fn now_and_then() -> impl Fn() -> junctura::Result<()> {
+    let looked = Mutex::new(Instant::now());
+    move || {
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.elapsed() > ROUND {
+            interrupt::check()?;
+            *looked = Instant::now();
+        }
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::values;
 /// Objects of a snapshot, in the order in which they were committed: `len()`, an index, a slice and iteration are those of a
 /// sequence. An object is made when it is asked for; a listing of millions is best looked at as a table.
 ///
-/// It speaks Arrow (`__arrow_c_stream__`): pyarrow, polars, DuckDB and others take it as a table.
+/// It speaks Arrow (`__arrow_c_stream__`): pyarrow, DuckDB and others take it as a table.
 ///
 /// Examples
 /// --------
