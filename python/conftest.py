@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import junctura
 
 
 @pytest.fixture(autouse=True)
-def _names(doctest_namespace: dict[str, Any]) -> None:
+def _names(doctest_namespace: dict[str, Any], tmp_path: Path) -> None:
+    doctest_namespace["folder"] = tmp_path
     doctest_namespace["asyncio"] = asyncio
     doctest_namespace["junctura"] = junctura
     doctest_namespace["numpy"] = np

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import json
 import warnings
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import xarray
 
-    from junctura._native import Object, Schema
+    from junctura._native import Listing, Object, Schema, Stored
 
 Array = npt.NDArray[Any]
+_Looked = TypeVar("_Looked")
 # What these say is in the array itself.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
 
@@ -87,12 +88,22 @@ def _plain(value: Any, kind: str) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else None
 
 
-def to_xarray(obj: Object) -> xarray.DataArray:
+def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
+    """See `Listing.to_xarray`."""
+    module = needed("xarray", "xarray")
+    opened: xarray.Dataset = module.open_dataset(
+        listing, engine=importlib.import_module("junctura._fields").Fields, **options
+    )
+    return opened
+
+
+def to_xarray(obj: Object | Stored) -> xarray.DataArray:
     """See `Object.to_xarray`."""
     module = needed("xarray", "xarray")
     attributes = obj.attributes
-    if "dtype" not in attributes and bytes(memoryview(obj)[:4]) == b"GRIB":
-        values, dims, coords = _decoded(obj)
+    message = None if "dtype" in attributes else grib(obj)
+    if message is not None:
+        values, dims, coords = decoded(message, grid)
     else:
         values = obj.array()
         named = str(attributes.get("dims", "")).split("/")
@@ -114,29 +125,43 @@ def to_xarray(obj: Object) -> xarray.DataArray:
     return array
 
 
-def _decoded(obj: Object) -> tuple[Array, list[str], dict[str, Any]]:
-    """The values of a GRIB message, with latitudes and longitudes where its grid has any."""
+def grib(obj: Object | Stored) -> bytes | None:
+    """The message, where it is one."""
+    payload = obj._payload() if hasattr(obj, "_payload") else obj
+    view = memoryview(payload)
+    return bytes(view) if bytes(view[:4]) == b"GRIB" else None
+
+
+def decoded(payload: bytes, look: Callable[[Any, Any], _Looked]) -> _Looked:
+    """What a look at a GRIB message finds."""
     eccodes = needed("eccodes", "grib")
-    message = eccodes.codes_new_from_message(bytes(obj))
+    message = eccodes.codes_new_from_message(payload)
     try:
-        return _grid(eccodes, message)
+        return look(eccodes, message)
     finally:
         eccodes.codes_release(message)
 
 
-def _grid(eccodes: Any, message: Any) -> tuple[Array, list[str], dict[str, Any]]:
+def values_of(eccodes: Any, message: Any) -> Array:
+    """The values of a message in one dimension; NaN where they are missing."""
     missing = -1e34
     eccodes.codes_set(message, "missingValue", missing)
     values: Array = eccodes.codes_get_values(message)
     if eccodes.codes_get(message, "bitmapPresent"):
         values[values == missing] = np.nan
+    return values
+
+
+def grid(eccodes: Any, message: Any) -> tuple[Array, list[str], dict[str, Any]]:
+    """The values of a message, with latitudes and longitudes where its grid has any."""
+    values = values_of(eccodes, message)
     kind = eccodes.codes_get(message, "gridType")
     if kind.endswith("sh"):
         return values, ["coefficient"], {}
     latitudes = eccodes.codes_get_array(message, "latitudes")
     longitudes = eccodes.codes_get_array(message, "longitudes")
     if kind not in ("regular_ll", "regular_gg") or eccodes.codes_get(message, "alternativeRowScanning"):
-        return values, ["point"], {"latitude": ("point", latitudes), "longitude": ("point", longitudes)}
+        return values, ["values"], {"latitude": ("values", latitudes), "longitude": ("values", longitudes)}
     columns, rows = eccodes.codes_get(message, "Ni"), eccodes.codes_get(message, "Nj")
     if eccodes.codes_get(message, "jPointsAreConsecutive"):
         dims, shape = ["longitude", "latitude"], (columns, rows)

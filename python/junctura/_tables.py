@@ -178,3 +178,27 @@ def to_arrow(objects: Iterable[Listed]) -> pyarrow.Table:
         arrays.append(arrow.array(values, of if scalar == kind else arrow.list_(of)))
     table: pyarrow.Table = arrow.table(arrays, names=names)
     return table
+
+
+def listing_to_arrow(listing: _native.Listing) -> pyarrow.Table:
+    """See `Listing.to_arrow`."""
+    table: pyarrow.Table = needed("pyarrow", "arrow").table(listing)
+    return table
+
+
+def listing_to_pandas(listing: _native.Listing) -> pandas.DataFrame:
+    """See `Listing.to_pandas`."""
+    arrow, module = needed("pyarrow", "arrow"), needed("pandas", "pandas")
+    table = listing_to_arrow(listing)
+    for at, field in enumerate(table.schema):
+        if arrow.types.is_decimal(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(arrow.float64()))
+    types = {
+        arrow.int64(): module.Int64Dtype(),
+        arrow.uint64(): module.UInt64Dtype(),
+        arrow.uint32(): module.UInt32Dtype(),
+        arrow.float64(): module.Float64Dtype(),
+        arrow.bool_(): module.BooleanDtype(),
+    }
+    frame: pandas.DataFrame = table.to_pandas(types_mapper=types.get, date_as_object=False)
+    return frame

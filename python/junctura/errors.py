@@ -35,7 +35,7 @@ class Error(Exception):
     picture : str or None
         For selectors: the text with a mark under the place.
     index : int or None
-        For `Pool.offer_many`: which of the objects it is about.
+        For `Pool.offer_many` and `Store.archive_many`: which of the objects it is about.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 import junctura
 
+sys.path.insert(0, str(Path(__file__).parent))
 set_hypothesis_home_dir(Path(__file__).resolve().parents[2] / ".tools/hypothesis")
 
 

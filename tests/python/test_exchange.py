@@ -259,8 +259,8 @@ def test_grib_on_a_reduced_grid_is_a_list_of_points(pool: junctura.Pool) -> None
     pytest.importorskip("xarray")
     pool.offer(grib("reduced_gg_pl_32_grib2"), name="t")
     field = pool.demand(name="t").to_xarray()
-    assert field.dims == ("point",)
-    assert field.latitude.dims == field.longitude.dims == ("point",)
+    assert field.dims == ("values",)
+    assert field.latitude.dims == field.longitude.dims == ("values",)
     pool.offer(grib("sh_pl_grib2"), name="s")
     assert pool.demand(name="s").to_xarray().dims == ("coefficient",)
 

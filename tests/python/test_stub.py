@@ -10,13 +10,15 @@ from pathlib import Path
 import junctura
 
 # Python itself shows these from 3.12 on; type checkers want to know them always.
-ALLOWED = r"junctura\._native\.(Allocation|Object)\.__(release_)?buffer__"
+ALLOWED = r"junctura\._native\.(Allocation|Object|_Payload)\.__(release_)?buffer__"
 
 
 def test_the_stub_agrees_with_the_module(tmp_path: Path) -> None:
     allowed = tmp_path / "allowed"
     allowed.write_text(ALLOWED)
+    settings = Path(__file__).resolve().parents[2] / "pyproject.toml"
     options = ["--ignore-disjoint-bases", "--ignore-unused-allowlist", f"--allowlist={allowed}"]
+    options.append(f"--mypy-config-file={settings}")
     command = [sys.executable, "-m", "mypy.stubtest", "junctura._native", *options]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr

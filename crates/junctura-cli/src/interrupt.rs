@@ -19,10 +19,21 @@ const STATUS: i32 = 130;
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(Arc<Pressed>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pressed {
     flag: Arc<AtomicBool>,
     handlers: Vec<SigId>,
+    /// Who else is asked.
+    ask: Option<Ask>,
+}
+
+/// An error ends what is done.
+pub(crate) type Ask = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+impl std::fmt::Debug for Pressed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pressed").field(&self.flag).finish()
+    }
 }
 
 impl Drop for Pressed {
@@ -51,12 +62,19 @@ impl Interrupt {
         Interrupt(Arc::default())
     }
 
+    /// One that somebody else says: in a process that has its own idea of Ctrl-C.
+    pub(crate) fn asking(ask: Ask) -> Interrupt {
+        let mut pressed = Pressed::default();
+        pressed.ask = Some(ask);
+        Interrupt(Arc::new(pressed))
+    }
+
     /// `Interrupted` after Ctrl-C.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.flag.load(Ordering::Relaxed) {
             Err(Error::new(Code::Interrupted, "Ctrl-C", ""))
         } else {
-            Ok(())
+            self.0.ask.as_ref().map_or(Ok(()), |ask| ask())
         }
     }
 

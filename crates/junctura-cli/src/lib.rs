@@ -49,6 +49,7 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use program::Program;
+pub use put::each_message;
 
 /// Hand scientific data over by meaning.
 #[derive(Parser)]

@@ -1,7 +1,8 @@
-//! What is offered: a payload from Python, with its attributes.
+//! What is offered, or archived: a payload from Python, with its attributes.
 //!
 //! Bytes and contiguous buffers are lent as they are, so they are copied once, into the pool. Arrays that are not
-//! contiguous, or whose elements only NumPy understands, are copied once too: by NumPy, into memory of the pool. Where the
+//! contiguous, or whose elements only NumPy understands, are copied once too: by NumPy, into memory of the pool, or, for a store, into
+//! memory of Python's. Where the
 //! schema has the attributes `dtype` and `shape`, arrays get them, so that `Object.array` gives back the same array.
 
 use std::borrow::Cow;
@@ -13,7 +14,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyModule};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
 
 use crate::allocation::{Allocation, Filled};
 use crate::buffer::Lent;
@@ -45,6 +46,14 @@ pub(crate) struct Form {
     pub(crate) shape: Vec<usize>,
 }
 
+/// Where arrays go that have to be copied.
+#[derive(Clone, Copy)]
+pub(crate) enum Room<'a> {
+    Pool(&'a Pool),
+    /// Memory of Python's.
+    Own,
+}
+
 /// An offer, ready to be carried out.
 pub(crate) struct Prepared<'py> {
     pub(crate) attributes: Attributes<'py>,
@@ -66,16 +75,26 @@ impl<'py> Prepared<'py> {
         keywords: Option<&Bound<'py, PyDict>>,
         options: &OfferOptions<'_>,
     ) -> PyResult<Self> {
-        let mut attributes = Attributes::read(attributes, keywords)?;
         let schema = schema_of(data.py(), pool, options.schema)?;
+        Self::read(Room::Pool(pool), schema, data, attributes, keywords)
+    }
+
+    pub(crate) fn read(
+        room: Room<'_>,
+        schema: Arc<Schema>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut attributes = Attributes::read(attributes, keywords)?;
         let names = || attributes.names();
         let labelled = exchange::labels(data, crate::schema::Schema(Arc::clone(&schema)), names)?;
         let (data, form) = match &labelled {
             Some((array, labels)) => {
                 attributes.add_given(labels)?;
-                read(pool, array)?
+                read(room, array)?
             }
-            None => read(pool, data)?,
+            None => read(room, data)?,
         };
         if let Some(form) = form {
             form.describe(&mut attributes, &schema);
@@ -85,6 +104,15 @@ impl<'py> Prepared<'py> {
             data,
             schema,
         })
+    }
+
+    /// The payload, where it is no allocation of a pool's.
+    pub(crate) fn lent(&self) -> &[u8] {
+        match &self.data {
+            Data::Bytes(bytes) => bytes.as_bytes(),
+            Data::Lent(lent) => lent.bytes(),
+            Data::Allocation(_) => &[],
+        }
     }
 
     /// The payload. From now on nobody can write to an allocation.
@@ -167,24 +195,25 @@ impl<'py> Prepared<'py> {
     }
 }
 
-fn read<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+fn read<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok((Data::Bytes(bytes.clone()), None));
     }
     if let Ok(allocation) = object.cast::<Allocation>() {
-        return Ok((
-            Data::Allocation(allocation.clone()),
-            allocation.get().form().cloned().and_then(Form::unless_bytes),
-        ));
+        let data = match room {
+            Room::Pool(_) => Data::Allocation(allocation.clone()),
+            Room::Own => Data::Lent(Lent::new(PyUntypedBuffer::get(object)?)),
+        };
+        return Ok((data, allocation.get().form().cloned().and_then(Form::unless_bytes)));
     }
     let py = object.py();
     match PyUntypedBuffer::get(object) {
         Ok(buffer) => match crate::dtype::name(&buffer) {
             Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
-            _ => by_numpy(pool, object),
+            _ => by_numpy(room, object),
         },
         Err(error) if error.is_instance_of::<PyMemoryError>(py) => Err(error),
-        Err(_) if is_array(object)? => by_numpy(pool, object),
+        Err(_) if is_array(object)? => by_numpy(room, object),
         Err(_) => {
             let cause = format!(
                 "bytes, an array or another buffer is expected, not {}",
@@ -212,7 +241,7 @@ fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (Data<'py>, O
     (Data::Lent(Lent::new(buffer)), form.unless_bytes())
 }
 
-fn by_numpy<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+fn by_numpy<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
     let py = object.py();
     let arrays = arrays(py)?;
     let (array, nbytes, dtype, shape): (Bound<'py, PyAny>, usize, String, Vec<usize>) =
@@ -221,9 +250,19 @@ fn by_numpy<'py>(pool: &Pool, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>
         dtype: dtype.into(),
         shape,
     };
-    let allocation = Bound::new(py, Allocation::new(py, pool, nbytes, Some(form.clone()))?)?;
-    arrays.call_method1("fill", (&allocation, array))?;
-    Ok((Data::Allocation(allocation), form.unless_bytes()))
+    let data = match room {
+        Room::Pool(pool) => {
+            let allocation = Bound::new(py, Allocation::new(py, pool, nbytes, Some(form.clone()))?)?;
+            arrays.call_method1("fill", (&allocation, array))?;
+            Data::Allocation(allocation)
+        }
+        Room::Own => {
+            let memory = PyByteArray::new_with(py, nbytes, |_| Ok(()))?;
+            arrays.call_method1("fill", (&memory, array))?;
+            Data::Lent(Lent::new(PyUntypedBuffer::get(&memory)?))
+        }
+    };
+    Ok((data, form.unless_bytes()))
 }
 
 impl Form {

@@ -59,7 +59,7 @@ impl Object {
     ///
     /// Its dimensions have the names that the attribute `dims` says (which `offer` of such an array sets, where the schema takes
     /// it), its name and units are those attributes, and all other attributes are scalar coordinates. Of a GRIB message on a regular grid the
-    /// dimensions are latitude and longitude, with their values; on any other grid the one dimension is `point`, with both;
+    /// dimensions are latitude and longitude, with their values; on any other grid the one dimension is `values`, with both;
     /// missing values are NaN.
     ///
     /// Returns

@@ -43,6 +43,7 @@ mod reading;
 mod require;
 mod schema;
 mod selector;
+mod store;
 mod target;
 mod values;
 mod version;
@@ -88,6 +89,11 @@ mod _native {
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::selector::Selector;
+    #[pymodule_export]
+    use crate::store::{
+        Checked, Checkpointed, Compacted, Flushed, Listing, Location, Objects, Payload, Removed, Snapshot, Store,
+        Stored,
+    };
     #[pymodule_export]
     use crate::version::Version;
     #[pymodule_export]

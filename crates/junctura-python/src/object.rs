@@ -93,20 +93,6 @@ impl Object {
             None => Err(closed(py, "object", "it was released")),
         }
     }
-
-    /// The attribute `dtype`, and whether there could be one.
-    fn dtype(object: &junctura::Object) -> (Option<String>, bool) {
-        let known = object.schema().is_open() || object.schema().find("dtype").is_some();
-        (object.get("dtype").map(str::to_owned), known)
-    }
-
-    fn shape(object: &junctura::Object) -> Option<Vec<usize>> {
-        let text = object.get("shape")?;
-        text.split('/')
-            .filter(|extent| !extent.is_empty())
-            .map(|extent| extent.parse().ok())
-            .collect()
-    }
 }
 
 #[pymethods]
@@ -254,24 +240,13 @@ impl Object {
         dtype: Option<&Bound<'py, PyAny>>,
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
         if dtype.is_some() {
-            return arrays(py)?.call_method1("view", (slf, dtype, shape));
+            return arrays(slf.py())?.call_method1("view", (slf, dtype, shape));
         }
-        let ((own, known), extents, schema) = slf.get().look(py, |object| {
-            Ok((Self::dtype(object), Self::shape(object), Arc::clone(object.schema())))
+        let own = slf.get().look(slf.py(), |object| {
+            Ok(Own::of(object.schema(), |name| object.get(name).map(str::to_owned)))
         })?;
-        if !known {
-            let cause = format!(
-                "schema {} has no attribute dtype that would say it: give one",
-                schema.name()
-            );
-            return Err(invalid(py, "dtype", cause));
-        }
-        match shape {
-            Some(shape) => arrays(py)?.call_method1("view", (slf, own, shape)),
-            None => arrays(py)?.call_method1("view", (slf, own, extents)),
-        }
+        own.view(slf, shape)
     }
 
     /// Gives the object back now, and tells the server at once.
@@ -388,6 +363,46 @@ impl Object {
                 "object",
                 format!("{views} views of it are alive, arrays or memoryviews"),
             )),
+        }
+    }
+}
+
+/// What a payload is, as its attributes say it.
+pub(crate) struct Own {
+    dtype: Option<String>,
+    shape: Option<Vec<usize>>,
+    /// The name of a schema that could not say it.
+    silent: Option<String>,
+}
+
+impl Own {
+    pub(crate) fn of(schema: &junctura::Schema, get: impl Fn(&str) -> Option<String>) -> Self {
+        let is_said = schema.is_open() || schema.find("dtype").is_some();
+        let extents = |text: String| {
+            let extents = text.split('/').filter(|extent| !extent.is_empty());
+            extents.map(|extent| extent.parse().ok()).collect()
+        };
+        Self {
+            dtype: get("dtype"),
+            shape: get("shape").and_then(extents),
+            silent: (!is_said).then(|| schema.name().to_owned()),
+        }
+    }
+
+    /// The bytes of a buffer as the array that they are, or in another shape.
+    pub(crate) fn view<'py>(
+        self,
+        buffer: &Bound<'py, PyAny>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = buffer.py();
+        if let Some(name) = self.silent {
+            let cause = format!("schema {name} has no attribute dtype that would say it: give one");
+            return Err(invalid(py, "dtype", cause));
+        }
+        match shape {
+            Some(shape) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
+            None => arrays(py)?.call_method1("view", (buffer, self.dtype, self.shape)),
         }
     }
 }

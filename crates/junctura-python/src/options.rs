@@ -1,9 +1,11 @@
 //! Arguments that are no attributes: times, sizes, retention, schemas.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use junctura::{OfferOptions, PoolBuilder, Retention};
+use junctura::{Code, Error, OfferOptions, PoolBuilder, Retention};
+use junctura_model::Type;
 use junctura_model::size::parse_bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyList, PyString, PyTuple};
@@ -110,28 +112,61 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
     parse_bytes(text.to_str()?.trim()).map_err(|_| refused())
 }
 
-/// Adds schemas to a pool that is to be opened: one, or several.
-fn add_schemas(mut builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
-    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
-        for one in given.try_iter()? {
-            builder = add_schema(builder, &one?)?;
+/// Where a schema is to be had.
+pub(crate) enum Source {
+    Builtin(String),
+    Yaml(String),
+    File(PathBuf),
+}
+
+impl Source {
+    fn add_to(self, builder: PoolBuilder) -> PoolBuilder {
+        match self {
+            Self::Builtin(name) => builder.schema(name),
+            Self::Yaml(text) => builder.schema_yaml(text),
+            Self::File(path) => builder.schema_file(path),
         }
-        return Ok(builder);
     }
-    add_schema(builder, given)
+
+    /// Reads it.
+    pub(crate) fn read(self) -> junctura::Result<Arc<junctura::Schema>> {
+        let text = match self {
+            Self::Builtin(name) => return junctura::Schema::builtin(&name).ok_or_else(|| unknown(&name)),
+            Self::Yaml(text) => text,
+            Self::File(path) => std::fs::read_to_string(&path)
+                .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?,
+        };
+        junctura::Schema::parse_yaml(&text).map(Arc::new)
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(
+        Code::NotFound,
+        format!("schema {name}"),
+        "there is none of this name built in",
+    )
+}
+
+/// One schema, or several.
+pub(crate) fn sources(given: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        return given.try_iter()?.map(|one| source(&one?)).collect();
+    }
+    Ok(vec![source(given)?])
 }
 
 /// A name of a built-in schema, the text of a schema file, the path of one, or a `Schema`.
-fn add_schema(builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBuilder> {
+fn source(given: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(schema) = given.cast::<Schema>() {
-        return Ok(builder.schema_yaml(schema.get().0.to_yaml()));
+        return Ok(Source::Yaml(schema.get().0.to_yaml()));
     }
     if let Ok(text) = given.cast::<PyString>() {
-        let text = text.to_str()?;
+        let text = text.to_str()?.to_owned();
         return Ok(match text {
-            name if junctura::Schema::BUILTIN_NAMES.contains(&name) => builder.schema(name),
-            yaml if yaml.contains('\n') => builder.schema_yaml(yaml),
-            path => builder.schema_file(path),
+            name if junctura::Schema::BUILTIN_NAMES.contains(&&*name) => Source::Builtin(name),
+            yaml if yaml.contains('\n') => Source::Yaml(yaml),
+            path => Source::File(path.into()),
         });
     }
     let path = given
@@ -140,7 +175,7 @@ fn add_schema(builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBu
         .call_method1("fspath", (given,))
         .and_then(|path| path.extract::<String>());
     match path {
-        Ok(path) => Ok(builder.schema_file(path)),
+        Ok(path) => Ok(Source::File(path.into())),
         Err(_) => Err(invalid(
             given.py(),
             "schema",
@@ -149,12 +184,27 @@ fn add_schema(builder: PoolBuilder, given: &Bound<'_, PyAny>) -> PyResult<PoolBu
     }
 }
 
+/// A length of time: seconds, a text such as `1h30m`, or a `timedelta`.
+pub(crate) fn length_of_time(given: &Bound<'_, PyAny>, subject: &str) -> PyResult<Duration> {
+    let py = given.py();
+    let refused = || {
+        let expected = "seconds, a text such as \"1h30m\", or a timedelta";
+        invalid(py, subject, format!("{expected} is expected, not {given}"))
+    };
+    if given.is_instance_of::<PyDelta>() {
+        return given.extract().map_err(|_| refused());
+    }
+    let Ok(text) = given.cast::<PyString>() else {
+        let seconds = given.extract().map_err(|_| refused())?;
+        return Duration::try_from_secs_f64(seconds).map_err(|_| refused());
+    };
+    let nanoseconds = Type::Duration.order(text.to_str()?);
+    let nanoseconds = nanoseconds.and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+    nanoseconds.map(Duration::from_nanos).ok_or_else(refused)
+}
+
 /// The schema of this name, or the pool's default.
-pub(crate) fn schema_of(
-    py: Python<'_>,
-    pool: &junctura::Pool,
-    name: Option<&str>,
-) -> PyResult<std::sync::Arc<junctura::Schema>> {
+pub(crate) fn schema_of(py: Python<'_>, pool: &junctura::Pool, name: Option<&str>) -> PyResult<Arc<junctura::Schema>> {
     pool.schema(name).or_raise(py)
 }
 
@@ -167,7 +217,9 @@ pub(crate) fn settle(
     inline_max: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PoolBuilder> {
     if let Some(schema) = schema {
-        builder = add_schemas(builder, schema)?;
+        builder = sources(schema)?
+            .into_iter()
+            .fold(builder, |builder, source| source.add_to(builder));
     }
     if let Some(budget) = budget {
         builder = builder.budget_bytes(size(budget)?);

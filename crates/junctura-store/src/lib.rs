@@ -13,6 +13,7 @@
 mod catalogue;
 mod check;
 mod checkpoint;
+mod columns;
 mod commit;
 mod commits;
 mod compact;

@@ -85,6 +85,21 @@ impl Listing {
         self.iter().map(|object| object.bytes()).sum()
     }
 
+    /// One of the objects, counted from 0.
+    #[must_use]
+    pub fn get(&self, mut index: usize) -> Option<Object<'_>> {
+        for part in &self.parts {
+            match part.rows.get(index) {
+                Some(&row) => {
+                    let listing = self;
+                    return Some(Object { listing, part, row });
+                }
+                None => index -= part.rows.len(),
+            }
+        }
+        None
+    }
+
     /// The objects.
     pub fn iter(&self) -> impl Iterator<Item = Object<'_>> {
         self.parts.iter().flat_map(move |part| {
@@ -148,6 +163,22 @@ impl Listing {
             }
         }
         axes
+    }
+
+    /// The schemas of the store: [`Object::schema_index`] is a place in them.
+    #[must_use]
+    pub fn schemas(&self) -> &[Arc<Schema>] {
+        self.snapshot.schemas()
+    }
+
+    /// The rows of each table: the number of their schema, the table, and which they are.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Table, &[u32])> + Clone {
+        self.parts.iter().map(|part| (part.schema, &*part.table, &*part.rows))
+    }
+
+    /// The snapshot that they are of.
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
     }
 
     /// The numbers of the rows of each schema; they rise.
@@ -282,6 +313,28 @@ impl Object<'_> {
         read
     }
 
+    /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
+    /// checksum is that of all of them.
+    ///
+    /// # Errors
+    /// As [`Self::read`], but that nobody sees whether they are what they were.
+    pub fn read_range(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
+        let read = self.read_part(from, bytes);
+        self.listing.snapshot.check_age()?;
+        read
+    }
+
+    fn read_part(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
+        let place = self.place();
+        let left = usize::try_from(place.length.saturating_sub(from)).unwrap_or(usize::MAX);
+        let count = left.min(bytes.len());
+        if count > 0 {
+            let (file, name) = self.file()?;
+            read_exact(&*file, name, &mut bytes[..count], place.offset + from)?;
+        }
+        Ok(count)
+    }
+
     fn read_verified(&self, bytes: &mut Vec<u8>) -> Result<()> {
         let place = self.place();
         bytes.clear();
@@ -289,24 +342,8 @@ impl Object<'_> {
             // It has no file, perhaps.
             return Ok(());
         }
-        let name = self.part.table.file_of(self.row);
-        let file = self.listing.file(name).map_err(|error| match error.code() {
-            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
-            _ => error,
-        })?;
-        let length = usize::try_from(place.length).map_err(|_| too_large(place.length))?;
-        // A damaged catalogue must not make anybody reserve what no file has.
-        let left = file
-            .len()
-            .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
-        if left < place.offset || left - place.offset < place.length {
-            let cause = format!(
-                "{name} has {left} bytes, and it ends at byte {}",
-                place.offset + place.length
-            );
-            return Err(Error::new(Code::Corrupt, self.key(), cause));
-        }
-        bytes.resize(length, 0);
+        let (file, name) = self.file()?;
+        bytes.resize(usize::try_from(place.length).map_err(|_| too_large(place.length))?, 0);
         read_exact(&*file, name, bytes, place.offset)?;
         let found = crate::checksum(bytes);
         if found != place.checksum {
@@ -319,6 +356,28 @@ impl Object<'_> {
             return Err(Error::new(Code::Corrupt, self.key(), cause));
         }
         Ok(())
+    }
+
+    /// The file that has all of its bytes.
+    fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
+        let place = self.place();
+        let name = self.part.table.file_of(self.row);
+        let file = self.listing.file(name).map_err(|error| match error.code() {
+            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
+            _ => error,
+        })?;
+        // A damaged catalogue must not make anybody reserve what no file has.
+        let left = file
+            .len()
+            .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
+        if left < place.offset || left - place.offset < place.length {
+            let cause = format!(
+                "{name} has {left} bytes, and it ends at byte {}",
+                place.offset + place.length
+            );
+            return Err(Error::new(Code::Corrupt, self.key(), cause));
+        }
+        Ok((file, name))
     }
 
     fn place(&self) -> crate::table::Place {

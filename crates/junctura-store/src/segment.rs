@@ -82,7 +82,7 @@ pub(crate) fn encode(table: &Table, schema: &Schema) -> Result<Vec<u8>> {
         let rows = start as u32..table.len().min(start + GROUP_ROWS) as u32;
         let mut arrays = Vec::new();
         for column in table.columns() {
-            arrays.push(array(column, type_of(column, schema), rows.clone())?);
+            arrays.push(array(column, type_of(column.id(), schema), rows.clone())?);
         }
         arrays.extend(own_arrays(table, rows));
         let batch = RecordBatch::try_new(Arc::clone(&arrow_schema), arrays).map_err(|error| unfit(&error))?;
@@ -105,8 +105,8 @@ fn properties() -> WriterProperties {
 }
 
 /// The type of a column's values; text where a file of another kind of number would say less.
-fn type_of(column: &Column, schema: &Schema) -> Type {
-    match schema.attributes().get(column.id().index()) {
+pub(crate) fn type_of(id: AttrId, schema: &Schema) -> Type {
+    match schema.attributes().get(id.index()) {
         Some(attribute) if !attribute.kind.list => attribute.kind.scalar,
         _ => Type::String,
     }
@@ -117,7 +117,7 @@ fn field(column: &Column, schema: &Schema) -> Field {
         AttrId::OPEN => format!("@{}", column.name()),
         id => schema.attribute(id).name.clone(),
     };
-    let kind = match type_of(column, schema) {
+    let kind = match type_of(column.id(), schema) {
         Type::Integer => DataType::Int64,
         Type::Decimal => DataType::Decimal128(DECIMAL.0, DECIMAL.1),
         Type::Float => DataType::Float64,
@@ -132,7 +132,8 @@ fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-fn own_fields() -> Vec<Field> {
+/// The store's own columns.
+pub(crate) fn own_fields() -> Vec<Field> {
     let kinds = [
         text_type(),
         DataType::UInt64,
@@ -150,7 +151,11 @@ fn own_fields() -> Vec<Field> {
         .collect()
 }
 
-fn array(column: &Column, kind: Type, rows: std::ops::Range<u32>) -> Result<ArrayRef> {
+/// The values of some rows.
+///
+/// # Errors
+/// `Corrupt` when values are not what their type says.
+pub(crate) fn array(column: &Column, kind: Type, rows: std::ops::Range<u32>) -> Result<ArrayRef> {
     /// The value of each row, read once for each distinct text.
     fn typed<T: Copy>(
         column: &Column,

@@ -63,6 +63,12 @@ impl Snapshot {
         self.number
     }
 
+    /// The schemas of what it shows.
+    #[must_use]
+    pub fn schemas(&self) -> &[Arc<Schema>] {
+        self.store.schemas()
+    }
+
     /// The newest version of each key that the selector matches, in the order in which they were committed.
     ///
     /// # Errors

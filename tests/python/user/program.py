@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import pickle
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import numpy as np
@@ -110,6 +111,29 @@ def consume(pool: junctura.Pool) -> list[str]:
     return seen
 
 
+def keep(pool: junctura.Pool, folder: str) -> int:
+    """What is to last."""
+    opened: junctura.Store
+    with junctura.Store.create(f"{folder}/store", schema="free", snapshot_max_age="12h") as opened:
+        with pool.demand(name="eye") as obj:
+            opened.archive(obj, obj.attributes)
+        opened.archive_many([(b"1", {"name": "one"}), (np.zeros(3), {"name": "zeros"})])
+        done: junctura.Flushed = opened.flush()
+    snapshot: junctura.Snapshot = opened.snapshot()
+    listing: junctura.Listing = snapshot.list("name=eye/zeros")
+    kept: junctura.Stored = listing[0]
+    place: junctura.Location = kept.location
+    with kept.open() as file:
+        assert len(file.read()) == kept.nbytes == place.nbytes
+    print(done.objects, kept.array().shape, listing.to_arrow().num_rows, opened.axes()["name"])
+    checked: junctura.Checked = opened.check()
+    covered: junctura.Checkpointed = opened.checkpoint()
+    tidied: junctura.Compacted = opened.compact()
+    removed: junctura.Removed = opened.wipe("name=one")
+    assert removed.objects == 1
+    return checked.damaged_count + covered.rows + len(tidied.removed)
+
+
 async def in_a_loop(pool: junctura.Pool) -> float:
     """The same in a loop."""
     ours: junctura.aio.Pool
@@ -152,6 +176,8 @@ def main() -> int:
         except junctura.AlreadyExists as error:
             print(version, error.subject, advice(error))
         print(bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
+        with tempfile.TemporaryDirectory() as folder:
+            print(keep(pool, folder))
         entries = pool.list()
         print(sorted(names(entries)), junctura.to_pandas(entries).shape, junctura.to_arrow(entries).num_rows)
         print(pool.demand(name="filled").to_xarray().mean().item(), NOT_HERE[0].code, junctura.__version__)

@@ -107,6 +107,16 @@ impl Place {
 }
 
 impl FilesArguments {
+    /// One file of GRIB messages.
+    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>) -> Self {
+        Self {
+            files: vec![file.to_owned()],
+            set,
+            schema: schema.map(str::to_owned),
+            format: Format::Grib,
+        }
+    }
+
     /// Reads all files.
     ///
     /// # Errors

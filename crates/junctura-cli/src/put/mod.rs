@@ -9,6 +9,7 @@ pub(crate) mod files;
 mod grib;
 mod header;
 mod input;
+mod messages;
 pub(crate) mod tally;
 
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::url::PoolArguments;
 use feed::{Ending, Feed};
 use files::FilesArguments;
 use tally::{Tally, TellArguments};
+
+pub use messages::each_message;
 
 const EXAMPLES: &str = "Examples:
   junctura put forecast.grib                                   each message by its header

@@ -1,0 +1,94 @@
+//! The messages of a GRIB file for others than the commands: each with what its header gives.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use junctura::{Code, Error, Given, Result, Schema};
+
+use super::files::{FilesArguments, Goal, Payload, Place};
+use crate::attributes::Pair;
+use crate::interrupt::Interrupt;
+
+/// Is told the schema, what a message is, and its bytes.
+type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
+
+/// Who takes them, and how many there were.
+struct Taker<'a> {
+    schemas: &'a [Arc<Schema>],
+    take: Take<'a>,
+    count: u64,
+}
+
+/// Hands over each message of a GRIB file, from front to back: the attributes that its header gives, as far as the schema knows
+/// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Says
+/// how many messages there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
+/// waits. `ask` is called between reads and while it waits, and ends it with an error.
+///
+/// # Errors
+/// `Corrupt` for the first message that is damaged, by its number, and for a file without any; `NotFound` for a schema that is none
+/// of them; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
+pub fn each_message(
+    file: &Path,
+    (schemas, schema): (&[Arc<Schema>], Option<&str>),
+    set: &[(String, String)],
+    ask: impl Fn() -> Result<()> + Send + Sync + 'static,
+    take: Take<'_>,
+) -> Result<u64> {
+    let pair = |(name, value): &(String, String)| Pair {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect());
+    let count = 0;
+    let mut taker = Taker { schemas, take, count };
+    files.read(&mut taker, &Interrupt::asking(Box::new(ask)))?;
+    Ok(taker.count)
+}
+
+impl Goal for Taker<'_> {
+    type Room = Vec<u8>;
+    type Rooms = ();
+
+    fn rooms(&self) {}
+
+    fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
+        let too_large = || {
+            Error::new(
+                Code::TooLarge,
+                "message",
+                format!("{bytes} bytes do not fit into memory"),
+            )
+        };
+        let length = usize::try_from(bytes).map_err(|_| too_large())?;
+        let mut room = Vec::new();
+        room.try_reserve_exact(length).map_err(|_| too_large())?;
+        room.resize(length, 0);
+        Ok(room)
+    }
+
+    fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
+        Ok(self.schemas.to_vec())
+    }
+
+    fn take(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_, Vec<u8>>,
+    ) -> Result<()> {
+        (self.take)(schema, attributes, payload.bytes()).map_err(|error| place.error(&error))?;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn failed(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
+
+    fn show(&mut self, _position: u64) {}
+}

@@ -1,0 +1,317 @@
+//! Archiving, one object by one, many at once, and files of GRIB.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use junctura::Given;
+use junctura_cli::each_message;
+use junctura_store::Writer;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::home::Home;
+use super::{Flushed, Store};
+use crate::data::{Prepared, Room};
+use crate::error::{OrRaise, invalid, raise};
+use crate::given::{Attributes, type_name};
+use crate::interrupt;
+
+/// Objects, and bytes of them, that are handed over at once, so that the interpreter is let go of once for many.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 4 << 20;
+/// How often a file of many messages looks for Ctrl-C.
+const ROUND: Duration = Duration::from_millis(100);
+
+#[pymethods]
+impl Store {
+    /// archive(data, attributes=None, /, *, schema=None, **keywords)
+    /// --
+    ///
+    /// Hands an object over: its bytes are copied or written before this returns. Nobody sees it before `flush`.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes, numpy.ndarray or another buffer, what speaks DLPack, xarray.DataArray, Object, Allocation
+    ///     The payload, as `Pool.offer` takes it: of arrays, type and shape are kept too, where the schema has the attributes
+    ///     `dtype` and `shape`, so that `Stored.array` gives back the same array.
+    /// attributes : dict, optional
+    ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
+    /// schema : str, optional
+    ///     The schema that describes it, where it is not the store's first.
+    /// **keywords
+    ///     More attributes. An underscore at the end is left out: `class_="od"`.
+    ///
+    /// Raises
+    /// ------
+    /// SchemaMismatch, TypeMismatch, TooLarge
+    ///     For attributes that the schema does not take.
+    /// Io, Denied
+    ///     What the system refuses; the object was not taken.
+    ///
+    /// Examples
+    /// --------
+    /// >>> store = junctura.Store.create(folder / "store", schema="free")
+    /// >>> store.archive(numpy.eye(2), name="eye")
+    /// >>> store.flush().objects
+    /// 1
+    /// >>> store.list()[0].array().shape
+    /// (2, 2)
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, **keywords))]
+    fn archive<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
+        let home = self.home(py)?;
+        let schema = home.store().schema(schema).or_raise(py)?;
+        let prepared = Prepared::read(Room::Own, Arc::clone(schema), data, attributes, keywords)?;
+        let lists = prepared.attributes.lists(py)?;
+        let given = prepared.attributes.given(py, &lists)?;
+        let payload = prepared.lent();
+        py.detach(|| home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), payload)))
+            .or_raise(py)
+    }
+
+    /// archive_many(objects, *, schema=None)
+    /// --
+    ///
+    /// Hands many objects over: the same as `archive` for each, quicker.
+    ///
+    /// Parameters
+    /// ----------
+    /// objects : iterable of (data, attributes)
+    ///     Each as for `archive`.
+    /// schema : str, optional
+    ///     As for `archive`, for all of them.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     How many.
+    ///
+    /// Raises
+    /// ------
+    /// Error
+    ///     That of the first object that was not taken; its `index` says which. Those before it were, and none behind it.
+    ///
+    /// Examples
+    /// --------
+    /// >>> store = junctura.Store.create(folder / "store", schema="free")
+    /// >>> store.archive_many((bytes(number), {"name": f"{number}"}) for number in range(1000))
+    /// 1000
+    /// >>> store.flush().objects
+    /// 1000
+    #[pyo3(signature = (objects, *, schema=None))]
+    fn archive_many<'py>(&self, py: Python<'py>, objects: &Bound<'py, PyAny>, schema: Option<&str>) -> PyResult<usize> {
+        let home = self.home(py)?;
+        let schema = home.store().schema(schema).or_raise(py)?;
+        let (mut batch, mut bytes, mut done) = (Vec::with_capacity(BATCH), 0, 0);
+        let mut failed = None;
+        for object in objects.try_iter()? {
+            match object.and_then(|object| prepare(schema, &object)) {
+                Ok(object) => {
+                    bytes += object.lent().len();
+                    batch.push(object);
+                }
+                // What came before it is taken all the same.
+                Err(error) => failed = Some(error),
+            }
+            if failed.is_some() {
+                break;
+            }
+            if batch.len() == BATCH || bytes > BATCH_BYTES {
+                done += hand_over(py, home, schema, &batch, done)?;
+                batch.clear();
+                bytes = 0;
+            }
+        }
+        done += hand_over(py, home, schema, &batch, done)?;
+        match failed {
+            None => Ok(done),
+            Some(error) => Err(numbered(py, error, done)),
+        }
+    }
+
+    /// archive_grib(file, attributes=None, /, *, schema=None, **keywords)
+    /// --
+    ///
+    /// Archives each message of a GRIB file under the keys of its header, as `junctura put` does.
+    ///
+    /// Parameters
+    /// ----------
+    /// file : path
+    /// attributes : dict, optional
+    ///     What each of them is, whatever the header says.
+    /// schema : str, optional
+    ///     The schema that describes them: `mars`, where the store has it, or else its first.
+    /// **keywords
+    ///     More attributes.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     How many messages.
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt
+    ///     A message is damaged, which is named, or there is none. Those before it were archived.
+    /// SchemaMismatch, TypeMismatch
+    ///     The schema does not take what a header says.
+    /// Io
+    ///     The file cannot be read.
+    #[pyo3(signature = (file, attributes=None, /, *, schema=None, **keywords))]
+    fn archive_grib<'py>(
+        &self,
+        py: Python<'py>,
+        file: PathBuf,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<u64> {
+        let attributes = Attributes::read(attributes, keywords)?;
+        let lists = attributes.lists(py)?;
+        let mut set = Vec::new();
+        for (name, value) in attributes.given(py, &lists)? {
+            let text = match value {
+                Given::Text(text) => text.to_owned(),
+                Given::Integer(number) => number.to_string(),
+                Given::Float(number) => number.to_string(),
+                Given::Bool(truth) => truth.to_string(),
+                Given::List(_) => return Err(invalid(py, name, "messages of GRIB are given no lists")),
+            };
+            set.push((name.to_owned(), text));
+        }
+        self.archive_file(py, &file, schema, &set)
+    }
+
+    /// flush()
+    /// --
+    ///
+    /// Waits until everything that was archived before it is on the disk, and visible to everybody: all of it at once.
+    ///
+    /// Returns
+    /// -------
+    /// Flushed
+    ///     The number of the commit, and how many objects it has.
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     Something of it was archived longer ago than the store keeps what is not flushed: it is forgotten.
+    /// Io, Denied
+    ///     What the system refuses: nothing of it is visible, and a later flush tries again, unless the error says that the
+    ///     store has to be opened again.
+    pub(super) fn flush(&self, py: Python<'_>) -> PyResult<Flushed> {
+        let home = self.home(py)?;
+        py.detach(|| home.write(Writer::flush)).or_raise(py).map(Flushed::from)
+    }
+
+    /// discard()
+    /// --
+    ///
+    /// Forgets what was archived and not flushed.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     How many objects.
+    pub(super) fn discard(&self, py: Python<'_>) -> PyResult<u64> {
+        let home = self.home(py)?;
+        Ok(py.detach(|| home.discard()))
+    }
+
+    /// Objects that were archived and not flushed.
+    #[getter]
+    fn pending(&self, py: Python<'_>) -> PyResult<u64> {
+        let home = self.home(py)?;
+        Ok(py.detach(|| home.pending()))
+    }
+}
+
+impl Store {
+    pub(super) fn archive_file(
+        &self,
+        py: Python<'_>,
+        file: &Path,
+        schema: Option<&str>,
+        set: &[(String, String)],
+    ) -> PyResult<u64> {
+        let home = self.home(py)?;
+        py.detach(|| {
+            each_message(
+                file,
+                (home.store().schemas(), schema),
+                set,
+                now_and_then(),
+                &mut |schema, given, message| {
+                    home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), message))
+                },
+            )
+        })
+        .or_raise(py)
+    }
+}
+
+/// Looks for Ctrl-C, but not at every read: a thread that computes would have to give up the interpreter for each.
+fn now_and_then() -> impl Fn() -> junctura::Result<()> {
+    let looked = Mutex::new(Instant::now());
+    move || {
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.elapsed() > ROUND {
+            interrupt::check()?;
+            *looked = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> PyResult<Prepared<'py>> {
+    let Ok((data, attributes)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
+        let cause = format!("a pair (data, attributes) is expected, not {}", type_name(object));
+        return Err(invalid(object.py(), "object", cause));
+    };
+    Prepared::read(Room::Own, Arc::clone(schema), &data, Some(&attributes), None)
+}
+
+/// Archives all of them, and says how many they were; `before` of the same call are archived.
+fn hand_over(
+    py: Python<'_>,
+    home: &Home,
+    schema: &junctura::Schema,
+    batch: &[Prepared<'_>],
+    before: usize,
+) -> PyResult<usize> {
+    let lists = batch
+        .iter()
+        .map(|one| one.attributes.lists(py))
+        .collect::<PyResult<Vec<_>>>()?;
+    let mut ready = Vec::with_capacity(batch.len());
+    for (one, lists) in batch.iter().zip(&lists) {
+        ready.push((one.attributes.given(py, lists)?, one.lent()));
+    }
+    let mut done = 0;
+    let written = py.detach(|| {
+        home.write(|writer| {
+            ready.iter().try_for_each(|(given, payload)| {
+                writer.archive_in(schema.name(), given.iter().copied(), payload)?;
+                done += 1;
+                Ok(())
+            })
+        })
+    });
+    match written {
+        Ok(()) => Ok(done),
+        Err(error) => Err(numbered(py, raise(py, &error), before + done)),
+    }
+}
+
+/// Says which object it was.
+fn numbered(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
+    let named = error.value(py).setattr("index", index);
+    named.err().unwrap_or(error)
+}

@@ -1,0 +1,168 @@
+//! What was done.
+
+use pyo3::prelude::*;
+
+use crate::error::raise;
+
+/// What a flush made visible.
+#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flushed {
+    /// The number of its commit: of two objects of one key, that of the later commit masks the other. That of the last commit when
+    /// there was nothing to flush; 0 before the first.
+    commit: u64,
+    /// How many objects.
+    objects: u64,
+}
+
+impl From<junctura_store::Flushed> for Flushed {
+    fn from(flushed: junctura_store::Flushed) -> Self {
+        Self {
+            commit: flushed.commit,
+            objects: flushed.objects,
+        }
+    }
+}
+
+#[pymethods]
+impl Flushed {
+    fn __repr__(&self) -> String {
+        format!("Flushed(commit={}, objects={})", self.commit, self.objects)
+    }
+}
+
+/// What was removed.
+#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// The number of the commit that removed it; 0 when there was nothing to remove.
+    commit: u64,
+    /// How many objects.
+    objects: u64,
+    /// Their bytes.
+    nbytes: u64,
+}
+
+impl From<junctura_store::Removed> for Removed {
+    fn from(removed: junctura_store::Removed) -> Self {
+        Self {
+            commit: removed.commit,
+            objects: removed.objects,
+            nbytes: removed.bytes,
+        }
+    }
+}
+
+#[pymethods]
+impl Removed {
+    fn __repr__(&self) -> String {
+        format!(
+            "Removed(commit={}, objects={}, nbytes={})",
+            self.commit, self.objects, self.nbytes
+        )
+    }
+}
+
+/// What a check found.
+#[pyclass(module = "junctura", frozen, get_all)]
+pub(crate) struct Checked {
+    /// Objects that were read.
+    objects: u64,
+    /// Their bytes.
+    nbytes: u64,
+    /// Objects that are not what was archived, each by its key with the error that says why; at most 1000 of them.
+    damaged: Vec<(String, Py<PyAny>)>,
+    /// How many are damaged.
+    damaged_count: u64,
+    /// Data files that no commit names: a writer has died before its first flush, or is about to flush.
+    unnamed: Vec<String>,
+}
+
+impl Checked {
+    pub(super) fn new(py: Python<'_>, checked: junctura_store::Checked) -> Self {
+        let damage = |(key, error): (String, junctura::Error)| (key, raise(py, &error).into_value(py).into_any());
+        Self {
+            objects: checked.objects,
+            nbytes: checked.bytes,
+            damaged: checked.damaged.into_iter().map(damage).collect(),
+            damaged_count: checked.damaged_count,
+            unnamed: checked.unnamed,
+        }
+    }
+}
+
+#[pymethods]
+impl Checked {
+    fn __repr__(&self) -> String {
+        format!(
+            "<junctura.Checked {} objects, {} damaged, {} files without a name>",
+            self.objects,
+            self.damaged_count,
+            self.unnamed.len()
+        )
+    }
+}
+
+/// What a checkpoint covers.
+#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checkpointed {
+    /// The last commit that it covers.
+    commit: u64,
+    /// Its files.
+    segments: usize,
+    /// Rows in all of them.
+    rows: u64,
+    /// Rows that were written for it; the others were in files already.
+    written_rows: u64,
+}
+
+impl From<junctura_store::Checkpointed> for Checkpointed {
+    fn from(done: junctura_store::Checkpointed) -> Self {
+        Self {
+            commit: done.commit,
+            segments: done.segments,
+            rows: done.rows,
+            written_rows: done.written_rows,
+        }
+    }
+}
+
+#[pymethods]
+impl Checkpointed {
+    fn __repr__(&self) -> String {
+        format!(
+            "Checkpointed(commit={}, segments={}, rows={}, written_rows={})",
+            self.commit, self.segments, self.rows, self.written_rows
+        )
+    }
+}
+
+/// What a compaction did.
+#[pyclass(module = "junctura", frozen, get_all)]
+pub(crate) struct Compacted {
+    /// The checkpoint that it made.
+    checkpoint: Checkpointed,
+    /// Files that it removed, by their names in the store.
+    removed: Vec<String>,
+}
+
+impl From<junctura_store::Compacted> for Compacted {
+    fn from(done: junctura_store::Compacted) -> Self {
+        Self {
+            checkpoint: done.checkpoint.into(),
+            removed: done.removed,
+        }
+    }
+}
+
+#[pymethods]
+impl Compacted {
+    fn __repr__(&self) -> String {
+        format!(
+            "<junctura.Compacted {}, {} files removed>",
+            self.checkpoint.__repr__(),
+            self.removed.len()
+        )
+    }
+}

@@ -1,0 +1,101 @@
+//! The store as one process has it: what is open, and the one writer.
+//!
+//! After a fork both processes would write to the same files by the same writer. So a child opens the store anew, and what its
+//! parent had not flushed is its parent's:
+//!
+//! ```text
+//!   Home of the parent ──after_fork──► Home of the child ──after_fork──► …
+//! ```
+//! Each process goes along until it finds its own, and makes it where there is none: no lock is taken that another thread of the
+//! parent may have held.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use junctura::{Code, Error, Result};
+use junctura_store::{Store, Writer};
+
+/// See the module.
+pub(crate) struct Home {
+    path: PathBuf,
+    process: u32,
+    store: Store,
+    /// Waited for without the interpreter only.
+    writer: Mutex<Option<Writer>>,
+    after_fork: OnceLock<Box<Home>>,
+}
+
+impl Home {
+    pub(crate) fn new(path: PathBuf, store: Store) -> Self {
+        Self {
+            path,
+            process: std::process::id(),
+            store,
+            writer: Mutex::new(None),
+            after_fork: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// That of this process.
+    ///
+    /// # Errors
+    /// What opening it again says, in a child.
+    pub(crate) fn here(&self) -> Result<&Self> {
+        let process = std::process::id();
+        let mut home = self;
+        while home.process != process {
+            if home.after_fork.get().is_none() {
+                let store = Store::open(&home.path)?;
+                // Another thread of this process may have been quicker.
+                let _ = home.after_fork.set(Box::new(Self::new(home.path.clone(), store)));
+            }
+            match home.after_fork.get() {
+                Some(next) => home = next,
+                None => break,
+            }
+        }
+        Ok(home)
+    }
+
+    /// What this process has archived and not flushed, when nobody else uses it any more.
+    pub(crate) fn left(&self) -> u64 {
+        let mut home = Some(self);
+        while let Some(other) = home.filter(|home| home.process != std::process::id()) {
+            home = other.after_fork.get().map(|next| &**next);
+        }
+        home.map_or(0, Self::pending)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Does something with the writer, after those who were here before.
+    ///
+    /// # Errors
+    /// Those of the work; `Io` when the system has no random numbers.
+    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut Writer) -> Result<R>) -> Result<R> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.is_none() {
+            *writer = Some(self.store.writer()?);
+        }
+        writer
+            .as_mut()
+            .map_or_else(|| Err(Error::new(Code::Closed, "store", "it has no writer")), work)
+    }
+
+    /// Forgets what was archived and not flushed; says how many objects that were.
+    pub(crate) fn discard(&self) -> u64 {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.take().map_or(0, |writer| writer.pending())
+    }
+
+    pub(crate) fn pending(&self) -> u64 {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.as_ref().map_or(0, Writer::pending)
+    }
+}

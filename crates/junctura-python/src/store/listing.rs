@@ -1,0 +1,278 @@
+//! Objects of a snapshot that were found.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatchIterator;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice};
+
+use super::Stored;
+use crate::error::OrRaise;
+use crate::schema::Schema;
+use crate::values;
+
+/// Objects of a snapshot, in the order in which they were committed: `len()`, an index, a slice and iteration are those of a
+/// sequence. An object is made when it is asked for; a listing of millions is best looked at as a table.
+///
+/// It speaks Arrow (`__arrow_c_stream__`): pyarrow, DuckDB and others take it as a table.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     for name in "abc":
+/// ...         store.archive(name.encode(), name=name)
+/// >>> listing = store.list("name=b/c")
+/// >>> len(listing), listing[-1].key, [obj.read() for obj in listing]
+/// (2, '{space=default}{}{name=c}', [b'b', b'c'])
+#[pyclass(module = "junctura", frozen, sequence)]
+pub(crate) struct Listing {
+    inner: junctura_store::Listing,
+    len: usize,
+    missing: Vec<String>,
+    path: PathBuf,
+}
+
+#[derive(FromPyObject)]
+enum Index<'py> {
+    One(isize),
+    Some(Bound<'py, PySlice>),
+}
+
+impl Listing {
+    pub(super) fn new(inner: junctura_store::Listing, missing: Vec<String>, path: &Path) -> Self {
+        Self {
+            len: inner.len(),
+            inner,
+            missing,
+            path: path.to_owned(),
+        }
+    }
+
+    /// The store's folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn inner(&self) -> &junctura_store::Listing {
+        &self.inner
+    }
+}
+
+#[pymethods]
+impl Listing {
+    /// What was asked for and is not there, by the attributes that the selector names value by value: `{step=6,param=t}`. Only
+    /// `retrieve` with `partial=True` tells it.
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.missing.clone()
+    }
+
+    /// Bytes of all of them together.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+
+    /// keys()
+    /// --
+    ///
+    /// The canonical key of each: quicker than asking each object for it.
+    ///
+    /// Returns
+    /// -------
+    /// list of str
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let keys = PyList::empty(py);
+        let mut failed = Ok(());
+        self.inner.for_each_key(|key, _| {
+            if failed.is_ok() {
+                failed = keys.append(key);
+            }
+        });
+        failed.map(|()| keys)
+    }
+
+    /// The objects as one batch of Arrow's, for whoever takes its C stream interface; see `to_arrow`.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // It may be ignored, says the interface: who asked sees what came.
+        let _ = requested_schema;
+        let batch = py.detach(|| self.inner.to_arrow()).or_raise(py)?;
+        let schema = batch.schema();
+        let batches = RecordBatchIterator::new([Ok(batch)], schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// to_arrow()
+    /// --
+    ///
+    /// The objects as a table of Arrow, a row for each, made column by column: a column for each attribute that one of them has, those
+    /// of the key first, and where their bytes lie. The columns have the names and types of the Parquet files of a
+    /// checkpoint: texts are dictionaries, undeclared attributes are called `@name`, and `_file`, `_offset`, `_length`, `_checksum`,
+    /// `_commit`, `_number`, `_incarnation` and `_sequence` are the store's own. Where the objects are of several schemas, `_schema` says which.
+    ///
+    /// Returns
+    /// -------
+    /// pyarrow.Table
+    ///
+    /// Raises
+    /// ------
+    /// ImportError
+    ///     Without pyarrow: ``pip install 'junctura[arrow]'``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="record") as store:
+    /// ...     store.archive(b"12", collection="c", producer="p", sequence=7)
+    /// >>> store.list().to_arrow().select(["sequence", "_length"]).to_pylist()
+    /// [{'sequence': 7, '_length': 2}]
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("junctura._tables")?
+            .call_method1("listing_to_arrow", (slf,))
+    }
+
+    /// to_pandas()
+    /// --
+    ///
+    /// The same as a data frame: texts are categories, decimals floats.
+    ///
+    /// Returns
+    /// -------
+    /// pandas.DataFrame
+    ///
+    /// Raises
+    /// ------
+    /// ImportError
+    ///     Without pandas and pyarrow: ``pip install 'junctura[pandas,arrow]'``.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("junctura._tables")?
+            .call_method1("listing_to_pandas", (slf,))
+    }
+
+    /// to_xarray(**options)
+    /// --
+    ///
+    /// The fields as one dataset, decoded when their values are asked for: ``xarray.open_dataset(listing, engine="junctura", **options)``.
+    ///
+    /// Returns
+    /// -------
+    /// xarray.Dataset
+    ///
+    /// Raises
+    /// ------
+    /// ImportError
+    ///     Without xarray (``pip install 'junctura[xarray]'``), or, for GRIB, without ecCodes (``'junctura[grib]'``).
+    /// NotFound
+    ///     Combinations of the values of their axes are missing; they are named. ``partial=True`` has NaN there.
+    #[pyo3(signature = (**options))]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, pyo3::types::PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("junctura._labels")?
+            .call_method("dataset", (slf,), options)
+    }
+
+    /// The schemas of the objects.
+    #[getter]
+    fn _schemas(&self) -> Vec<Schema> {
+        let all = self.inner.schemas();
+        let used: BTreeSet<usize> = self.inner.iter().map(|object| object.schema_index()).collect();
+        used.into_iter().map(|index| Schema(Arc::clone(&all[index]))).collect()
+    }
+
+    /// The distinct values of an attribute, and which of them each object has, as 32-bit integers; -1: none.
+    fn _column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyBytes>)> {
+        let (texts, numbers) = py.detach(|| self.inner.column(name)).or_raise(py)?;
+        let schemas = self.inner.schemas();
+        let owner = schemas
+            .iter()
+            .find(|schema| schema.find(name).is_some())
+            .unwrap_or(&schemas[0]);
+        let list = PyList::empty(py);
+        for text in &texts {
+            list.append(values::value(py, owner, name, text)?)?;
+        }
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        Ok((list, PyBytes::new(py, &bytes)))
+    }
+
+    /// The store's folder.
+    #[getter]
+    fn _path(&self) -> &Path {
+        &self.path
+    }
+
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: Index<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, len) = (slf.py(), slf.get().len as isize);
+        match index {
+            Index::One(index) => {
+                let at = if index < 0 { index + len } else { index };
+                if at < 0 || at >= len {
+                    return Err(PyIndexError::new_err(format!("{index} of {len} objects")));
+                }
+                Ok(Bound::new(py, Stored::new(slf.clone().unbind(), at as usize))?.into_any())
+            }
+            Index::Some(slice) => {
+                let range = slice.indices(len)?;
+                let list = PyList::empty(py);
+                let mut at = range.start;
+                for _ in 0..range.slicelength {
+                    list.append(Stored::new(slf.clone().unbind(), at as usize))?;
+                    at += range.step;
+                }
+                Ok(list.into_any())
+            }
+        }
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Objects {
+        Objects {
+            listing: slf.unbind(),
+            next: 0,
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Listing of {} objects in {}>", self.len, self.path.display())
+    }
+}
+
+/// The objects of a listing, one after the other.
+#[pyclass(module = "junctura", name = "_Objects")]
+pub(crate) struct Objects {
+    listing: Py<Listing>,
+    next: usize,
+}
+
+#[pymethods]
+impl Objects {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> Option<Stored> {
+        let at = self.next;
+        if at >= self.listing.get().len {
+            return None;
+        }
+        self.next += 1;
+        Some(Stored::new(self.listing.clone_ref(py), at))
+    }
+}

@@ -1,0 +1,192 @@
+//! The questions that a snapshot answers, asked of the store: each of what is visible now. And what keeps a store tidy.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Checked, Checkpointed, Compacted, Listing, Removed, Snapshot, Store};
+use crate::error::{OrRaise, invalid};
+
+#[pymethods]
+impl Store {
+    /// snapshot()
+    /// --
+    ///
+    /// What is visible now; it stays as it is, whatever is written meanwhile.
+    ///
+    /// Returns
+    /// -------
+    /// Snapshot
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let home = self.home(py)?;
+        let taken = py.detach(|| home.store().snapshot()).or_raise(py)?;
+        Ok(Snapshot::new(home.path(), taken))
+    }
+
+    /// list(selector='', *, all_versions=False)
+    /// --
+    ///
+    /// As `Snapshot.list`, of what is visible now.
+    #[pyo3(signature = (selector="", *, all_versions=false))]
+    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool) -> PyResult<Listing> {
+        self.snapshot(py)?.list(py, selector, all_versions)
+    }
+
+    /// axes(selector='')
+    /// --
+    ///
+    /// As `Snapshot.axes`, of what is visible now.
+    #[pyo3(signature = (selector=""))]
+    fn axes<'py>(&self, py: Python<'py>, selector: &str) -> PyResult<Bound<'py, PyDict>> {
+        self.snapshot(py)?.axes(py, selector)
+    }
+
+    /// retrieve(selector, *, partial=False)
+    /// --
+    ///
+    /// As `Snapshot.retrieve`, of what is visible now.
+    #[pyo3(signature = (selector, *, partial=false))]
+    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<Listing> {
+        self.snapshot(py)?.retrieve(py, selector, partial)
+    }
+
+    /// check(selector='', *, sample=None)
+    /// --
+    ///
+    /// As `Snapshot.check`, of what is visible now.
+    #[pyo3(signature = (selector="", *, sample=None))]
+    fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+        self.snapshot(py)?.check(py, selector, sample)
+    }
+
+    /// purge(selector='')
+    /// --
+    ///
+    /// Removes what is masked: of all that a selector matches the versions that newer ones mask (`Snapshot.masked`). Snapshots of
+    /// before show them as long as they can be read; the room is there again after a `compact` when none needs them any more.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    #[pyo3(signature = (selector=""))]
+    fn purge(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        let removed = py.detach(|| home.store().purge(selector));
+        removed.or_raise_about(py, selector).map(Removed::from)
+    }
+
+    /// wipe(selector)
+    /// --
+    ///
+    /// Removes all that a selector matches, with all its versions (`Snapshot.versions`), as `purge` does.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"payload", name="a")
+    /// >>> store.wipe("name=a")
+    /// Removed(commit=2, objects=1, nbytes=7)
+    fn wipe(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        let removed = py.detach(|| home.store().wipe(selector));
+        removed.or_raise_about(py, selector).map(Removed::from)
+    }
+
+    /// remove(listing)
+    /// --
+    ///
+    /// Removes these objects, at once and for everybody, as `purge` does; what has been removed meanwhile, or archived, stays as it is.
+    ///
+    /// Parameters
+    /// ----------
+    /// listing : Listing
+    ///     Of this store.
+    ///
+    /// Returns
+    /// -------
+    /// Removed
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The listing is of another store.
+    fn remove(&self, py: Python<'_>, listing: &Listing) -> PyResult<Removed> {
+        let home = self.home(py)?;
+        if listing.path() != home.path() {
+            let cause = format!(
+                "it is of {}, and this is {}",
+                listing.path().display(),
+                home.path().display()
+            );
+            return Err(invalid(py, "listing", cause));
+        }
+        let removed = py.detach(|| home.store().remove(listing.inner()));
+        removed.or_raise(py).map(Removed::from)
+    }
+
+    /// checkpoint()
+    /// --
+    ///
+    /// Writes the catalogue of all that is visible now into Parquet files, which anybody can read, and lists them in a JSON file
+    /// under `checkpoints/`. Who opens the store next begins there. Others may write meanwhile.
+    ///
+    /// Returns
+    /// -------
+    /// Checkpointed
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     It took longer than the ages of the store allow; the checkpoint of before is as good as it was.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<Checkpointed> {
+        let home = self.home(py)?;
+        py.detach(|| home.store().checkpoint())
+            .or_raise(py)
+            .map(Checkpointed::from)
+    }
+
+    /// compact()
+    /// --
+    ///
+    /// Makes a checkpoint, and removes what nobody needs any more: checkpoints that were superseded longer ago than a snapshot may be
+    /// old, and what writers that have died left behind.
+    ///
+    /// Returns
+    /// -------
+    /// Compacted
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     As `checkpoint`.
+    fn compact(&self, py: Python<'_>) -> PyResult<Compacted> {
+        let home = self.home(py)?;
+        py.detach(|| home.store().compact()).or_raise(py).map(Compacted::from)
+    }
+}
+
+/// Which schema each attribute is of: the first of the store that has it.
+pub(super) fn owners(schemas: &[std::sync::Arc<junctura::Schema>]) -> BTreeMap<&str, &junctura::Schema> {
+    let mut owners = BTreeMap::new();
+    for schema in schemas {
+        for attribute in schema.attributes() {
+            owners.entry(&*attribute.name).or_insert(&**schema);
+        }
+    }
+    owners
+}

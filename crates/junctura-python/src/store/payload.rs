@@ -1,0 +1,43 @@
+//! Bytes that were read, shown to Python without another copy.
+
+use std::ffi::c_int;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::buffer::Views;
+
+/// The bytes of an object, read and verified.
+#[pyclass(module = "junctura", name = "_Payload", frozen)]
+pub(crate) struct Payload {
+    bytes: Vec<u8>,
+    views: Views,
+}
+
+impl Payload {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            views: Views::default(),
+        }
+    }
+}
+
+#[pymethods]
+impl Payload {
+    fn __len__(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let this = slf.get();
+        // SAFETY: `view` is Python's. The bytes never change, and stay where they are while `slf` lives, which the view keeps.
+        unsafe { this.views.show(view, flags, slf.as_any(), &this.bytes, false) }
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.views.hide();
+    }
+}

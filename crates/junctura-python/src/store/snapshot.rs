@@ -1,0 +1,256 @@
+//! What was visible at one commit.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::look::owners;
+use super::{Checked, Listing};
+use crate::error::OrRaise;
+use crate::interrupt;
+use crate::values;
+
+/// Everything that was visible at one moment: what it lists it gives, whatever others write or remove meanwhile. It can be read
+/// for as long as the store keeps snapshots (`Store.snapshot_max_age`), and raises `Expired` afterwards.
+///
+/// Examples
+/// --------
+/// >>> store = junctura.Store.create(folder / "store", schema="free")
+/// >>> snapshot = store.snapshot()
+/// >>> with store:
+/// ...     store.archive(b"later", name="a")
+/// >>> len(snapshot.list()), len(store.list())
+/// (0, 1)
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Snapshot {
+    inner: junctura_store::Snapshot,
+    schemas: Vec<std::sync::Arc<junctura::Schema>>,
+    path: PathBuf,
+}
+
+impl Snapshot {
+    pub(super) fn new(path: &Path, inner: junctura_store::Snapshot) -> Self {
+        let schemas = inner.schemas().to_vec();
+        Self {
+            inner,
+            schemas,
+            path: path.to_owned(),
+        }
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The number of its last commit; 0 for an empty store.
+    #[getter]
+    fn commit(&self) -> u64 {
+        self.inner.commit()
+    }
+
+    /// list(selector='', *, all_versions=False)
+    /// --
+    ///
+    /// The newest version of each key that a selector matches, in the order in which they were committed.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    ///     The empty one matches everything.
+    /// all_versions : bool
+    ///     Whether to list those that newer ones mask, too.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     Pointing at the character.
+    /// Expired
+    ///     The snapshot has outlived its time.
+    #[pyo3(signature = (selector="", *, all_versions=false))]
+    pub(super) fn list(&self, py: Python<'_>, selector: &str, all_versions: bool) -> PyResult<Listing> {
+        let found = py.detach(|| {
+            if all_versions {
+                self.inner.list_all(selector)
+            } else {
+                self.inner.list(selector)
+            }
+        });
+        Ok(Listing::new(
+            found.or_raise_about(py, selector)?,
+            Vec::new(),
+            &self.path,
+        ))
+    }
+
+    /// versions(selector='')
+    /// --
+    ///
+    /// All versions of each key whose newest version a selector matches: what `Store.wipe` removes.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    #[pyo3(signature = (selector=""))]
+    fn versions(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+        let found = py.detach(|| self.inner.versions(selector));
+        Ok(Listing::new(
+            found.or_raise_about(py, selector)?,
+            Vec::new(),
+            &self.path,
+        ))
+    }
+
+    /// masked(selector='')
+    /// --
+    ///
+    /// Of these the ones that newer ones mask: what `Store.purge` removes.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    #[pyo3(signature = (selector=""))]
+    fn masked(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+        let found = py.detach(|| self.inner.masked(selector));
+        Ok(Listing::new(
+            found.or_raise_about(py, selector)?,
+            Vec::new(),
+            &self.path,
+        ))
+    }
+
+    /// axes(selector='')
+    /// --
+    ///
+    /// The values of each attribute that objects have which a selector matches, in the order of its type: the axes of the cube
+    /// that they fill, or do not fill. Attributes that none has are left out; those of the key come first.
+    ///
+    /// Returns
+    /// -------
+    /// dict of str to list
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="record") as store:
+    /// ...     for number in (10, 9):
+    /// ...         store.archive(b"", collection="c", producer="p", sequence=number)
+    /// >>> store.axes()["sequence"]
+    /// [9, 10]
+    #[pyo3(signature = (selector=""))]
+    pub(super) fn axes<'py>(&self, py: Python<'py>, selector: &str) -> PyResult<Bound<'py, PyDict>> {
+        let axes = py.detach(|| self.inner.axes(selector)).or_raise_about(py, selector)?;
+        let owners = owners(&self.schemas);
+        let by_name = PyDict::new(py);
+        for axis in axes {
+            let list = match by_name.get_item(&axis.name)? {
+                Some(list) => list.cast_into::<PyList>()?,
+                None => PyList::empty(py),
+            };
+            let schema = owners.get(&*axis.name).copied().unwrap_or(&self.schemas[0]);
+            for text in &axis.values {
+                let value = values::value(py, schema, &axis.name, text)?;
+                if !list.contains(&value)? {
+                    list.append(value)?;
+                }
+            }
+            by_name.set_item(&axis.name, list)?;
+        }
+        Ok(by_name)
+    }
+
+    /// retrieve(selector, *, partial=False)
+    /// --
+    ///
+    /// The newest version of each key that a selector matches: all that it asks for.
+    ///
+    /// What the selector names value by value (`step=0/6/12,param=t/u`) is expected in every combination; of anything else something
+    /// has to be there.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// partial : bool
+    ///     Whether what is missing is named in the `missing` of the listing, and no error.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// NotFound
+    ///     Something is missing; it is named.
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    /// LimitExceeded
+    ///     The selector expects more than ten million objects.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"", name="a")
+    /// >>> store.retrieve("name=a/b", partial=True).missing
+    /// ['{name=b}']
+    #[pyo3(signature = (selector, *, partial=false))]
+    pub(super) fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<Listing> {
+        let found = py.detach(|| {
+            if partial {
+                self.inner
+                    .retrieve_partial(selector)
+                    .map(|found| (found.listing, found.missing))
+            } else {
+                self.inner.retrieve(selector).map(|listing| (listing, Vec::new()))
+            }
+        });
+        let (listing, missing) = found.or_raise_about(py, selector)?;
+        Ok(Listing::new(listing, missing, &self.path))
+    }
+
+    /// check(selector='', *, sample=None)
+    /// --
+    ///
+    /// Reads every object that a selector matches, masked versions too, and compares its bytes with the checksum that it was
+    /// archived with. Damage is no error, but what it reports.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// sample : int, optional
+    ///     Reads only so many of them, as far apart as so many can be.
+    ///
+    /// Returns
+    /// -------
+    /// Checked
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector, Expired
+    ///     As `list`.
+    #[pyo3(signature = (selector="", *, sample=None))]
+    pub(super) fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+        let checked = py.detach(|| self.inner.check(selector, sample, |_, _| interrupt::check().is_ok()));
+        Ok(Checked::new(py, checked.or_raise_about(py, selector)?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<junctura.Snapshot {} of {}>", self.inner.commit(), self.path.display())
+    }
+}

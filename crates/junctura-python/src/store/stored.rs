@@ -1,0 +1,298 @@
+//! One object of a store.
+
+use std::sync::Arc;
+
+use junctura::{Code, Described, Error};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::{Listing, Payload};
+use crate::data::arrays;
+use crate::error::OrRaise;
+use crate::object::{Own, no_attribute};
+use crate::schema::Schema;
+use crate::values;
+use crate::version::Version;
+
+/// An object of a listing: its attributes, and its payload when it is asked for.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a", colour="red")
+/// >>> obj = store.list()[0]
+/// >>> obj.key, obj["colour"], obj.nbytes, obj.read()
+/// ('{space=default}{}{name=a}', 'red', 7, b'payload')
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Stored {
+    listing: Py<Listing>,
+    index: usize,
+}
+
+impl Stored {
+    pub(super) fn new(listing: Py<Listing>, index: usize) -> Self {
+        Self { listing, index }
+    }
+
+    fn object(&self) -> junctura::Result<junctura_store::Object<'_>> {
+        let found = self.listing.get().inner().get(self.index);
+        found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing has no such object"))
+    }
+
+    fn described(&self, py: Python<'_>) -> PyResult<Described> {
+        Ok(self.object().or_raise(py)?.describe())
+    }
+
+    fn payload(&self, py: Python<'_>) -> PyResult<Payload> {
+        let read = py.detach(|| self.object()?.read());
+        read.or_raise(py).map(Payload::new)
+    }
+}
+
+#[pymethods]
+impl Stored {
+    /// Names and values of its attributes, those of the key first: a new dictionary each time, as `Object.attributes`.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let object = self.described(py)?;
+        values::attributes(py, object.schema(), object.attributes())
+    }
+
+    /// The canonical key.
+    #[getter]
+    fn key(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.object().or_raise(py)?.key())
+    }
+
+    /// The schema that describes it.
+    #[getter]
+    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
+        Ok(Schema(Arc::clone(self.described(py)?.schema())))
+    }
+
+    /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
+    #[getter]
+    fn commit(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.object().or_raise(py)?.commit())
+    }
+
+    /// Which version of a pool it is; None, where no pool archived it.
+    #[getter]
+    fn version(&self, py: Python<'_>) -> PyResult<Option<Version>> {
+        Ok(self.object().or_raise(py)?.version().map(Version))
+    }
+
+    /// Where its bytes lie.
+    #[getter]
+    fn location(&self, py: Python<'_>) -> PyResult<Location> {
+        let found = self.object().or_raise(py)?.location();
+        Ok(Location {
+            file: found.file.to_string(),
+            offset: found.offset,
+            nbytes: found.length,
+        })
+    }
+
+    /// Bytes of the payload.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.object().or_raise(py)?.bytes())
+    }
+
+    /// CRC-32C of the payload.
+    #[getter]
+    fn checksum(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.object().or_raise(py)?.checksum())
+    }
+
+    /// get(name, default=None)
+    /// --
+    ///
+    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let object = self.described(py)?;
+        match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text).map(Some),
+            None => Ok(default),
+        }
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let object = self.described(py)?;
+        match object.get(name) {
+            Some(text) => values::value(py, object.schema(), name, text),
+            None => Err(no_attribute(py, name, object.key())),
+        }
+    }
+
+    /// read()
+    /// --
+    ///
+    /// Its bytes, as they were archived: read from the disk, and verified.
+    ///
+    /// Returns
+    /// -------
+    /// bytes
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt
+    ///     They are not what they were, or not there.
+    /// Expired
+    ///     The snapshot has outlived its time.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let read = py.detach(|| self.object()?.read());
+        read.or_raise(py).map(|bytes| PyBytes::new(py, &bytes))
+    }
+
+    /// open(*, verified=True)
+    /// --
+    ///
+    /// Its bytes as a file that is open for reading: it seeks, and has `read`, `peek`, `readinto` and so on.
+    ///
+    /// Parameters
+    /// ----------
+    /// verified : bool
+    ///     Whether all of it is read and verified at the first read. False: ranges are read as they are asked for, and nobody sees
+    ///     whether they are what was archived: the checksum is that of the whole.
+    ///
+    /// Returns
+    /// -------
+    /// io.BufferedReader
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt, Expired
+    ///     As `read`, when something is read.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"payload", name="a")
+    /// >>> with store.list()[0].open() as file:
+    /// ...     print(file.seek(3), file.read())
+    /// 3 b'load'
+    #[pyo3(signature = (*, verified=true))]
+    fn open<'py>(slf: &Bound<'py, Self>, verified: bool) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("junctura._handles")?
+            .call_method1("opened", (slf, verified))
+    }
+
+    /// array(dtype=None, shape=None)
+    /// --
+    ///
+    /// The payload as a read-only array: read from the disk, and verified.
+    ///
+    /// Parameters
+    /// ----------
+    /// dtype, shape : optional
+    ///     How to see it, as `Object.array`: by default as it was archived, which the attributes `dtype` and `shape` tell.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt, Expired
+    ///     As `read`.
+    /// InvalidArgument
+    ///     The payload does not fit; or nothing says what it is.
+    #[pyo3(signature = (dtype=None, shape=None))]
+    fn array<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let object = self.described(py)?;
+        let payload = Bound::new(py, self.payload(py)?)?.into_any();
+        if dtype.is_some() {
+            return arrays(py)?.call_method1("view", (payload, dtype, shape));
+        }
+        Own::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
+    }
+
+    /// to_xarray()
+    /// --
+    ///
+    /// The payload as an array of xarray's, with its attributes; a GRIB message is decoded: as `Object.to_xarray`.
+    ///
+    /// Returns
+    /// -------
+    /// xarray.DataArray
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt, Expired
+    ///     As `read`.
+    /// ImportError
+    ///     Without xarray (`pip install 'junctura[xarray]'`), or, for GRIB, without ecCodes (`'junctura[grib]'`).
+    fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("junctura._labels")?.call_method1("to_xarray", (slf,))
+    }
+
+    /// All of its bytes, with a buffer.
+    fn _payload(&self, py: Python<'_>) -> PyResult<Payload> {
+        self.payload(py)
+    }
+
+    /// Some of its bytes, unverified.
+    fn _read_range<'py>(&self, py: Python<'py>, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let read = py.detach(|| {
+            let object = self.object()?;
+            let left = object.bytes().saturating_sub(offset);
+            let mut bytes = vec![0; length.min(usize::try_from(left).unwrap_or(usize::MAX))];
+            object.read_range(offset, &mut bytes).map(|_| bytes)
+        });
+        read.or_raise(py).map(|bytes| PyBytes::new(py, &bytes))
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.read(py)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.nbytes(py).map(|bytes| bytes as usize)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__(&self) -> String {
+        match self.object() {
+            Ok(object) => format!("<junctura.Stored {}, {} bytes>", object.key(), object.bytes()),
+            Err(error) => format!("<junctura.Stored, {error}>"),
+        }
+    }
+}
+
+/// Where an object's bytes lie.
+#[pyclass(module = "junctura", frozen, get_all, eq, hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Location {
+    /// The file, by its name in the store.
+    file: String,
+    /// The first byte in it.
+    offset: u64,
+    /// How many bytes.
+    nbytes: u64,
+}
+
+#[pymethods]
+impl Location {
+    fn __repr__(&self) -> String {
+        format!(
+            "Location(file={:?}, offset={}, nbytes={})",
+            self.file, self.offset, self.nbytes
+        )
+    }
+}
