@@ -28,6 +28,17 @@ pub struct Described {
 
 impl Described {
     /// What this record of the schema says.
+    ///
+    /// ```
+    /// # use junctura_model::{Described, Given, Record, Schema};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// let free = Schema::builtin("free").unwrap();
+    /// let mut bytes = Vec::new();
+    /// free.record([("name", Given::Text("a"))], &mut bytes)?;
+    /// assert_eq!(Described::new(&free, Record::trusted(bytes)).get("name"), Some("a"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn new(schema: &Arc<Schema>, record: Record) -> Self {
         Self {
@@ -87,6 +98,21 @@ impl fmt::Debug for Described {
 
 impl Schema {
     /// The canonical text of a record's key.
+    ///
+    /// ```
+    /// # use junctura_model::{Given, Schema};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// let free = Schema::builtin("free").unwrap();
+    /// let mut bytes = Vec::new();
+    /// free.record([("name", Given::Text("a")), ("unit", Given::Text("K"))], &mut bytes)?;
+    /// let record = free.check(&bytes)?;
+    /// assert_eq!(free.key_text(record), "{space=default}{}{name=a}");
+    /// assert_eq!(free.value_in(record, "unit"), Some("K"));
+    /// let attributes: Vec<_> = free.attributes_of(record).collect();
+    /// assert_eq!(attributes[1..], [("name", "a"), ("unit", "K")]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn key_text(&self, record: RecordRef<'_>) -> String {
         let mut key = String::new();

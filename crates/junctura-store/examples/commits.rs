@@ -87,7 +87,9 @@ fn processes(url: &str, writers: usize) -> f64 {
         flushes += line.trim().parse::<u64>().unwrap();
     }
     let rate = flushes as f64 / began.elapsed().as_secs_f64();
-    all.into_iter().for_each(|mut child| drop(child.wait()));
+    for mut child in all {
+        child.wait().unwrap();
+    }
     rate
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | text | is |
 //! |---|---|
-//! | a path, or `file:///PATH` | a folder |
+//! | a path, `file:PATH`, or `file:///PATH` | a folder |
 //! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
 //! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
 
@@ -41,7 +41,7 @@ impl Place {
             return Ok(Self::Memory(name.to_owned()));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            return match text {
+            return match text.strip_prefix("file:").unwrap_or(text) {
                 "" => Err(invalid("", "is empty")),
                 path => Ok(Self::Folder(path.into())),
             };
@@ -196,6 +196,8 @@ mod tests {
         for (text, expected) in [
             ("/a/b c", folder("/a/b c")),
             ("a", folder("a")),
+            ("file:a", folder("a")),
+            ("file:/a", folder("/a")),
             ("file:///a/b%20c", folder("/a/b c")),
             ("memory:", Place::Memory(String::new())),
             ("memory:x", Place::Memory("x".to_owned())),

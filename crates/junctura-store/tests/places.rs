@@ -17,8 +17,11 @@ struct World {
 impl World {
     fn new(url: String, layout: &Layout, keeps: impl std::any::Any + Send + Sync) -> Self {
         let store = Store::create_url(&url, &[mars()], layout).unwrap();
-        let _keeps = Box::new(keeps);
-        Self { url, store, _keeps }
+        Self {
+            url,
+            store,
+            _keeps: Box::new(keeps),
+        }
     }
 
     /// As another process would see it.
@@ -218,7 +221,7 @@ mod stories {
         }
         let snapshot = other.snapshot().unwrap();
         assert_eq!(snapshot.list_all("").unwrap().len(), 2 * sizes.len());
-        let checked = snapshot.check("", |_, _| true).unwrap();
+        let checked = snapshot.check("", None, |_, _| true).unwrap();
         assert_eq!((checked.objects, checked.damaged_count), (2 * sizes.len() as u64, 0));
         assert!(checked.unnamed.is_empty());
     }
@@ -399,7 +402,7 @@ mod stories {
         assert!(commits.into_iter().eq(1..=all));
         let snapshot = world.open().snapshot().unwrap();
         assert_eq!((snapshot.commit(), snapshot.list("").unwrap().len() as u64), (all, all));
-        let checked = snapshot.check("", |_, _| true).unwrap();
+        let checked = snapshot.check("", None, |_, _| true).unwrap();
         assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0), "{checked:?}");
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Given, Schema};
-use junctura_store::{Ages, Object, Store, Writer};
+use junctura_store::{Ages, Store, Writer};
 
 struct World {
     _folder: tempfile::TempDir,

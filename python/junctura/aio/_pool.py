@@ -30,13 +30,12 @@ if TYPE_CHECKING:
         Schema,
         Version,
         _Answer,
-        _Attributes,
         _Data,
-        _Given,
         _Kind,
         _SchemaSource,
         _Shape,
     )
+    from junctura._native_model import _Attributes, _Given
     from junctura.aio._writing import Retention
 
 # Copies of more bytes than this are made beside the loop.

@@ -14,7 +14,8 @@ from junctura.errors import NotFound
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from junctura._native import Event, Object, _Answer, _Attributes, _Given
+    from junctura._native import Event, Object, _Answer
+    from junctura._native_model import _Attributes, _Given
     from junctura.aio._pool import Pool
 
 

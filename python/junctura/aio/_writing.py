@@ -17,7 +17,8 @@ from junctura.errors import Closed, Error
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from junctura._native import Completed, Released, Staged, _Answer, _Attributes, _Data, _Given
+    from junctura._native import Completed, Released, Staged, _Answer, _Data
+    from junctura._native_model import _Attributes, _Given
     from junctura.aio._pool import Pool
 
     Retention: TypeAlias = str | datetime.timedelta | Released | None

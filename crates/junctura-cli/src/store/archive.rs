@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
-use junctura_store::{Ages, Store, Writer};
+use junctura_store::{Layout, Store, Writer};
 
 use super::StoreArguments;
 use crate::interrupt::Interrupt;
@@ -62,7 +62,7 @@ impl Arguments {
     fn open(&self) -> Result<Store> {
         let url = self.store.url();
         if self.create {
-            match Store::create(super::folder(url), &serve::schemas(&[])?, Ages::default()) {
+            match Store::create_url(url, &serve::schemas(&[])?, &Layout::default()) {
                 Err(error) if error.code() == Code::AlreadyExists => {}
                 created => return created,
             }

@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use junctura::Result;
-use junctura_store::{Ages, Store};
+use junctura_store::{Ages, Commits, Layout, Store};
 
-use super::{StoreArguments, folder};
+use super::StoreArguments;
 use crate::{serve, size};
 
 const EXAMPLES: &str = "Examples:
   junctura create --store /data/archive                      for the built-in schemas, mars before the others
   junctura create --store /data/archive --schema mine.yaml   mine first
-  junctura create --store scratch --keep-snapshots 1h        room that compaction frees is there soon";
+  junctura create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
+  junctura create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one";
 
 /// Make a store
 ///
-/// A store is a folder. What is said here holds for everybody who uses it, and stays.
+/// A store is a folder, or two: --data. What is said here holds for everybody who uses it, and stays.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -32,18 +33,38 @@ pub(crate) struct Arguments {
     /// How long what was archived may wait for its flush
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = size::parse_duration)]
     keep_unflushed: Duration,
+    /// Another folder for the bytes, which holds no catalogue: an absolute path
+    #[arg(long, value_name = "URL")]
+    data: Option<String>,
+    /// How writers agree on an order: by the lock of one file, or by names that are given once, for file systems without locks
+    #[arg(long, value_name = "HOW", default_value = "appended")]
+    commits: Order,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
 }
 
+/// [`Commits`], on a command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Order {
+    Appended,
+    Exclusive,
+}
+
 /// Creates.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let ages = Ages {
-        snapshot_max: arguments.keep_snapshots,
-        unflushed_max: arguments.keep_unflushed,
+    let layout = Layout {
+        ages: Ages {
+            snapshot_max: arguments.keep_snapshots,
+            unflushed_max: arguments.keep_unflushed,
+        },
+        commits: Some(match arguments.commits {
+            Order::Appended => Commits::Appended,
+            Order::Exclusive => Commits::Exclusive,
+        }),
+        data: arguments.data.clone(),
     };
-    let store = Store::create(folder(arguments.store.url()), &serve::schemas(&arguments.schema)?, ages)?;
+    let store = Store::create_url(arguments.store.url(), &serve::schemas(&arguments.schema)?, &layout)?;
     if !arguments.quiet {
         let names: Vec<&str> = store.schemas().iter().map(|schema| schema.name()).collect();
         say!("{}: a store for {}", arguments.store.url(), names.join(", "));

@@ -9,8 +9,6 @@ pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
 
-use std::path::Path;
-
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::Store;
@@ -21,7 +19,7 @@ use crate::attributes::selector_for;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
     #[arg(
-        help = "The store: a folder, or file:FOLDER",
+        help = "The store: a folder, or file:///FOLDER",
         long = "store",
         env = "JUNCTURA_STORE",
         value_name = "URL"
@@ -44,19 +42,13 @@ impl StoreArguments {
 /// # Errors
 /// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
-    Store::open(folder(url)).map_err(|error| {
+    Store::open_url(url).map_err(|error| {
         if error.code() != Code::NotFound {
             return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
         }
         let cause = format!("there is no store here; `junctura create --store {url}` makes one");
         Error::new(Code::NotFound, format!("store {url}"), cause)
     })
-}
-
-/// The folder that a URL names.
-pub(crate) fn folder(url: &str) -> &Path {
-    let path = url.strip_prefix("file:").unwrap_or(url);
-    Path::new(path.strip_prefix("//").unwrap_or(path))
 }
 
 /// One selector of all arguments, as [`crate::attributes::selector`] of a pool.
@@ -67,14 +59,6 @@ pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_url_names_a_folder() {
-        for url in ["/data/archive", "file:/data/archive", "file:///data/archive"] {
-            assert_eq!(folder(url), Path::new("/data/archive"));
-        }
-        assert_eq!(folder("here"), Path::new("here"));
-    }
 
     #[test]
     fn where_no_store_is_the_error_says_how_to_make_one() {

@@ -74,7 +74,7 @@ impl Exclusive {
     fn publish(&self, draft: &Draft, count: u64) -> Written {
         let mut tail = *self.tail();
         if tail == 0 {
-            tail = self.from_list(tail).map_err(Failed::Clean)?;
+            tail = self.listed_tail(tail).map_err(Failed::Clean)?;
         }
         for losses in 0..TRIES_MAX {
             let began = Instant::now();
@@ -114,7 +114,7 @@ impl Exclusive {
     /// The last commit behind one that is known.
     fn behind(&self, tail: u64, losses: u32) -> Result<u64> {
         let tail = if losses >= LOSSES_ONE_BY_ONE {
-            self.from_list(tail)?
+            self.listed_tail(tail)?
         } else {
             tail
         };
@@ -124,7 +124,7 @@ impl Exclusive {
     }
 
     /// The commit in front of the last object that a list shows: all objects before it are there, since its number was taken.
-    fn from_list(&self, tail: u64) -> Result<u64> {
+    fn listed_tail(&self, tail: u64) -> Result<u64> {
         let known = match tail {
             0 => Checkpoint::newest(&*self.disk)?.map_or(0, |newest| newest.commit),
             tail => tail,

@@ -285,6 +285,12 @@ impl Disk for S3Disk {
         ))
     }
 
+    fn uri(&self, path: &str) -> String {
+        let parts = [&*self.bucket.name, &*self.bucket.prefix, path];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("s3://{}", parts.join("/"))
+    }
+
     fn sync_names(&self, _folder: &str) -> io::Result<()> {
         Ok(())
     }
