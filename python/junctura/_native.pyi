@@ -110,6 +110,8 @@ _Kind: TypeAlias = Literal[
     "completed",
     "aborted",
     "spilled",
+    "archived",
+    "unarchived",
 ]
 
 _Answered_co = TypeVar("_Answered_co", covariant=True)
@@ -138,6 +140,7 @@ def _event(
     client: Peer | None,
     requirement: tuple[str, str] | None,
     bundle: tuple[str | None, int, int | None] | None,
+    location: str | None,
     reason: str,
 ) -> Event: ...
 def _command(arguments: Sequence[str], again: Sequence[str]) -> int: ...
@@ -180,6 +183,8 @@ class Event:
     def requirement(self) -> tuple[str, str] | None: ...
     @property
     def bundle(self) -> tuple[str | None, int, int | None] | None: ...
+    @property
+    def location(self) -> str | None: ...
     @property
     def reason(self) -> str: ...
 
@@ -275,6 +280,7 @@ class Allocation:
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
         if_wanted: Literal[False] = False,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Version: ...
     @overload
@@ -286,6 +292,7 @@ class Allocation:
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Version | None: ...
     def __dlpack__(
@@ -534,6 +541,7 @@ class Pool:
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
         if_wanted: Literal[False] = False,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Version: ...
     @overload
@@ -546,6 +554,7 @@ class Pool:
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Version | None: ...
     def offer_many(

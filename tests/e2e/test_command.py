@@ -44,6 +44,7 @@ PRINTING = [
     ["schema", "check", "mars"],
     ["create", "--store", "STORE"],
     ["archive", "FILE", "--store", "STORE", "--set", "name=one", "--schema", "free", "--verbose"],
+    ["archiver", "unix:test", "name=one", "--store", "STORE", "--until-live"],
     ["ls", "--store", "STORE"],
     ["retrieve", "--store", "STORE", "name=one", "-o", "-"],
     ["axes", "--store", "STORE"],

@@ -99,6 +99,7 @@ def test_what_was_heard_is_pickled_by_value(pool: junctura.Pool) -> None:
             "kind",
             "requirement",
             "bundle",
+            "location",
             "reason",
         ):
             assert getattr(copy, name, None) == getattr(thing, name, None)

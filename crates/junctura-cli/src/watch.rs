@@ -114,6 +114,9 @@ fn line(event: &PoolEvent) -> String {
             client.name, client.pid, client.host, client.client
         );
     }
+    if let Some(location) = &event.location {
+        let _ = write!(line, " in {location}");
+    }
     if !event.reason.is_empty() {
         let _ = write!(line, ": {}", event.reason);
     }
@@ -141,6 +144,9 @@ fn document(event: &PoolEvent) -> Value {
     if let Some(client) = &event.client {
         let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid});
         add("client", named);
+    }
+    if let Some(location) = &event.location {
+        add("location", location.as_str().into());
     }
     if !event.reason.is_empty() {
         add("reason", event.reason.as_str().into());

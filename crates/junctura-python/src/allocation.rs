@@ -13,7 +13,7 @@ use crate::bundle::current;
 use crate::data::{Form, Prepared, arrays};
 use crate::error::{OrRaise, closed, invalid};
 use crate::interrupt::drop_detached;
-use crate::options::offer_options;
+use crate::options::{offer_options, with_durability};
 use crate::version::Version;
 
 /// Memory in the pool for one payload, to be filled and offered.
@@ -247,16 +247,18 @@ impl Allocation {
     ///     When a view of it is alive that cannot be made read-only. The allocation is as before.
     /// AlreadyExists
     ///     When the key is taken. The memory is free again.
-    #[pyo3(signature = (attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    #[pyo3(signature = (attributes=None, /, *, schema=None, retention=None, if_wanted=false, durability=None, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
         slf: &Bound<'py, Self>,
         attributes: Option<&Bound<'py, PyAny>>,
         schema: Option<&str>,
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
+        durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Version>> {
-        let options = offer_options(schema, retention, if_wanted)?;
+        let options = with_durability(offer_options(schema, retention, if_wanted)?, durability)?;
         let pool = &slf.get().pool;
         Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
     }

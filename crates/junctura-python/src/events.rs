@@ -39,7 +39,7 @@ impl Peer {
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Event {
     /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
-    /// `broken`, `declined`, `missed`, `completed` or `aborted`.
+    /// `broken`, `declined`, `missed`, `completed`, `aborted`, `spilled`, `archived` or `unarchived`.
     pub(crate) kind: &'static str,
     /// The object that it happened to, or None.
     pub(crate) object: Option<Py<Described>>,
@@ -53,6 +53,8 @@ pub(crate) struct Event {
     /// The bundle that it happened to: its path or None, how many members were there, and how many make it complete or None;
     /// or None.
     pub(crate) bundle: Option<(Option<String>, u64, Option<u64>)>,
+    /// Where the object lies in a store, or None.
+    pub(crate) location: Option<String>,
     /// Why; empty where there is nothing to say.
     pub(crate) reason: String,
 }
@@ -75,6 +77,7 @@ impl Event {
             client: peer.map(|peer| Py::new(py, peer)).transpose()?,
             requirement: event.requirement,
             bundle: event.bundle.map(|it| (it.path, it.members, it.declared)),
+            location: event.location,
             reason: event.reason,
         })
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura::{Code, Error, OfferOptions, PoolBuilder, Retention};
+use junctura::{Code, Durability, Error, OfferOptions, PoolBuilder, Retention};
 use junctura_model::Type;
 use junctura_model::size::parse_bytes;
 use pyo3::prelude::*;
@@ -64,7 +64,22 @@ pub(crate) fn offer_options<'a>(
         schema,
         retention: retention.map(read_retention).transpose()?,
         if_wanted,
+        durability: None,
     })
+}
+
+/// The same, and what has happened when the offer returns.
+pub(crate) fn with_durability<'a>(options: OfferOptions<'a>, name: Option<&str>) -> PyResult<OfferOptions<'a>> {
+    let durability = match name {
+        None => options.durability,
+        Some("memory") => Some(Durability::Memory),
+        Some("durable") => Some(Durability::Durable),
+        Some(other) => {
+            let cause = format!("\"memory\" or \"durable\", not {other:?}");
+            return Python::attach(|py| Err(invalid(py, "durability", cause)));
+        }
+    };
+    Ok(OfferOptions { durability, ..options })
 }
 
 fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {

@@ -81,6 +81,7 @@ pub(crate) fn _event(
     client: Option<Py<Peer>>,
     requirement: Option<(String, String)>,
     bundle: Option<BundleWords>,
+    location: Option<String>,
     reason: String,
 ) -> PyResult<Event> {
     let known = EventKind::from_name(&kind).ok_or_else(|| invalid(py, "event", format!("{kind} is none")))?;
@@ -91,6 +92,7 @@ pub(crate) fn _event(
         client,
         requirement,
         bundle,
+        location,
         reason,
     })
 }
@@ -153,6 +155,7 @@ impl Event {
                 self.client.as_ref().map(|client| client.clone_ref(py)),
                 self.requirement.clone(),
                 self.bundle.clone(),
+                self.location.as_deref(),
                 self.reason.as_str(),
             ),
         )

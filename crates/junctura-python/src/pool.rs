@@ -15,7 +15,7 @@ use crate::events::Subscription;
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{command_words, offer_options, program_name, settle, timeout as read_timeout};
+use crate::options::{command_words, offer_options, program_name, settle, timeout as read_timeout, with_durability};
 use crate::pipeline::Pipeline;
 use crate::require::refuse_staged;
 use crate::schema::Schema;
@@ -310,6 +310,9 @@ impl Pool {
     /// if_wanted : bool
     ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
     ///     NotWanted. Not for a bundle, of which either all is offered or nothing.
+    /// durability : "memory" or "durable", optional
+    ///     What has happened when it returns: with "durable" an archiver of the pool (`junctura archiver`) has put the object into
+    ///     a store. It is visible at once in any case. By default as its schema says.
     /// **keywords
     ///     More attributes. An underscore at the end is left out: `class_="od"`. Attributes that are called like one of the
     ///     parameters above go into the dictionary.
@@ -326,6 +329,8 @@ impl Pool {
     ///     The key is taken, and the schema says that it may be used once.
     /// PoolFull
     ///     There was no memory in time; it says what fills the pool.
+    /// Io, Timeout
+    ///     It was to be durable and is visible, but nobody has archived it, or not in the pool's time for offers.
     ///
     /// Examples
     /// --------
@@ -342,7 +347,7 @@ impl Pool {
     /// ...     version = pool.offer(b"soon gone", name="a", retention="20ms")
     /// ...     next(events).kind
     /// 'expired'
-    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, durability=None, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
         &self,
@@ -352,9 +357,10 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
+        durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Version>> {
-        let options = offer_options(schema, retention, if_wanted)?;
+        let options = with_durability(offer_options(schema, retention, if_wanted)?, durability)?;
         Prepared::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::selector::Question;
-use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
+use junctura_model::{AttrId, Code, Error, IntoGiven, RecordRef, Result, Schema, SelectorSet, Version};
 
 use crate::catalogue::{Emptied, Tables};
 use crate::listing::Listing;
@@ -85,10 +85,33 @@ impl Snapshot {
         self.find(selector, Which::All)
     }
 
+    /// Whether it shows this version of an object of the schema of this name, masked or not.
+    ///
+    /// # Errors
+    /// What the schema does not allow; `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
+    pub fn has_version<'a, V: IntoGiven<'a>>(
+        &self,
+        schema: &str,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        version: Version,
+    ) -> Result<bool> {
+        let at = self.store.schema_index(schema)?;
+        let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
+        let mut record = Vec::new();
+        self.store.schemas()[at].record(given, &mut record)?;
+        let key = SelectorSet::exact_key(RecordRef::trusted(&record), at, self.store.schemas());
+        let found = self.find_set(&key, Which::All)?;
+        Ok(found.iter().any(|object| object.version() == Some(version)))
+    }
+
     pub(crate) fn find(&self, selector: &str, which: Which) -> Result<Listing> {
+        let set = SelectorSet::parse(selector, self.store.schemas())?;
+        self.find_set(&set, which)
+    }
+
+    fn find_set(&self, set: &SelectorSet, which: Which) -> Result<Listing> {
         self.check_age()?;
         let schemas = self.store.schemas();
-        let set = SelectorSet::parse(selector, schemas)?;
         let mut parts = Vec::new();
         for (index, (schema, tables)) in schemas.iter().zip(&*self.tables).enumerate() {
             let Some(selector) = set.of(index) else { continue };

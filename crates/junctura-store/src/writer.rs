@@ -99,7 +99,7 @@ impl Writer {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<()> {
-        self.archive_at(0, attributes, payload)
+        self.archive_at(0, attributes, payload, None)
     }
 
     /// The same under the schema of this name.
@@ -113,7 +113,22 @@ impl Writer {
         payload: &[u8],
     ) -> Result<()> {
         let at = self.store.schema_index(schema)?;
-        self.archive_at(at, attributes, payload)
+        self.archive_at(at, attributes, payload, None)
+    }
+
+    /// The same, of an object that has this version in a pool.
+    ///
+    /// # Errors
+    /// As [`Self::archive_in`].
+    pub fn archive_version<'a, V: IntoGiven<'a>>(
+        &mut self,
+        schema: &str,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+        version: Version,
+    ) -> Result<()> {
+        let at = self.store.schema_index(schema)?;
+        self.archive_at(at, attributes, payload, Some(version))
     }
 
     fn archive_at<'a, V: IntoGiven<'a>>(
@@ -121,6 +136,7 @@ impl Writer {
         at: usize,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
+        version: Option<Version>,
     ) -> Result<()> {
         let mut record = std::mem::take(&mut self.scratch);
         record.clear();
@@ -128,7 +144,7 @@ impl Writer {
         let attributes = attributes.into_iter();
         let given = attributes.map(|(name, value)| (name, value.into_given()));
         let made = schema.record(given, &mut record);
-        let taken = made.and_then(|()| self.take(at, RecordRef::trusted(&record), payload, None));
+        let taken = made.and_then(|()| self.take(at, RecordRef::trusted(&record), payload, version));
         self.scratch = record;
         taken
     }

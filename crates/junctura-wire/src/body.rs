@@ -447,10 +447,14 @@ pub mod events {
     pub const ABORTED: u32 = 8192;
     /// The payload of an object was written to the file tier, and lies there from now on.
     pub const SPILLED: u32 = 16384;
+    /// An object lies in a store.
+    pub const ARCHIVED: u32 = 32768;
+    /// An object could not be put into a store; it stays where it is.
+    pub const UNARCHIVED: u32 = 65536;
     /// All of them.
-    pub const ALL: u32 = 32767;
+    pub const ALL: u32 = 131_071;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 17] = [
         "offered",
         "withdrawn",
         "expired",
@@ -466,6 +470,8 @@ pub mod events {
         "completed",
         "aborted",
         "spilled",
+        "archived",
+        "unarchived",
     ];
 }
 
@@ -507,6 +513,36 @@ pub struct Happened<'a> {
     /// The bundle it happened to.
     #[n(6)]
     pub bundle: Option<BundleName<'a>>,
+    /// Where the object lies in a store.
+    #[n(7)]
+    pub location: Option<Cow<'a, str>>,
+}
+
+/// Says what became of objects that were received through a requirement, and are still held: they lie in a store, or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Archived<'a> {
+    /// The requirement's name.
+    #[n(0)]
+    pub requirement: Cow<'a, str>,
+    /// Which objects.
+    #[n(1)]
+    pub objects: Vec<ArchivedObject<'a>>,
+    /// Why they could not be archived.
+    #[n(2)]
+    pub failure: Option<Cow<'a, str>>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct ArchivedObject<'a> {
+    /// Its sequence number.
+    #[n(0)]
+    pub sequence: u64,
+    /// Where it lies, for people and other programs.
+    #[n(1)]
+    pub location: Cow<'a, str>,
 }
 
 /// A bundle, as others see it.

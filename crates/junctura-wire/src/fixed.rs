@@ -19,6 +19,8 @@ pub const STAGED: u16 = 32;
 pub const BY_CONSUMERS: u16 = 256;
 /// Flag of an offer: it is made only if somebody wants it.
 pub const IF_WANTED: u16 = 128;
+/// Flag of an offer: it is answered when the object lies in a store, or when it is known that it will not.
+pub const DURABLE: u16 = 512;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
 pub const REDELIVERED: u16 = 64;
 
@@ -45,7 +47,7 @@ pub const UNDONE: u32 = 2;
 pub struct OfferHead {
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`].
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`], [`DURABLE`].
     pub flags: U16,
     /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
     /// milliseconds, from 1; with [`BY_CONSUMERS`] a number of this client's.

@@ -181,6 +181,8 @@ kinds! {
     Consumers = 27,
     /// Asks to be told when everything that its client said before is in effect.
     Sync = 28,
+    /// Says what became of objects that were to be put into a store.
+    Archived = 29,
 
     /// The answer to `Hello`.
     Welcome = 64,

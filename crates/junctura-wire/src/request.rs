@@ -6,8 +6,8 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Wanted,
-    Withdraw,
+    Archived, Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe,
+    Target, Wanted, Withdraw,
 };
 use crate::fixed::{self, Holding, OfferHead};
 use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
@@ -86,6 +86,8 @@ pub enum Request<'a> {
     Consumers(Consumers),
     /// Asks to be told when everything that this client said before is in effect.
     Sync,
+    /// See [`Archived`].
+    Archived(Archived<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -134,6 +136,7 @@ impl<'a> Request<'a> {
             Kind::Bundles => Self::Bundles(cbor(kind, body)?),
             Kind::Consumers => Self::Consumers(cbor(kind, body)?),
             Kind::Sync => Self::Sync,
+            Kind::Archived => Self::Archived(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -182,6 +185,7 @@ impl<'a> Request<'a> {
             Self::Bundles(_) => Kind::Bundles,
             Self::Consumers(_) => Kind::Consumers,
             Self::Sync => Kind::Sync,
+            Self::Archived(_) => Kind::Archived,
         }
     }
 
@@ -228,6 +232,7 @@ impl<'a> Request<'a> {
             }
             Self::Bundles(body) => put(body, out),
             Self::Consumers(body) => put(body, out),
+            Self::Archived(body) => put(body, out),
         });
     }
 }

@@ -175,7 +175,7 @@ impl Allocation {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Pending<Version>> {
         let connection = Arc::clone(&self.connection);
-        let terms = connection.terms(options)?;
+        let terms = connection.terms(options)?.acknowledged_only()?;
         let mut record = Vec::new();
         connection.record(terms, attributes, &mut record)?;
         self.begin_offer_on(terms, &record)

@@ -45,7 +45,7 @@ impl Connection {
             }
             Ok(Reply::Failed(failure)) => {
                 let error = Error::from(failure);
-                if state.mail.takes_offers(request) {
+                if state.mail.is_unacknowledged(request) {
                     if let Some(slot) = state.mail.acknowledge(request, Err(error)) {
                         state.free_slot(slot);
                     }

@@ -130,14 +130,16 @@ pub use demand::{DemandOptions, PendingDemand};
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use junctura_link::Upstream;
 pub use junctura_model::version::{Cursor, Version};
-pub use junctura_model::{Advice, Code, Consumers, Described, Error, Given, IntoGiven, Result, Retention, Schema};
+pub use junctura_model::{
+    Advice, Code, Consumers, Described, Durability, Error, Given, IntoGiven, Result, Retention, Schema,
+};
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;
 pub use pending::{Pending, PendingAllocation};
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
-pub use require::{OnFull, RequireOptions, Requirement, Versions};
+pub use require::{Archived, OnFull, RequireOptions, Requirement, Versions};
 pub use subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
 pub use wait::{PoolDescriptor, Timer};

@@ -239,9 +239,10 @@ impl Mail {
         slot
     }
 
-    /// Whether answers to `request` are acknowledgements of offers.
-    pub(crate) fn takes_offers(&mut self, request: u64) -> bool {
-        self.get(request).is_some_and(|mailbox| mailbox.talk == Talk::Offers)
+    /// Whether the next answer to `request` is the acknowledgement of an offer. A durable one is answered once more.
+    pub(crate) fn is_unacknowledged(&mut self, request: u64) -> bool {
+        let mailbox = self.get(request);
+        mailbox.is_some_and(|mailbox| mailbox.sent.iter().any(|sent| sent.request == request))
     }
 
     /// The conversation is over, on both sides.

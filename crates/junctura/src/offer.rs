@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 
 use junctura_model::version::Version;
-use junctura_model::{Consumers, IntoGiven, Result, Retention};
-use junctura_wire::fixed::{BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, FOR_A_TIME, IF_WANTED, INLINE, OfferHead};
+use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, Result, Retention};
+use junctura_wire::fixed::{
+    BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, DURABLE, FOR_A_TIME, IF_WANTED, INLINE, OfferHead,
+};
 use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
-use crate::connection::{Connection, Wait, unexpected};
+use crate::connection::{Connection, Guard, Wait, unexpected};
 use crate::mail::{Letter, SlotId, Talk};
 use crate::pool::Pool;
 use crate::state::{State, Stop};
@@ -26,6 +28,10 @@ pub struct OfferOptions<'a> {
     /// Only if somebody wants it: else nothing is moved, the offer fails with `NotWanted`, and so does whoever demands its key
     /// afterwards, until it is offered. See [`Pool::wanted`].
     pub if_wanted: bool,
+    /// What has happened when the offer returns; `None`: as its schema says. With [`Durability::Durable`] somebody who requires the
+    /// object has put it into a store, and said so ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from`
+    /// does). It is visible at once in any case.
+    pub durability: Option<Durability>,
 }
 
 impl Pool {
@@ -71,7 +77,9 @@ impl Pool {
     /// # Errors
     /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
     /// [`Retention::check`] refuses; `LimitExceeded` where [`Retention::ReleasedBy`] names more sets of consumers than the pool
-    /// keeps (256 a client, 4,096 in all); `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it.
+    /// keeps (256 a client, 4,096 in all); `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it. A durable offer also fails
+    /// with `Io` when nothing requires the object, or those who do have not archived it, and with `Timeout` after the pool's offer timeout:
+    /// the object is visible then.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
@@ -148,6 +156,22 @@ impl Terms {
     pub(crate) fn schema(self) -> u16 {
         self.schema
     }
+
+    fn is_durable(self) -> bool {
+        self.flags & DURABLE != 0
+    }
+
+    /// The same, for those who do not wait for what the server says after it has acknowledged the offer.
+    ///
+    /// # Errors
+    /// `Unsupported` for a durable one.
+    pub(crate) fn acknowledged_only(self) -> Result<Self> {
+        if self.is_durable() {
+            let cause = "only an offer that waits can say when it is durable; here, subscribe to `archived`";
+            return Err(Error::new(Code::Unsupported, "durability", cause));
+        }
+        Ok(self)
+    }
 }
 
 /// An offer's payload, ready to go.
@@ -178,10 +202,21 @@ impl Connection {
             Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
         let wanted = if options.if_wanted { IF_WANTED } else { 0 };
+        let durability = options
+            .durability
+            .unwrap_or_else(|| self.schema(schema).default_durability());
+        let durable = match durability {
+            Durability::Memory => 0,
+            Durability::Durable => DURABLE,
+            Durability::Replicated => {
+                let cause = "this version keeps no copies on other servers; memory and durable are known";
+                return Err(Error::new(Code::Unsupported, "durability replicated", cause));
+            }
+        };
         Ok(Terms {
             schema,
             releases,
-            flags: flags | wanted,
+            flags: flags | wanted | durable,
             bundle: None,
         })
     }
@@ -235,7 +270,7 @@ impl Connection {
         bytes as u64 <= self.greeting.inline_bytes_max.min(BODY_BYTES_MAX as u64 / 2) || bytes == 0
     }
 
-    /// Offers one object and waits until it is visible.
+    /// Offers one object and waits until it is visible, or archived.
     pub(crate) fn offer_one(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Version> {
         let (_, sequence) = self.offer_numbered(terms, record, content)?;
         Ok(self.version(sequence))
@@ -256,12 +291,35 @@ impl Connection {
             state.abandon_now(number, Stop::Silently);
             return Err(error);
         }
-        state.mail.close(number);
-        drop(state);
         let sequence = acks
             .pop_front()
-            .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
-        Ok((number, sequence))
+            .unwrap_or_else(|| Err(unexpected("no acknowledgement")));
+        if sequence.is_ok() && terms.is_durable() {
+            self.await_archive(state, number)?;
+        } else {
+            state.mail.close(number);
+        }
+        Ok((number, sequence?))
+    }
+
+    /// Waits until an offer's object is archived, and ends the conversation.
+    fn await_archive(&self, state: Guard<'_>, number: u64) -> Result<()> {
+        let take = |state: &mut State| state.mail.get(number)?.take();
+        let (mut state, letter) = self.wait_keeping(state, Wait::letters(&number), take);
+        match letter {
+            Err(error) => {
+                state.abandon_now(number, Stop::Silently);
+                Err(error)
+            }
+            Ok(letter) => {
+                state.mail.close(number);
+                match letter {
+                    Some(Letter::Done(_)) => Ok(()),
+                    Some(Letter::Failed(error)) => Err(error),
+                    _ => Err(unexpected("nothing about durability")),
+                }
+            }
+        }
     }
 
     /// Puts an offer into the outbox.

@@ -345,7 +345,7 @@ impl Pipeline {
         options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Terms> {
-        let mut terms = self.connection.terms(options)?;
+        let mut terms = self.connection.terms(options)?.acknowledged_only()?;
         if let Some(bundle) = self.bundle {
             terms = terms.within(bundle);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::{Code, Result};
+use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
@@ -56,6 +56,15 @@ pub struct RequireOptions {
     pub stuck_after: Option<Duration>,
     /// One with a name is a consumer group ([`Group`](crate::Group)): any number of follows share what it is owed.
     pub group: bool,
+}
+
+/// Where an object lies in a store, as whoever archived it tells the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archived {
+    /// The number of its version in this incarnation ([`Object::version`]).
+    pub sequence: u64,
+    /// Where it lies, for people and other programs: usually a URI and a range of bytes.
+    pub location: String,
 }
 
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
@@ -255,6 +264,68 @@ impl Requirement {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Says that objects which were received through it, and are still held, lie in a store: durable offers of them return, and
+    /// those who subscribe are told. Gives how many it was still owed of them. Release them afterwards.
+    ///
+    /// ```
+    /// # use junctura::{Archived, EventKind, Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
+    /// let requirement = pool.require_with(&named, "")?;
+    /// let mut events = pool.subscribe("", &[EventKind::Archived, EventKind::Unarchived])?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    ///
+    /// let object = requirement.demand("name=a", None)?;
+    /// let sequence = object.version().sequence;
+    /// requirement.not_archived(&[sequence], "the disk is full")?; // it is tried again
+    /// requirement.archived(&[Archived { sequence, location: "file:///archive/a".to_owned() }])?;
+    /// drop(object);
+    /// assert_eq!(events.next_event()?.expect("it goes on").reason, "the disk is full");
+    /// assert_eq!(events.next_event()?.expect("it goes on").location.as_deref(), Some("file:///archive/a"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a requirement without a name; `NotFound` when it was retracted.
+    pub fn archived(&self, objects: &[Archived]) -> Result<u64> {
+        let objects = objects.iter().map(|object| body::ArchivedObject {
+            sequence: object.sequence,
+            location: object.location.as_str().into(),
+        });
+        self.say_archived(objects.collect(), None)
+    }
+
+    /// Says that objects of these sequence numbers could not be put into a store, and why: durable offers of them fail, and those who
+    /// subscribe are told. They stay, until they are archived and released. Gives how many it was still owed of them.
+    ///
+    /// # Errors
+    /// As [`Requirement::archived`].
+    pub fn not_archived(&self, sequences: &[u64], why: &str) -> Result<u64> {
+        let objects = sequences.iter().map(|&sequence| body::ArchivedObject {
+            sequence,
+            ..body::ArchivedObject::default()
+        });
+        self.say_archived(objects.collect(), Some(why))
+    }
+
+    fn say_archived(&self, objects: Vec<body::ArchivedObject<'_>>, failure: Option<&str>) -> Result<u64> {
+        let Some(name) = &self.name else {
+            let cause = "what is archived is told through a requirement with a name";
+            return Err(Error::new(Code::InvalidArgument, "requirement", cause));
+        };
+        let request = Request::Archived(body::Archived {
+            requirement: name.as_str().into(),
+            objects,
+            failure: failure.map(Into::into),
+        });
+        match self.connection.call(&request)? {
+            Letter::Done(owed) => Ok(owed),
+            _ => Err(unexpected("nothing about what is archived")),
+        }
     }
 
     /// Receives everything that it requires; of a group, a share of it.

@@ -56,11 +56,15 @@ pub enum EventKind {
     Aborted,
     /// The payload of an object was written to the file tier, since memory was short, and lies there from now on.
     Spilled,
+    /// An object lies in a store.
+    Archived,
+    /// An object could not be put into a store; it stays where it is.
+    Unarchived,
 }
 
 impl EventKind {
     /// All of them, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 15] = [
+    pub const ALL: [EventKind; 17] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -76,6 +80,8 @@ impl EventKind {
         Self::Completed,
         Self::Aborted,
         Self::Spilled,
+        Self::Archived,
+        Self::Unarchived,
     ];
 
     /// Its name, the same in every language.
@@ -134,6 +140,8 @@ pub struct PoolEvent {
     pub requirement: Option<(String, String)>,
     /// The bundle it happened to.
     pub bundle: Option<BundleName>,
+    /// Where the object lies in a store, for people and other programs.
+    pub location: Option<String>,
     /// Why.
     pub reason: String,
 }
@@ -381,6 +389,7 @@ impl PoolEvent {
                 members: it.members,
                 declared: it.declared,
             }),
+            location: happened.location.map(Into::into),
             reason: happened.reason.into_owned(),
         })
     }

@@ -169,6 +169,7 @@ impl<'a> Goal for Feed<'a> {
             schema: Some(schema.name()),
             retention: self.retention.clone(),
             if_wanted: self.if_wanted,
+            ..OfferOptions::default()
         };
         let offered = match payload {
             Payload::Bytes(bytes) => self.pipeline.offer_with(options, given, bytes),

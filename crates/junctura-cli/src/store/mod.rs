@@ -1,6 +1,7 @@
 //! The commands about what lasts: a store, in the words of [`junctura_store`].
 
 pub(crate) mod archive;
+pub(crate) mod archiver;
 pub(crate) mod axes;
 pub(crate) mod check;
 pub(crate) mod compact;

@@ -56,6 +56,8 @@ pub(super) enum Pending {
     Drain,
     /// It waits behind offers.
     Sync,
+    /// An offer whose object is to be archived.
+    Durable(u32),
 }
 
 #[derive(Default)]
@@ -221,6 +223,7 @@ impl Core {
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
+            Some(&Pending::Durable(object)) => self.durable.forget(object),
             Some(Pending::Lease | Pending::Sync) | None => {}
         }
         self.settle_pending(client, request);

@@ -13,6 +13,7 @@
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
+mod archive;
 mod awaited;
 mod backlog;
 mod broken;
@@ -128,6 +129,7 @@ pub struct Core {
     backlog: Backlog,
     drain: Option<Drain>,
     bundles: Bundles,
+    durable: archive::Durable,
     awaited: Awaited,
     components: Components,
     count: stat::Counters,
@@ -193,6 +195,7 @@ impl Core {
             backlog: Backlog::default(),
             drain: None,
             bundles: Bundles::default(),
+            durable: archive::Durable::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
             count: stat::Counters::default(),
@@ -223,6 +226,8 @@ impl Core {
                 self.let_unneeded_go(now, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
+            } else if self.answer_forsaken(fx) {
+                continue;
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
             } else if !self.spill(fx) && !self.break_on_full(now, fx) {
@@ -277,6 +282,7 @@ impl Core {
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
             (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
             (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
@@ -354,6 +360,7 @@ impl Core {
                 timer::Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
                 timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
                 timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
+                timer::Timer::Durable { client, number } => self.durable_timed_out(client, number, fx),
                 timer::Timer::Requirement(id) => self.lapse(now, id, fx),
                 timer::Timer::Stuck => self.break_stuck(now, fx),
                 timer::Timer::Bundle(number) => self.orphan(now, number, fx),

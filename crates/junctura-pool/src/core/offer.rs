@@ -67,13 +67,28 @@ impl Core {
             self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(sequence) => fx.reply(client, number, &Reply::Offered(sequence)),
+            Ok(sequence) => self.acknowledge(now, client, number, (sequence, content.head), fx),
             Err(Refusal::NoMemory) => {
                 if let Err(error) = self.wait_for_memory(now, client, number, bundle, content) {
                     self.fail(now, client, number, &error, fx);
                 }
             }
             Err(Refusal::Failed(error)) => self.fail(now, client, number, &error, fx),
+        }
+    }
+
+    /// An offer is answered; one that is durable, once more when its object is archived.
+    fn acknowledge(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        (sequence, head): (u64, OfferHead),
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Offered(sequence));
+        if head.flags.get() & fixed::DURABLE != 0 {
+            self.await_archive(now, client, number, sequence, fx);
         }
     }
 
@@ -398,17 +413,21 @@ impl Core {
             .get_mut(&client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
-            match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
-                Ok(sequence) => fx.reply(client, offer.number, &Reply::Offered(sequence)),
-                Err(Refusal::Failed(error)) => self.fail(now, client, offer.number, &error, fx),
+            let outcome = match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
+                Ok(sequence) => Ok(sequence),
+                Err(Refusal::Failed(error)) => Err(error),
                 Err(Refusal::NoMemory) => {
                     if let Some(state) = self.clients.get_mut(&client) {
                         state.waiting_offers.push_front(offer);
                     }
                     return;
                 }
-            }
+            };
             self.timers.cancel(client, offer.number);
+            match outcome {
+                Ok(sequence) => self.acknowledge(now, client, offer.number, (sequence, offer.head), fx),
+                Err(error) => self.fail(now, client, offer.number, &error, fx),
+            }
             self.answer_syncs(client, offer.syncs, fx);
         }
         self.stalled.retain(|&stalled| stalled != client);

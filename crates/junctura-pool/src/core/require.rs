@@ -484,6 +484,11 @@ impl Core {
         }
         let entry = &mut self.objects[object as usize];
         entry.owed -= 1;
+        let is_unrequired = entry.owed == 0;
+        if is_unrequired {
+            self.note_unrequired(object);
+        }
+        let entry = &mut self.objects[object as usize];
         if entry.watchers > 0 && !self.withdrawals.is_empty() {
             self.unblocked.push(object);
         }

@@ -40,6 +40,8 @@ pub(super) struct Counters {
     pub(super) gaps: u64,
     pub(super) broken: u64,
     pub(super) declined: u64,
+    pub(super) archived: u64,
+    pub(super) unarchived: u64,
     pub(super) failed: u64,
     pub(super) offers_waiting: u64,
     pub(super) leases_waited: u64,
@@ -148,6 +150,10 @@ pub struct Totals {
     pub broken: u64,
     /// Objects that were not offered, since nothing wanted them.
     pub declined: u64,
+    /// Times that an object was said to lie in a store.
+    pub archived: u64,
+    /// Times that an object could not be put there.
+    pub unarchived: u64,
     /// Requests that failed.
     pub failed: u64,
     /// Offers that had to wait for memory.
@@ -404,6 +410,8 @@ impl Core {
                 gaps: count.gaps,
                 broken: count.broken,
                 declined: count.declined,
+                archived: count.archived,
+                unarchived: count.unarchived,
                 failed: count.failed,
                 offers_waited: count.offers_waiting,
                 leases_waited: count.leases_waited,

@@ -19,8 +19,16 @@ pub(super) struct Subscription {
     pub(super) events: u32,
 }
 
+/// Where an object lies in a store, or why it does not.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Where<'a> {
+    pub(super) location: Option<&'a str>,
+    pub(super) reason: &'a str,
+}
+
 /// What happens to objects after they were offered.
-const LATER: u32 = events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED;
+const LATER: u32 =
+    events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED | events::ARCHIVED | events::UNARCHIVED;
 const OF_OTHERS: u32 = events::JOINED
     | events::LEFT
     | events::REQUIRED
@@ -77,6 +85,10 @@ impl Core {
 
     /// Something happened to an object that matches a subscription.
     pub(super) fn tell_subscription(&mut self, id: u32, object: u32, event: u32, fx: &mut impl Effects) {
+        self.tell_subscription_where(id, object, event, Where::default(), fx);
+    }
+
+    fn tell_subscription_where(&mut self, id: u32, object: u32, event: u32, place: Where<'_>, fx: &mut impl Effects) {
         if !self.hears(id, event, fx) {
             return;
         }
@@ -86,6 +98,8 @@ impl Core {
             object: Some(entry.name()),
             length: entry.length,
             client: self.wire_peer(entry.producer),
+            location: place.location.map(Into::into),
+            reason: place.reason.into(),
             ..Happened::default()
         };
         self.count.events += u64::from(self.tell(id, happened, fx));
@@ -105,6 +119,11 @@ impl Core {
 
     /// Something happened to an object that was offered before.
     pub(super) fn tell_about_object(&mut self, object: u32, event: u32, fx: &mut impl Effects) {
+        self.tell_about_object_where(object, event, Where::default(), fx);
+    }
+
+    /// The same, and where it lies now, or why not.
+    pub(super) fn tell_about_object_where(&mut self, object: u32, event: u32, place: Where<'_>, fx: &mut impl Effects) {
         if self.later_subscriptions == 0 {
             return;
         }
@@ -113,7 +132,7 @@ impl Core {
         let schema = usize::from(entry.schema);
         self.matching[schema].matches(entry.record(), &mut matched);
         for id in matched {
-            self.tell_subscription(id, object, event, fx);
+            self.tell_subscription_where(id, object, event, place, fx);
         }
     }
 

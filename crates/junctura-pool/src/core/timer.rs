@@ -21,6 +21,11 @@ pub(super) enum Timer {
         client: u32,
         number: u64,
     },
+    /// Its object is visible, and may have to be archived by then.
+    Durable {
+        client: u32,
+        number: u64,
+    },
     Withdrawal(u32),
     Requirement(u32),
     /// A requirement may be stuck.

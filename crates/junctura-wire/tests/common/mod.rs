@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Consumers, Demand, Drain, Failure, Follow,
-    Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require, RequirementName, Retract,
-    Subscribe, Target, Wanted, Welcome, Withdraw,
+    Archived, ArchivedObject, Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Consumers, Demand,
+    Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
+    RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{
     self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, RingsHead, SegmentHead, Slot,
@@ -427,6 +427,28 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             }),
         ),
         ("sync", Request::Sync),
+        (
+            "archived",
+            Request::Archived(Archived {
+                requirement: words.text(0),
+                objects: vec![ArchivedObject {
+                    sequence,
+                    location: words.text(1),
+                }],
+                failure: None,
+            }),
+        ),
+        (
+            "unarchived",
+            Request::Archived(Archived {
+                requirement: words.text(0),
+                objects: vec![ArchivedObject {
+                    sequence,
+                    ..ArchivedObject::default()
+                }],
+                failure: Some(words.text(3)),
+            }),
+        ),
     ]
 }
 
@@ -533,6 +555,17 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 reason: "".into(),
                 requirement: None,
                 bundle: None,
+                location: None,
+            }),
+        ),
+        (
+            "event-archived",
+            Reply::Event(Happened {
+                event: junctura_wire::body::events::ARCHIVED,
+                object: Some(words.object()),
+                length,
+                location: Some(words.text(1)),
+                ..Happened::default()
             }),
         ),
         (
@@ -545,6 +578,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 reason: words.text(3),
                 requirement: None,
                 bundle: None,
+                location: None,
             }),
         ),
         (
@@ -560,6 +594,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                     selector: words.text(2),
                 }),
                 bundle: None,
+                location: None,
             }),
         ),
         (
@@ -576,6 +611,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                     members: number,
                     declared: words.maybe,
                 }),
+                location: None,
             }),
         ),
         ("done", Reply::Done(sequence)),

@@ -48,7 +48,11 @@ impl<'o> Prepared<'o> {
         {
             board.answer(names).await?;
         }
-        board.pool.connection()?.terms(self.options.clone())
+        board
+            .pool
+            .connection()?
+            .terms(self.options.clone())?
+            .acknowledged_only()
     }
 
     /// Asks before a payload is copied, where the offer is made only if somebody wants it.

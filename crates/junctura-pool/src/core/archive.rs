@@ -1,0 +1,158 @@
+//! Objects that somebody puts into a store, and offers that are to say when that is done.
+//!
+//! ```text
+//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
+//!                                                          '--> released, lost, retracted; or its reader could not --> failed
+//! ```
+//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
+//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
+//! reader.
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Archived, Failure, events};
+
+use super::client::Pending;
+use super::subscribe::Where;
+use super::timer::Timer;
+use super::{Core, Nanoseconds};
+use crate::Effects;
+
+/// Offers that wait until their objects are archived.
+#[derive(Default)]
+pub(super) struct Durable {
+    /// By object: the client and its request.
+    waiting: HashMap<u32, (u32, u64)>,
+    /// Since this event nothing requires their objects any more.
+    forsaken: Vec<(u32, u64)>,
+}
+
+impl Durable {
+    pub(super) fn forget(&mut self, object: u32) {
+        self.waiting.remove(&object);
+    }
+}
+
+impl Core {
+    /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
+    pub(super) fn await_archive(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        sequence: u64,
+        fx: &mut impl Effects,
+    ) {
+        if let Err(error) = self.note_durable(now, client, number, sequence) {
+            fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        }
+    }
+
+    /// # Errors
+    /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
+    fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, sequence: u64) -> Result<()> {
+        let requirements = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let object = requirements.filter_map(|one| one.object_of(sequence)).next();
+        let object = object.ok_or_else(|| not_archived("nothing requires it that could archive it"))?;
+        self.add_pending(client, number, Pending::Durable(object))?;
+        self.durable.waiting.insert(object, (client, number));
+        if let Some(timeout) = self.clients.get(&client).and_then(|state| state.offer_timeout) {
+            let timer = Timer::Durable { client, number };
+            self.timers.set(now.saturating_add(timeout), client, number, timer);
+        }
+        Ok(())
+    }
+
+    /// The reader of a requirement says what became of objects that it holds.
+    pub(super) fn archived(
+        &mut self,
+        client: u32,
+        number: u64,
+        archived: &Archived<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let requirement = self.find_named(&archived.requirement)?;
+        let mut count = 0;
+        for one in &archived.objects {
+            let owed = self.requirement_ref(requirement);
+            let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
+                continue;
+            };
+            count += 1;
+            match &archived.failure {
+                None => {
+                    self.count.archived += 1;
+                    let place = Where {
+                        location: Some(&one.location),
+                        reason: "",
+                    };
+                    self.tell_about_object_where(object, events::ARCHIVED, place, fx);
+                    self.end_durable(object, None, fx);
+                }
+                Some(reason) => {
+                    self.count.unarchived += 1;
+                    let place = Where { location: None, reason };
+                    self.tell_about_object_where(object, events::UNARCHIVED, place, fx);
+                    self.end_durable(object, Some(&not_archived(reason)), fx);
+                }
+            }
+        }
+        fx.reply(client, number, &Reply::Done(count));
+        Ok(())
+    }
+
+    /// An offer's object is archived, or will not be.
+    fn end_durable(&mut self, object: u32, failure: Option<&Error>, fx: &mut impl Effects) {
+        if let Some((client, number)) = self.durable.waiting.remove(&object) {
+            self.answer_durable(client, number, failure, fx);
+        }
+    }
+
+    fn answer_durable(&mut self, client: u32, number: u64, failure: Option<&Error>, fx: &mut impl Effects) {
+        self.settle_pending(client, number);
+        match failure {
+            None => fx.reply(client, number, &Reply::Done(0)),
+            Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),
+        }
+    }
+
+    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
+    pub(super) fn note_unrequired(&mut self, object: u32) {
+        if let Some(offer) = self.durable.waiting.remove(&object) {
+            self.durable.forsaken.push(offer);
+        }
+    }
+
+    /// Answers offers that nobody has archived; whether there were any.
+    pub(super) fn answer_forsaken(&mut self, fx: &mut impl Effects) -> bool {
+        let forsaken = std::mem::take(&mut self.durable.forsaken);
+        for &(client, number) in &forsaken {
+            let error = not_archived("it was received and released, or taken out, and nobody has archived it");
+            self.answer_durable(client, number, Some(&error), fx);
+        }
+        !forsaken.is_empty()
+    }
+
+    pub(super) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
+        let pending = self.clients.get(&client).and_then(|state| state.pending.get(&number));
+        let Some(&Pending::Durable(object)) = pending else {
+            return;
+        };
+        self.durable.forget(object);
+        let error = Error::new(
+            Code::Timeout,
+            "durability",
+            "the object is visible, and was not archived in time",
+        );
+        self.answer_durable(client, number, Some(&error), fx);
+    }
+}
+
+fn not_archived(why: &str) -> Error {
+    Error::new(
+        Code::Io,
+        "durability",
+        format!("the object is visible, and not archived: {why}"),
+    )
+}

@@ -1,0 +1,86 @@
+"""A pool with a store behind it: an archiver keeps what the pool has, and producers are told when it lasts."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e_shell import Process, Shell
+
+import junctura
+
+
+def begin(shell: Shell, store: Path, *more: str) -> Process:
+    return shell.start("archiver", "unix:test", "*", "--store", store, "--json", *more)
+
+
+@pytest.fixture
+def store(shell: Shell, tmp_path: Path) -> Path:
+    shell.run("create", "--store", tmp_path / "store", "--schema", "free", "--quiet")
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def pool(shell: Shell) -> Iterator[junctura.Pool]:
+    with junctura.Pool(f"unix:{shell.folder}/junctura/test.sock", name="model") as pool:
+        yield pool
+
+
+def test_a_durable_offer_returns_when_its_object_is_in_the_store(
+    shell: Shell, store: Path, pool: junctura.Pool
+) -> None:
+    events = pool.subscribe(kinds=["archived"])
+    with pytest.raises(junctura.errors.Io, match="nothing requires it"):
+        pool.offer(b"visible", name="too-early", schema="free", durability="durable")
+    assert bytes(pool.demand("name=too-early")) == b"visible"
+    archiver = begin(shell, store)
+    pool.demand("name=too-early")  # It is there, whoever archives.
+    for event in events:
+        assert event.object is not None
+        assert event.object.attributes["name"] == "too-early"
+        assert event.location == f"{store} commit 1"
+        break
+    large = bytes(range(256)) * 4096
+    version = pool.offer(large, name="large", schema="free", durability="durable")
+    [found] = junctura.Store(store).list("name=large")
+    assert (found.read(), found.version) == (large, version)
+    pool.offer(b"memory", name="small", schema="free", durability="memory")
+    archiver.signal(signal.SIGINT)
+    archiver.end()
+    with pytest.raises(junctura.errors.InvalidArgument, match="memory"):
+        pool.offer(b"", name="x", schema="free", durability="paper")  # type: ignore[call-overload]
+
+
+def test_what_is_there_is_archived_and_no_requirement_is_left(shell: Shell, store: Path, pool: junctura.Pool) -> None:
+    for name in "abc":
+        pool.offer(name.encode(), name=name, schema="free")
+    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    listing = junctura.Store(store).list("")
+    assert {found.attributes["name"]: found.read() for found in listing} == {"a": b"a", "b": b"b", "c": b"c"}
+    assert shell.stat()["interests"]["named"] == 0
+
+
+def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
+    shell: Shell, store: Path, pool: junctura.Pool
+) -> None:
+    """Each round kills an archiver while it works; what it had flushed and not released comes again."""
+    rounds, objects = 6, 40
+    for number in range(rounds):
+        archiver = begin(shell, store, "--window", "8")
+        for at in range(objects):
+            pool.offer(b"%d" % at * 9000, name=f"{number}-{at}", schema="free", retention=junctura.Released(1))
+        archiver.line()  # It has archived something, and goes on.
+        archiver.kill()
+    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    everything = junctura.Store(store).list("", all_versions=True)
+    found = sorted(one.attributes["name"] for one in everything)
+    assert found == sorted(f"{number}-{at}" for number in range(rounds) for at in range(objects))
+    assert junctura.Store(store).check().damaged == []
+
+
+def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> None:
+    told = shell.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "nowhere", "--until-live")
+    assert "junctura create" in told
+    assert shell.stat()["interests"]["named"] == 0
