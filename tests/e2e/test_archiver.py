@@ -67,8 +67,9 @@ def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
 ) -> None:
     """Each round kills an archiver while it works; what it had flushed and not released comes again."""
     rounds, objects = 6, 40
+    more = ("--window", "8", "--checkpoint-every", "5")
     for number in range(rounds):
-        archiver = begin(shell, store, "--window", "8")
+        archiver = begin(shell, store, *more)
         for at in range(objects):
             pool.offer(b"%d" % at * 9000, name=f"{number}-{at}", schema="free", retention=junctura.Released(1))
         archiver.line()  # It has archived something, and goes on.
@@ -78,6 +79,7 @@ def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
     found = sorted(one.attributes["name"] for one in everything)
     assert found == sorted(f"{number}-{at}" for number in range(rounds) for at in range(objects))
     assert junctura.Store(store).check().damaged == []
+    assert any((store / "checkpoints").iterdir())
 
 
 def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> None:

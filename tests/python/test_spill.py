@@ -52,7 +52,8 @@ def test_a_set_four_times_the_memory_comes_out_whole_and_in_order(pool: junctura
         told = [next(events) for _ in range(stat["spill"]["objects"])]
     assert all(event.kind == "spilled" and event.nbytes == FIELD_BYTES for event in told)
     lies_in_file = {entry["name"] for entry in pool.list() if entry.spilled}
-    assert {event.object["name"] for event in told if event.object} <= lies_in_file < {f"{n:04}" for n in range(COUNT)}
+    # How many stay in memory depends on who is quicker, the disk or the producer.
+    assert {event.object["name"] for event in told if event.object} <= lies_in_file
     assert stat["objects"]["visible_bytes"] > 3.9 * BUDGET
     assert stat["memory"]["used_bytes"] <= BUDGET
     assert stat["spill"]["used_bytes"] >= stat["objects"]["visible_bytes"] - BUDGET
@@ -62,7 +63,7 @@ def test_a_set_four_times_the_memory_comes_out_whole_and_in_order(pool: junctura
         with obj:
             check(obj, number)
             places.add(obj.transport)
-    assert places == ({"tcp"} if TCP else {"file", "shared"})
+    assert places == {"tcp"} if TCP else "file" in places and places <= {"file", "shared"}
     pool.retire("")
     stat = pool.stat()
     assert (stat["spill"]["objects"], stat["objects"]["visible"]) == (0, 0)

@@ -7,6 +7,7 @@
 //! that died had archived and not released comes again, and is found in the store by its version.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -41,6 +42,10 @@ Producers that offer with durability `durable` are answered when their objects a
 ///
 /// A requirement with a name (--requirement) keeps what matches in the pool until it is in the store, whoever releases it: also when no
 /// archiver runs. Several may share the work as long as their requirements differ. `junctura retract NAME` ends the requirement.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -60,6 +65,9 @@ pub(crate) struct Arguments {
     /// End when all that is there is archived, and leave no requirement behind
     #[arg(long)]
     until_live: bool,
+    /// Write the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0: never
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    checkpoint_every: u64,
     /// How many objects may be held at once
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
@@ -106,6 +114,9 @@ struct Archiver<'a> {
     /// What is archived and not flushed, or was flushed before.
     held: Vec<Object>,
     held_bytes: u64,
+    /// The last commit at which a checkpoint was begun.
+    checkpoint: u64,
+    checkpoints: Option<JoinHandle<()>>,
     out: Out,
     objects: u64,
     bytes: u64,
@@ -123,6 +134,8 @@ impl<'a> Archiver<'a> {
             agreed: Vec::new(),
             held: Vec::new(),
             held_bytes: 0,
+            checkpoint: 0,
+            checkpoints: None,
             out: Out::new(),
             objects: 0,
             bytes: 0,
@@ -245,7 +258,29 @@ impl<'a> Archiver<'a> {
             self.tell(&object, commit)?;
         }
         self.held_bytes = 0;
+        self.checkpoint_if_due(commit);
         self.out.flush()
+    }
+
+    /// Beside what goes on; one at a time.
+    fn checkpoint_if_due(&mut self, commit: u64) {
+        let every = self.arguments.checkpoint_every;
+        let is_due = every > 0 && commit.saturating_sub(self.checkpoint) >= every;
+        if !is_due
+            || self
+                .checkpoints
+                .as_ref()
+                .is_some_and(|under_way| !under_way.is_finished())
+        {
+            return;
+        }
+        self.checkpoint = commit;
+        let store = self.store.clone();
+        self.checkpoints = Some(std::thread::spawn(move || {
+            if let Err(error) = store.checkpoint() {
+                say!("junctura: no checkpoint: {error}");
+            }
+        }));
     }
 
     fn tell(&mut self, object: &Object, commit: u64) -> Result<()> {
@@ -280,6 +315,12 @@ impl<'a> Archiver<'a> {
     fn finish(&mut self, outcome: Result<()>) -> Result<()> {
         // What is not known to last is somebody else's.
         self.held.drain(..).for_each(|object| drop(object.give_back()));
+        // It does not panic.
+        self.checkpoints
+            .take()
+            .map(JoinHandle::join)
+            .transpose()
+            .unwrap_or_default();
         let (objects, bytes, missed) = (self.objects, self.bytes, self.missed);
         if self.arguments.json {
             let seconds = self.began.elapsed().as_secs_f64();

@@ -32,6 +32,10 @@ impl Durable {
     pub(super) fn forget(&mut self, object: u32) {
         self.waiting.remove(&object);
     }
+
+    pub(super) fn has_forsaken(&self) -> bool {
+        !self.forsaken.is_empty()
+    }
 }
 
 impl Core {
@@ -52,8 +56,8 @@ impl Core {
     /// # Errors
     /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
     fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, sequence: u64) -> Result<()> {
-        let requirements = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
-        let object = requirements.filter_map(|one| one.object_of(sequence)).next();
+        let mut requirements = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let object = requirements.find_map(|one| one.object_of(sequence));
         let object = object.ok_or_else(|| not_archived("nothing requires it that could archive it"))?;
         self.add_pending(client, number, Pending::Durable(object))?;
         self.durable.waiting.insert(object, (client, number));
@@ -124,14 +128,12 @@ impl Core {
         }
     }
 
-    /// Answers offers that nobody has archived; whether there were any.
-    pub(super) fn answer_forsaken(&mut self, fx: &mut impl Effects) -> bool {
-        let forsaken = std::mem::take(&mut self.durable.forsaken);
-        for &(client, number) in &forsaken {
+    /// Answers offers that nobody has archived.
+    pub(super) fn answer_forsaken(&mut self, fx: &mut impl Effects) {
+        for (client, number) in std::mem::take(&mut self.durable.forsaken) {
             let error = not_archived("it was received and released, or taken out, and nobody has archived it");
             self.answer_durable(client, number, Some(&error), fx);
         }
-        !forsaken.is_empty()
     }
 
     pub(super) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {

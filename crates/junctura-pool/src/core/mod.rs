@@ -226,8 +226,8 @@ impl Core {
                 self.let_unneeded_go(now, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
-            } else if self.answer_forsaken(fx) {
-                continue;
+            } else if self.durable.has_forsaken() {
+                self.answer_forsaken(fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
             } else if !self.spill(fx) && !self.break_on_full(now, fx) {
