@@ -91,6 +91,9 @@ impl World {
                 if self.plan.rules.spill_bytes.is_some() && rng.percent(40) {
                     events |= junctura_wire::body::events::SPILLED;
                 }
+                if self.plan.durable > 0 && rng.percent(40) {
+                    events |= junctura_wire::body::events::ARCHIVED | junctura_wire::body::events::UNARCHIVED;
+                }
                 self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
             }
             Deed::Stop => self.stop(place, rng),
@@ -103,6 +106,7 @@ impl World {
             Deed::Sync => {
                 self.ask(place, Ask::Sync, Doing::Withdraw);
             }
+            Deed::Archived => self.say_archived(place, rng),
             Deed::Stat => {
                 self.ask(place, Ask::Stat, Doing::Stat);
             }
@@ -177,6 +181,7 @@ impl World {
         let stays = stays(rng);
         let malformed = rng.percent(1);
         let if_wanted = rng.percent(self.plan.if_wanted);
+        let durable = bundle.is_none() && rng.percent(self.plan.durable);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
         let path = bundle.map_or_else(|| "null".to_owned(), |bundle| format!("\"{bundle}\""));
@@ -193,14 +198,24 @@ impl World {
             place: at,
             stays,
             if_wanted,
+            durable,
             malformed,
             checksum,
         };
         match bundle {
-            None => self.ask(place, Ask::Offer(offer), Doing::Offer(at)),
+            None => self.ask(place, Ask::Offer(offer), Doing::Offer(at, durable)),
             Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle)),
         };
         Ok(())
+    }
+
+    /// Whoever holds something may say that it is archived, or that it could not be.
+    fn say_archived(&mut self, place: usize, rng: &mut Rng) {
+        let Some(client) = &self.clients[place] else { return };
+        let held: Vec<u64> = client.held.iter().map(|held| held.sequence).collect();
+        let sequences = held.into_iter().filter(|_| rng.percent(60)).collect();
+        let (name, fails) = (rng.below(self.terms.len()), rng.percent(20));
+        self.ask(place, Ask::Archived { name, sequences, fails }, Doing::Withdraw);
     }
 
     fn ask_if_wanted(&mut self, place: usize, rng: &mut Rng) -> Checked {

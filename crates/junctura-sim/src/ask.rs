@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require, Retract, Subscribe,
-    Target, Wanted, Withdraw,
+    self, Archived, ArchivedObject, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require,
+    Retract, Subscribe, Target, Wanted, Withdraw,
 };
 use junctura_wire::fixed::{self, Holding, OfferHead};
 use junctura_wire::{Request, VERSION};
@@ -59,6 +59,8 @@ pub struct Offer {
     pub stays: Stays,
     /// Only if somebody wants it.
     pub if_wanted: bool,
+    /// It is answered once more when it is archived.
+    pub durable: bool,
     /// The record is none, or there is no such schema: it has to fail.
     pub malformed: bool,
 }
@@ -275,6 +277,15 @@ pub enum Ask {
     Abort(u64),
     /// To be told when all that was said before is in effect.
     Sync,
+    /// Objects that came through a requirement with a name are archived, or could not be.
+    Archived {
+        /// The place of the name.
+        name: usize,
+        /// Which.
+        sequences: Vec<u64>,
+        /// They could not.
+        fails: bool,
+    },
     /// Leave in good order.
     Goodbye,
     /// A frame that no server understands; one after which nothing can be understood when `fatal`.
@@ -455,6 +466,17 @@ impl Ask {
                     .collect(),
             }),
             Self::Sync => Request::Sync,
+            Self::Archived { name, sequences, fails } => {
+                let object = |&sequence: &u64| ArchivedObject {
+                    sequence,
+                    location: "there".into(),
+                };
+                Request::Archived(Archived {
+                    requirement: requirement_name(*name).into(),
+                    objects: sequences.iter().map(object).collect(),
+                    failure: fails.then(|| "the disk is full".into()),
+                })
+            }
             Self::Goodbye => Request::Goodbye,
             Self::Garbage { fatal } => {
                 Request::Stat.encode(number, &mut out);
@@ -518,6 +540,9 @@ fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Univ
     }
     if offer.if_wanted {
         flags |= fixed::IF_WANTED;
+    }
+    if offer.durable {
+        flags |= fixed::DURABLE;
     }
     let releases = match offer.stays {
         Stays::AsSchemaSays => {

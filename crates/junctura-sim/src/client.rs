@@ -10,8 +10,10 @@ use crate::road::Road;
 pub enum Doing {
     /// The first message.
     Hello,
-    /// An offer: where its payload lies.
-    Offer(Place),
+    /// An offer: where its payload lies, and whether it is durable.
+    Offer(Place, bool),
+    /// An offer whose object is visible, and is to be archived.
+    Durable,
     /// A lease.
     Lease,
     /// A demand, and the wish through which it receives.

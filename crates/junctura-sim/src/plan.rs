@@ -42,10 +42,11 @@ pub enum Deed {
     Abort,
     Name,
     Sync,
+    Archived,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 26] = [
+    const ALL: [(Self, usize); 27] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -72,6 +73,7 @@ impl Deed {
         (Self::Abort, 1),
         (Self::Name, 3),
         (Self::Sync, 2),
+        (Self::Archived, 4),
     ];
 }
 
@@ -121,6 +123,8 @@ pub struct Plan {
     pub crowd: usize,
     /// Of a hundred offers, those that are made only if somebody wants them.
     pub if_wanted: usize,
+    /// Of a hundred offers that are not for bundles, those that are durable.
+    pub durable: usize,
     /// Of a hundred payloads, those that the disk refuses.
     pub disk_refuses: usize,
     /// Of a hundred clients, those that come from other machines.
@@ -227,6 +231,7 @@ impl Plan {
             refuses_one_in: [0, 0, 3][rng.below(3)],
             released_at_once: [0, 30, 90][rng.below(3)],
             if_wanted: [0, 0, 40][rng.below(3)],
+            durable: [0, 0, 40][rng.below(3)],
             through_names: [25, 25, 80][rng.below(3)],
             disk_refuses,
             links,
@@ -256,6 +261,7 @@ impl Plan {
             refuses_one_in: 0,
             released_at_once: 90,
             if_wanted: 0,
+            durable: 0,
             through_names: 25,
             disk_refuses: 0,
             links: 0,
@@ -280,6 +286,7 @@ impl Plan {
             refuses_one_in: 0,
             released_at_once: 0,
             if_wanted: 0,
+            durable: 0,
             through_names: 0,
             disk_refuses: 0,
             links: 0,

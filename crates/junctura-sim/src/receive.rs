@@ -88,7 +88,7 @@ impl World {
                 client.doing.remove(&request);
                 Ok(())
             }
-            (Doing::Offer(_), Said::Offered(sequence)) => self.offered(place, request, *sequence),
+            (Doing::Offer(_, durable), Said::Offered(sequence)) => self.offered(place, request, *sequence, durable),
             (Doing::Bundle, Said::Completed { versions, .. }) => self.completed(place, request, versions),
             (Doing::Bundle, Said::Ended(_)) => {
                 client.doing.remove(&request);
@@ -115,7 +115,7 @@ impl World {
             }
             (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe | Doing::Bundle, Said::Began(_))
             | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
-            (Doing::Withdraw, Said::Done(_))
+            (Doing::Withdraw | Doing::Durable, Said::Done(_))
             | (Doing::Stage(..), Said::Offered(_))
             | (Doing::Stat, Said::Stats)
             | (Doing::Subscribe | Doing::Use(_), Said::Ended(_)) => {
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    fn offered(&mut self, place: usize, request: u64, sequence: u64) -> Checked {
+    fn offered(&mut self, place: usize, request: u64, sequence: u64, durable: bool) -> Checked {
         let client = self.client(place)?;
         let (last_request, last_sequence) = client.acknowledged;
         if request < last_request || sequence <= last_sequence {
@@ -135,6 +135,9 @@ impl World {
         }
         client.acknowledged = (request, sequence);
         client.doing.remove(&request);
+        if durable {
+            client.doing.insert(request, Doing::Durable);
+        }
         let _ = writeln!(
             client.rows,
             r#"{{"op":"offered","n":{request},"version":"{INCARNATION}.{sequence}"}}"#
@@ -179,7 +182,7 @@ impl World {
         let code = code.ok_or("no code of ours")?;
         let client = self.client(place)?;
         match client.doing.remove(&request) {
-            Some(Doing::Offer(at) | Doing::Stage(at, _)) => {
+            Some(Doing::Offer(at, _) | Doing::Stage(at, _)) => {
                 client.staged.remove(&request);
                 if let Place::Slot(segment, slot) = at
                     && !client

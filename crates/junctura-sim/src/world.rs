@@ -131,9 +131,10 @@ impl World {
                 checksum: None,
                 stays: Stays::UntilWithdrawn,
                 if_wanted: false,
+                durable: false,
                 malformed: false,
             };
-            self.ask(0, Ask::Offer(offer), Doing::Offer(Place::Inline));
+            self.ask(0, Ask::Offer(offer), Doing::Offer(Place::Inline, false));
         }
         self.come_to_rest(rng)?;
         self.ask(0, Ask::Goodbye, Doing::Loose);

@@ -119,6 +119,7 @@ impl Model {
             Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),
             Ask::Stop(which) => self.stop(client, number, *which),
             Ask::Sync => self.sync(client, number),
+            Ask::Archived { name, sequences, fails } => self.archived(client, number, *name, sequences, *fails),
             Ask::Stat => self.want(client, number, Want::Stats),
             Ask::Goodbye => self.leave(client),
         }
@@ -136,6 +137,7 @@ impl Model {
             Verdict::Visible => {
                 let sequence = self.take_up(client, number, bundle, offer);
                 self.want(client, number, Want::Offered(sequence));
+                self.await_archive(client, number, offer, sequence);
             }
             Verdict::Fails(code) => self.fail(client, number, code),
             Verdict::Declined => self.decline_offer(client, number, offer),

@@ -25,6 +25,7 @@ impl Model {
         self.check_disk()?;
         self.check_waiting()?;
         self.check_patience()?;
+        self.check_durable()?;
         let follows: Vec<Number> = self
             .going
             .iter()
@@ -123,9 +124,10 @@ impl Model {
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         let requests = self.going.values().filter_map(|going| match going {
-            Going::Demand { deadline, .. } | Going::Lease { deadline, .. } | Going::Withdraw { deadline, .. } => {
-                *deadline
-            }
+            Going::Demand { deadline, .. }
+            | Going::Lease { deadline, .. }
+            | Going::Withdraw { deadline, .. }
+            | Going::Durable { deadline, .. } => *deadline,
             _ => None,
         });
         let offers = self
@@ -173,6 +175,7 @@ impl Model {
                     | Going::List { .. }
                     | Going::Drain
                     | Going::Sync(_)
+                    | Going::Durable { .. }
                     | Going::Use(_)
                     | Going::Bundle(_)
             )

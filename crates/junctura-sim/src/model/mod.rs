@@ -14,6 +14,7 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
+mod archive;
 mod awaited;
 mod broken;
 mod bundle;
@@ -272,6 +273,11 @@ enum Going {
     Drain,
     /// Who wants to know that all is in effect waits for the answers to these offers.
     Sync(BTreeSet<u64>),
+    /// Who offered a durable object waits until it is archived.
+    Durable {
+        sequence: u64,
+        deadline: Option<u64>,
+    },
     /// A client has a bundle open, or had when it became visible.
     Bundle(u64),
 }
@@ -369,6 +375,10 @@ pub struct Model {
     in_turns: bool,
     /// Somebody waited for memory when the event began.
     somebody_waited: bool,
+    /// Versions that nobody archived, as the core said in this event.
+    forsaken: Vec<u64>,
+    /// How many requests of each client have gone on in this event, at most: some may end in it after one was refused.
+    went_on: BTreeMap<u32, usize>,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
     /// Who left did so in the middle of the event: what came back then may have come after something was said.
@@ -430,6 +440,8 @@ impl Model {
             lapsed: Vec::new(),
             in_turns: false,
             somebody_waited: false,
+            forsaken: Vec::new(),
+            went_on: BTreeMap::new(),
             leaving: BTreeSet::new(),
             left_midway: false,
             gone: Vec::new(),
@@ -457,6 +469,8 @@ impl Model {
         self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
         self.wants.clear();
+        self.forsaken.clear();
+        self.count_requests();
         self.leaving.clear();
         self.lapsed.clear();
         self.readers_ended.clear();

@@ -269,10 +269,12 @@ impl<'a> Race<'a> {
             } else {
                 Stays::UntilWithdrawn
             },
+            durable: false,
             if_wanted: false,
             malformed: false,
         };
-        self.world.ask(place, Ask::Offer(offer), Doing::Offer(Place::Inline));
+        self.world
+            .ask(place, Ask::Offer(offer), Doing::Offer(Place::Inline, false));
         Ok(())
     }
 
