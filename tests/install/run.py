@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The oldest that the package says it works with. What is compiled knows nothing of NumPy, so any goes with any.
 OLDEST_NUMPY = "numpy==1.24.4"
 # Compressed. It holds the server and the command, too.
-WHEEL_BYTES_MAX = 8 << 20
+WHEEL_BYTES_MAX = 11 << 20
 
 HERE = """
 import asyncio

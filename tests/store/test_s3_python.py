@@ -35,7 +35,7 @@ def test_processes_write_into_one_bucket(url: str, method: str) -> None:
     assert [child.exitcode for child in children] == [0] * 3
     store.flush()
     assert sorted(obj["name"] for obj in store.list()) == ["child 0", "child 1", "child 2", "parent"]
-    assert store.list("name='child 1'")[0].read() == b"child 1" * 50_000
+    assert store.list('name="child 1"')[0].read() == b"child 1" * 50_000
     assert store.check().damaged_count == 0
 
 
