@@ -14,7 +14,7 @@ export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed python_store
+BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed python_store store_commits
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py)))))
@@ -60,12 +60,13 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@cargo fmt --manifest-path benches/rivals/Cargo.toml --check
 	@echo "lint: cargo clippy"
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
-	@cargo clippy --quiet -p junctura --lib --no-deps -- -D warnings
+	@# As libraries of others: without the features that the workspace turns on.
+	@cargo clippy --quiet -p junctura -p junctura-store --lib --no-deps -- -D warnings
 	@echo "lint: ruff"
 	@ruff check --quiet .
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
-	@for part in $(TYPED); do MYPYPATH=python:tests/link mypy $$part; done
+	@for part in $(TYPED); do MYPYPATH=python:tests/link:tests/store mypy $$part; done
 	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/python:tests/storm mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi

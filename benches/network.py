@@ -73,7 +73,7 @@ def weather(kind: str | None, gate: str) -> Iterator[str]:
         yield gate
         return
     if not Weather.PROGRAM.exists():
-        raise LeftOutError("toxiproxy is not here: tools/setup.sh makes it where there is Go")
+        raise LeftOutError("toxiproxy is not here: tools/setup.sh makes it")
     one = Weather()
     try:
         road = one.road_to(gate)

@@ -88,6 +88,7 @@ SUITES = [
         there=["python/junctura"],
         needs=["build"],
     ),
+    Suite("store-s3", [PYTHON, "tests/store/s3.py"], there=["tests/store"], needs=["build"]),
     Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
     Suite(

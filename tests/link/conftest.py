@@ -35,7 +35,7 @@ def bare() -> Iterator[Shell]:
 def weather() -> Iterator[Weather]:
     """A network whose weather can be made."""
     if not Weather.PROGRAM.exists():
-        pytest.skip(f"{Weather.PROGRAM} is not here: tools/setup.sh makes it where there is Go")
+        pytest.skip(f"{Weather.PROGRAM} is not here: tools/setup.sh makes it")
     weather = Weather()
     yield weather
     weather.close()

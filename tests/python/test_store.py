@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import pickle
 import threading
 import warnings
 from pathlib import Path
@@ -357,9 +358,9 @@ def test_what_is_taken_out_is_gone(store: junctura.Store, tmp_path: Path) -> Non
     assert [obj.read() for obj in before.versions("name=a")] == [b"old", b"new"]
     wiped = store.wipe("name=b")
     assert wiped.objects == 2 and len(before.list("name=b")) == 1 and len(store.list("name=b")) == 0
-    other = junctura.Store.create(tmp_path / "other", schema="free")
-    with pytest.raises(junctura.InvalidArgument, match="other"):
-        other.remove(store.list())
+    for place in (tmp_path / "other", "memory:"):
+        with pytest.raises(junctura.InvalidArgument, match="another store"):
+            junctura.Store.create(place, schema="free").remove(store.list())
     assert store.remove(store.list("name=c", all_versions=True)).objects == 2
     assert [obj["name"] for obj in store.list(all_versions=True)] == ["a"]
     for verb in (store.purge, store.wipe, before.masked, before.versions):
@@ -381,17 +382,55 @@ def test_stores_are_made_once_and_opened_where_they_are(tmp_path: Path, monkeypa
         assert opened.snapshot_max_age == datetime.timedelta(minutes=90)
         assert opened.unflushed_max_age == datetime.timedelta(days=2)
     assert junctura.Store(tmp_path / "other", create=True).schemas[0].name == "mars"
-    for wrong in ("s3://bucket/store", "file://elsewhere/store", "file://"):
-        with pytest.raises(junctura.InvalidArgument):
+    for wrong in ("ftp://bucket/store", "s3://B", "file://elsewhere/store", "file://", "s3://key:hidden@bucket/store"):
+        with pytest.raises(junctura.InvalidArgument) as refused:
             junctura.Store(wrong)
+        assert "hidden" not in str(refused.value)
     (path / "store.json").write_text("{}")
     with pytest.raises(junctura.Corrupt):
         junctura.Store(path)
 
 
+def test_a_store_may_lie_in_memory() -> None:
+    with junctura.Store.create("memory:fields", schema="free", commits="exclusive") as store:
+        store.archive(b"one", name="a")
+    assert (store.url, store.commits, repr(store)) == ("memory:fields", "exclusive", "<junctura.Store memory:fields>")
+    for same in (junctura.Store("memory:fields"), pickle.loads(pickle.dumps(store))):
+        assert [obj.read() for obj in same.list()] == [b"one"]
+    with pytest.raises(junctura.Unsupported, match="no folder"):
+        _ = store.path
+    with pytest.raises(junctura.AlreadyExists):
+        junctura.Store.create("memory:fields")
+    del store, same
+    # Without a name it is nobody else's, and with one as long as somebody has it.
+    nobodys = junctura.Store("memory:", create=True)
+    assert nobodys.commits == "appended"
+    for gone in ("memory:", "memory:fields"):
+        with pytest.raises(junctura.NotFound):
+            junctura.Store(gone)
+
+
+@pytest.mark.parametrize("commits", ["appended", "exclusive"])
+@pytest.mark.parametrize("is_url", [False, True])
+def test_data_may_lie_elsewhere(tmp_path: Path, commits: Any, is_url: bool) -> None:
+    data = (tmp_path / "the data").as_uri() if is_url else tmp_path / "the data"
+    with junctura.Store.create(tmp_path / "catalogue", schema="free", data=data, commits=commits) as store:
+        store.archive(b"large" * 100_000, name="a")
+    assert not (tmp_path / "catalogue/data").exists() and list((tmp_path / "the data").rglob("*-*"))
+    again = junctura.Store(store.path)
+    assert again.commits == commits and again.list()[0].read() == b"large" * 100_000
+
+
 @pytest.mark.parametrize(
     "given",
-    [{"schema": "nonesuch.yaml"}, {"schema": 3}, {"snapshot_max_age": -1}, {"unflushed_max_age": "soon"}],
+    [
+        {"schema": "nonesuch.yaml"},
+        {"schema": 3},
+        {"snapshot_max_age": -1},
+        {"unflushed_max_age": "soon"},
+        {"commits": "sometimes"},
+        {"data": "ftp://elsewhere/data"},
+    ],
     ids=str,
 )
 def test_what_is_wrong_with_a_new_store_is_said(tmp_path: Path, given: dict[str, Any]) -> None:

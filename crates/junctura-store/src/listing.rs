@@ -10,6 +10,7 @@ use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Ver
 use crate::data::read_exact;
 use crate::disk::{File, refused};
 use crate::snapshot::{Axis, Snapshot, attributes};
+use crate::store::Store;
 use crate::table::{KeyTexts, Table};
 
 /// Objects of a snapshot, in the order in which they were committed.
@@ -65,6 +66,10 @@ impl Listing {
             parts: parts.into_iter().map(part).collect(),
             files: Arc::default(),
         }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.snapshot.store()
     }
 
     /// How many objects.
@@ -139,7 +144,7 @@ impl Listing {
 
     pub(crate) fn axes(&self) -> Vec<Axis> {
         let mut axes: Vec<Axis> = Vec::new();
-        for (index, schema) in self.snapshot.store().schemas().iter().enumerate() {
+        for (index, schema) in self.store().schemas().iter().enumerate() {
             let parts: Vec<&Part> = self.parts.iter().filter(|part| part.schema == index).collect();
             let tables: Vec<&Table> = parts.iter().map(|part| &*part.table).collect();
             for (id, name) in attributes(schema, &tables) {
@@ -183,7 +188,7 @@ impl Listing {
 
     /// The numbers of the rows of each schema; they rise.
     pub(crate) fn numbers(&self) -> Vec<Vec<u64>> {
-        let mut numbers = vec![Vec::new(); self.snapshot.store().schemas().len()];
+        let mut numbers = vec![Vec::new(); self.store().schemas().len()];
         for part in &self.parts {
             let rows = part.rows.iter();
             numbers[part.schema].extend(rows.map(|&row| part.table.number(row)));
@@ -192,7 +197,7 @@ impl Listing {
     }
 
     fn schema(&self, part: &Part) -> &Schema {
-        &self.snapshot.store().schemas()[part.schema]
+        &self.store().schemas()[part.schema]
     }
 
     fn file(&self, name: &Arc<str>) -> Result<Arc<dyn File>> {
@@ -200,7 +205,7 @@ impl Listing {
         if let Some(file) = files.get(name) {
             return Ok(Arc::clone(file));
         }
-        let opened = self.snapshot.store().disk().open(name);
+        let opened = self.store().disk().open(name);
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
         files.insert(Arc::clone(name), Arc::clone(&file));
         Ok(file)

@@ -40,7 +40,8 @@ impl Place {
         if let Some(name) = text.strip_prefix("memory:") {
             return Ok(Self::Memory(name.to_owned()));
         }
-        let Some((scheme, rest)) = text.split_once("://") else {
+        let url = text.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
+        let Some((scheme, rest)) = url else {
             return match text.strip_prefix("file:").unwrap_or(text) {
                 "" => Err(invalid("", "is empty")),
                 path => Ok(Self::Folder(path.into())),
@@ -196,6 +197,7 @@ mod tests {
         for (text, expected) in [
             ("/a/b c", folder("/a/b c")),
             ("a", folder("a")),
+            ("/a/b://c", folder("/a/b://c")),
             ("file:a", folder("a")),
             ("file:/a", folder("/a")),
             ("file:///a/b%20c", folder("/a/b c")),

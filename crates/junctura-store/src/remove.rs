@@ -1,6 +1,6 @@
 //! What is taken out: from the next snapshot on nobody sees it, and its bytes go when no snapshot can need them any more.
 
-use junctura_model::Result;
+use junctura_model::{Code, Error, Result};
 
 use crate::commits::Log;
 use crate::listing::Listing;
@@ -41,9 +41,13 @@ impl Store {
     /// [`Self::compact`], file by file, when nothing of a file is left and no snapshot can need it.
     ///
     /// # Errors
-    /// `TooLarge` for more than one record can name; what the system refuses. When a sync failed it is not known whether they are
+    /// `InvalidArgument` for objects of another store; `TooLarge` for more than one record can name; what the system refuses. When a sync failed it is not known whether they are
     /// removed, and that has to be looked up.
     pub fn remove(&self, listing: &Listing) -> Result<Removed> {
+        if !listing.store().is_same(self) {
+            let cause = "its objects are those of another store";
+            return Err(Error::new(Code::InvalidArgument, "listing", cause));
+        }
         if listing.is_empty() {
             return Ok(Removed::default());
         }

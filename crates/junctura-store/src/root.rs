@@ -50,9 +50,20 @@ pub struct Layout {
     pub data: Option<String>,
 }
 
+impl From<Ages> for Layout {
+    fn from(ages: Ages) -> Self {
+        Self {
+            ages,
+            ..Self::default()
+        }
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
+    /// No other store has it.
+    pub(crate) id: String,
     pub(crate) schemas: Vec<Arc<Schema>>,
     pub(crate) ages: Ages,
     pub(crate) commits: Commits,
@@ -137,6 +148,7 @@ impl Root {
             .iter()
             .map(|text| Schema::parse_yaml(text).map(Arc::new));
         Ok(Self {
+            id: written.id,
             schemas: schemas.collect::<Result<_>>()?,
             commits: match written.commits {
                 Order::Appended => Commits::Appended,

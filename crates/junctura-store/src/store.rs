@@ -87,13 +87,10 @@ impl Store {
     /// Makes a store in a folder, which is made, too, where it is not there.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, or two of one name; what the system refuses.
-    pub fn create(folder: &Path, schemas: &[Arc<Schema>], ages: Ages) -> Result<Self> {
-        let layout = Layout {
-            ages,
-            ..Layout::default()
-        };
-        Self::create_in(&Place::Folder(folder.to_owned()), schemas, &layout)
+    /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, two of one name, or a place of data that is none;
+    /// what the system refuses.
+    pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<Layout>) -> Result<Self> {
+        Self::create_in(&Place::Folder(folder.to_owned()), schemas, &layout.into())
     }
 
     /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
@@ -125,14 +122,14 @@ impl Store {
             let cause = "an object store has no files to append to: its commits are exclusive";
             return Err(Error::new(Code::InvalidArgument, "commits", cause));
         }
+        let data = layout.data.as_deref().map(Place::parse).transpose()?;
+        if data.as_ref().is_some_and(|place| !place.is_absolute()) {
+            let cause = "others, who open the store elsewhere, would look for it in another place";
+            return Err(Error::new(Code::InvalidArgument, "data", cause));
+        }
         let disk = place.disk(true)?;
         disk.probe(commits == Commits::Exclusive)?;
-        if let Some(data) = &layout.data {
-            let place = Place::parse(data)?;
-            if !place.is_absolute() {
-                let cause = "others, who open the store elsewhere, would look for it in another place";
-                return Err(Error::new(Code::InvalidArgument, "data", cause));
-            }
+        if let Some(place) = data {
             place.disk(true)?.probe(false)?;
         }
         Root::create(&*disk, schemas, layout.ages, commits, layout.data.as_deref())?;
@@ -320,6 +317,11 @@ impl Store {
         let mut catalogue = self.catalogue();
         catalogue.refresh(self.disk(), self.schemas(), self.log())?;
         Ok(catalogue)
+    }
+
+    /// Whether both are openings of one store, wherever.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.0.root.id == other.0.root.id
     }
 
     /// How its commits get their order.

@@ -376,7 +376,7 @@ mod stories {
     /// As processes would: each with an opening of its own, so that none knows what the others take.
     pub(super) fn openings_that_race_give_each_commit_its_number(world: &World) {
         const WRITERS: u32 = 16;
-        const FLUSHES: u32 = 5;
+        const FLUSHES: u32 = 20;
         let barrier = std::sync::Barrier::new(WRITERS as usize);
         let mut commits: Vec<u64> = std::thread::scope(|scope| {
             let race = |number: u32| {
@@ -385,7 +385,7 @@ mod stories {
                     let mut writer = world.open().writer().unwrap();
                     let mut commits = Vec::new();
                     for step in 0..FLUSHES {
-                        let length = if step == 3 { 200_000 } else { 50 };
+                        let length = if step % 10 == 3 { 200_000 } else { 50 };
                         archive(&mut writer, step, &format!("p{number}"), &payload(number, length));
                         barrier.wait();
                         commits.push(writer.flush().unwrap().commit);

@@ -273,6 +273,21 @@ fn a_wipe_takes_out_all_versions_and_a_purge_those_that_are_masked() {
 }
 
 #[test]
+fn what_is_of_another_store_is_not_removed() {
+    let (world, other) = (world(), world());
+    for store in [&world.store, &other.store] {
+        let mut writer = store.writer().unwrap();
+        archive(&mut writer, 6, "2t", b"field");
+        writer.flush().unwrap();
+    }
+    let listing = world.store.snapshot().unwrap().list("").unwrap();
+    let error = other.store.remove(&listing).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    assert_eq!(keys(&other.store, "").len(), 1);
+    assert_eq!(Store::open(&world.path).unwrap().remove(&listing).unwrap().objects, 1);
+}
+
+#[test]
 fn what_masked_older_versions_takes_them_along() {
     let world = world();
     let mut writer = world.store.writer().unwrap();

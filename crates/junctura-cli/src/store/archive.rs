@@ -60,14 +60,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 impl Arguments {
     fn open(&self) -> Result<Store> {
-        let url = self.store.url();
-        if self.create {
-            match Store::create_url(url, &serve::schemas(&[])?, &Layout::default()) {
-                Err(error) if error.code() == Code::AlreadyExists => {}
-                created => return created,
-            }
+        match self.store.open() {
+            Err(error) if error.code() == Code::NotFound && self.create => {}
+            opened => return opened,
         }
-        self.store.open()
+        match Store::create_url(self.store.url(), &serve::schemas(&[])?, &Layout::default()) {
+            Err(error) if error.code() == Code::AlreadyExists => self.store.open(),
+            created => created,
+        }
     }
 }
 

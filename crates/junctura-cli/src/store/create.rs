@@ -13,11 +13,13 @@ const EXAMPLES: &str = "Examples:
   junctura create --store /data/archive                      for the built-in schemas, mars before the others
   junctura create --store /data/archive --schema mine.yaml   mine first
   junctura create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
-  junctura create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one";
+  junctura create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one
+  junctura create --store 's3://fields/archive?endpoint=https://s3.example.org'   in a bucket that is there";
 
 /// Make a store
 ///
-/// A store is a folder, or two: --data. What is said here holds for everybody who uses it, and stays.
+/// A store is a folder, or two: --data. Or it is a part of an object store, which is asked first whether it keeps what the order
+/// of commits needs: that of several who create one object at once exactly one is told that it did. What is said here holds for everybody who uses it, and stays.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,12 +35,13 @@ pub(crate) struct Arguments {
     /// How long what was archived may wait for its flush
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = size::parse_duration)]
     keep_unflushed: Duration,
-    /// Another folder for the bytes, which holds no catalogue: an absolute path
+    /// Another place for the bytes of large flushes, which holds no catalogue: an absolute path, or a URL of an object store
     #[arg(long, value_name = "URL")]
     data: Option<String>,
-    /// How writers agree on an order: by the lock of one file, or by names that are given once, for file systems without locks
-    #[arg(long, value_name = "HOW", default_value = "appended")]
-    commits: Order,
+    /// How writers agree on an order: by the lock of one file (the default in a folder), or by names that are given once, for file
+    /// systems without locks and object stores
+    #[arg(long, value_name = "HOW")]
+    commits: Option<Order>,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
@@ -58,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             snapshot_max: arguments.keep_snapshots,
             unflushed_max: arguments.keep_unflushed,
         },
-        commits: Some(match arguments.commits {
+        commits: arguments.commits.map(|order| match order {
             Order::Appended => Commits::Appended,
             Order::Exclusive => Commits::Exclusive,
         }),

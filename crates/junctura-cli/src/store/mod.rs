@@ -20,7 +20,8 @@ use crate::attributes::selector_for;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
     #[arg(
-        help = "The store: a folder, or file:///FOLDER",
+        help = "The store: a folder, file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME of an object store, with credentials \
+                from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
         long = "store",
         env = "JUNCTURA_STORE",
         value_name = "URL"
@@ -44,6 +45,10 @@ impl StoreArguments {
 /// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
     Store::open_url(url).map_err(|error| {
+        if error.code() == Code::InvalidArgument {
+            // What it does not repeat may be a secret.
+            return error;
+        }
         if error.code() != Code::NotFound {
             return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
         }
@@ -68,5 +73,12 @@ mod tests {
         let error = open(&url).unwrap_err();
         assert_eq!(error.code(), Code::NotFound);
         assert!(error.cause().contains("junctura create"), "{error}");
+    }
+
+    #[test]
+    fn a_secret_in_a_url_is_not_repeated() {
+        let error = open("s3://key:secret@bucket/store").unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

@@ -9,15 +9,16 @@
 //! Each process goes along until it finds its own, and makes it where there is none: no lock is taken that another thread of the
 //! parent may have held.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use junctura::{Code, Error, Result};
 use junctura_store::{Store, Writer};
 
+use super::place::Place;
+
 /// See the module.
 pub(crate) struct Home {
-    path: PathBuf,
+    place: Place,
     process: u32,
     store: Store,
     /// Waited for without the interpreter only.
@@ -26,9 +27,9 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn new(path: PathBuf, store: Store) -> Self {
+    pub(crate) fn new(place: Place, store: Store) -> Self {
         Self {
-            path,
+            place,
             process: std::process::id(),
             store,
             writer: Mutex::new(None),
@@ -36,8 +37,8 @@ impl Home {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// That of this process.
@@ -49,9 +50,9 @@ impl Home {
         let mut home = self;
         while home.process != process {
             if home.after_fork.get().is_none() {
-                let store = Store::open(&home.path)?;
+                let store = home.place.open()?;
                 // Another thread of this process may have been quicker.
-                let _ = home.after_fork.set(Box::new(Self::new(home.path.clone(), store)));
+                let _ = home.after_fork.set(Box::new(Self::new(home.place.clone(), store)));
             }
             match home.after_fork.get() {
                 Some(next) => home = next,

@@ -1,7 +1,6 @@
 //! Objects of a snapshot that were found.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatchIterator;
@@ -11,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice};
 
 use super::Stored;
+use super::place::Place;
 use crate::error::OrRaise;
 use crate::schema::Schema;
 use crate::values;
@@ -33,7 +33,7 @@ pub(crate) struct Listing {
     inner: junctura_store::Listing,
     len: usize,
     missing: Vec<String>,
-    path: PathBuf,
+    place: Place,
 }
 
 #[derive(FromPyObject)]
@@ -43,18 +43,13 @@ enum Index<'py> {
 }
 
 impl Listing {
-    pub(super) fn new(inner: junctura_store::Listing, missing: Vec<String>, path: &Path) -> Self {
+    pub(super) fn new(inner: junctura_store::Listing, missing: Vec<String>, place: &Place) -> Self {
         Self {
             len: inner.len(),
             inner,
             missing,
-            path: path.to_owned(),
+            place: place.clone(),
         }
-    }
-
-    /// The store's folder.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn inner(&self) -> &junctura_store::Listing {
@@ -209,10 +204,10 @@ impl Listing {
         Ok((list, PyBytes::new(py, &bytes)))
     }
 
-    /// The store's folder.
+    /// Where its store is, as `Store` takes it.
     #[getter]
-    fn _path(&self) -> &Path {
-        &self.path
+    fn _place(&self) -> &Place {
+        &self.place
     }
 
     fn __len__(&self) -> usize {
@@ -250,7 +245,7 @@ impl Listing {
     }
 
     fn __repr__(&self) -> String {
-        format!("<junctura.Listing of {} objects in {}>", self.len, self.path.display())
+        format!("<junctura.Listing of {} objects in {}>", self.len, self.place)
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{Checked, Checkpointed, Compacted, Listing, Removed, Snapshot, Store};
-use crate::error::{OrRaise, invalid};
+use crate::error::OrRaise;
 
 #[pymethods]
 impl Store {
@@ -21,7 +21,7 @@ impl Store {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let home = self.home(py)?;
         let taken = py.detach(|| home.store().snapshot()).or_raise(py)?;
-        Ok(Snapshot::new(home.path(), taken))
+        Ok(Snapshot::new(home.place(), taken))
     }
 
     /// list(selector='', *, all_versions=False)
@@ -127,14 +127,6 @@ impl Store {
     ///     The listing is of another store.
     fn remove(&self, py: Python<'_>, listing: &Listing) -> PyResult<Removed> {
         let home = self.home(py)?;
-        if listing.path() != home.path() {
-            let cause = format!(
-                "it is of {}, and this is {}",
-                listing.path().display(),
-                home.path().display()
-            );
-            return Err(invalid(py, "listing", cause));
-        }
         let removed = py.detach(|| home.store().remove(listing.inner()));
         removed.or_raise(py).map(Removed::from)
     }

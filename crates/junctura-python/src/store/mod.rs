@@ -6,6 +6,7 @@ mod home;
 mod listing;
 mod look;
 mod payload;
+mod place;
 mod snapshot;
 mod stored;
 
@@ -14,10 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura::Code;
-use junctura_store::Ages;
+use junctura_store::{Commits, Layout};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
@@ -27,6 +27,7 @@ pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Removed};
 use home::Home;
 pub(crate) use listing::{Listing, Objects};
 pub(crate) use payload::Payload;
+use place::Place;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stored::{Location, Stored};
 
@@ -42,7 +43,9 @@ pub(crate) use stored::{Location, Stored};
 /// Parameters
 /// ----------
 /// path : path or str
-///     The folder that it is in, or a URL `file:///...` of it.
+///     The folder that it is in, or a URL: `file:///FOLDER`; `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` of an object store,
+///     with credentials from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); `memory:NAME` of this
+///     process, gone with the last who has it open.
 /// create : bool
 ///     Whether to make one, with the built-in schemas, `mars` before the others, where there is none.
 ///
@@ -52,6 +55,8 @@ pub(crate) use stored::{Location, Stored};
 ///     There is none.
 /// Unsupported, Corrupt
 ///     It is of a later version, or no store.
+/// Unavailable, Denied
+///     An object store does not answer, or refuses.
 ///
 /// Examples
 /// --------
@@ -65,9 +70,9 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    fn of(path: PathBuf, store: junctura_store::Store) -> Self {
+    fn of(place: Place, store: junctura_store::Store) -> Self {
         Self {
-            home: Home::new(path, store),
+            home: Home::new(place, store),
         }
     }
 
@@ -75,12 +80,12 @@ impl Store {
         self.home.here().or_raise(py)
     }
 
-    fn open(py: Python<'_>, path: PathBuf, create: bool) -> PyResult<Self> {
-        let opened = py.detach(|| match junctura_store::Store::open(&path) {
-            Err(error) if error.code() == Code::NotFound && create => make_default(&path),
+    fn open(py: Python<'_>, place: Place, create: bool) -> PyResult<Self> {
+        let opened = py.detach(|| match place.open() {
+            Err(error) if error.code() == Code::NotFound && create => make_default(&place),
             other => other,
         });
-        Ok(Self::of(path, opened.or_raise(py)?))
+        Ok(Self::of(place, opened.or_raise(py)?))
     }
 }
 
@@ -94,7 +99,7 @@ impl Drop for Store {
         Python::try_attach(|py| {
             let message = format!(
                 "{left} objects were archived in {} and never flushed",
-                self.home.path().display()
+                self.home.place()
             );
             let warned = std::ffi::CString::new(message)
                 .map_err(PyErr::from)
@@ -107,9 +112,9 @@ impl Drop for Store {
 }
 
 /// Makes one, or opens what another one has made meanwhile.
-fn make_default(path: &std::path::Path) -> junctura::Result<junctura_store::Store> {
-    match junctura_store::Store::create(path, &builtin(), Ages::default()) {
-        Err(error) if error.code() == Code::AlreadyExists => junctura_store::Store::open(path),
+fn make_default(place: &Place) -> junctura::Result<junctura_store::Store> {
+    match place.create(&builtin(), Layout::default()) {
+        Err(error) if error.code() == Code::AlreadyExists => place.open(),
         other => other,
     }
 }
@@ -120,46 +125,16 @@ fn builtin() -> Vec<Arc<junctura::Schema>> {
     names.into_iter().filter_map(junctura::Schema::builtin).collect()
 }
 
-/// The folder that a path, or a URL of the scheme `file`, means.
-fn folder(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let py = given.py();
-    let text = given.cast::<PyString>().ok().map(|text| text.to_str()).transpose()?;
-    let plain = || absolute(given.extract()?);
-    let Some((scheme, rest)) = text.and_then(|text| text.split_once(':')) else {
-        return plain();
-    };
-    match (scheme, rest.strip_prefix("//")) {
-        ("file", None) => local(py, rest),
-        ("file", Some(rest)) => {
-            let at = rest.find('/').unwrap_or(rest.len());
-            let (host, path) = rest.split_at(at);
-            if !host.is_empty() && host != "localhost" {
-                let cause = format!(
-                    "it is on {host}: a store is opened on the machine that has it, or by a path that it is mounted at"
-                );
-                return Err(invalid(py, "store", cause));
-            }
-            local(py, path)
+/// How writers agree on an order.
+fn order(given: &Bound<'_, PyAny>) -> PyResult<Commits> {
+    match given.extract::<&str>() {
+        Ok("appended") => Ok(Commits::Appended),
+        Ok("exclusive") => Ok(Commits::Exclusive),
+        _ => {
+            let cause = format!("'appended' or 'exclusive' is expected, not {}", given.repr()?);
+            Err(invalid(given.py(), "commits", cause))
         }
-        (_, Some(_)) => {
-            let cause = format!("a path or file: is expected, not {scheme}:");
-            Err(invalid(py, "store", cause))
-        }
-        _ => plain(),
     }
-}
-
-fn local(py: Python<'_>, path: &str) -> PyResult<PathBuf> {
-    if path.is_empty() {
-        return Err(invalid(py, "store", "the URL names no folder"));
-    }
-    let path = py.import("urllib.request")?.call_method1("url2pathname", (path,))?;
-    absolute(path.extract()?)
-}
-
-/// It is the same folder also when the working directory is another one.
-fn absolute(path: PathBuf) -> PyResult<PathBuf> {
-    std::path::absolute(path).map_err(PyErr::from)
 }
 
 #[pymethods]
@@ -167,21 +142,27 @@ impl Store {
     #[new]
     #[pyo3(signature = (path, *, create=false))]
     fn new(path: &Bound<'_, PyAny>, create: bool) -> PyResult<Self> {
-        Self::open(path.py(), folder(path)?, create)
+        Self::open(path.py(), Place::of(path)?, create)
     }
 
-    /// Makes a store in a folder, which is made, too, where it is not there.
+    /// Makes a store in a folder, which is made, too, where it is not there; or in another place that a URL names. A bucket has to be
+    /// there, and its server is asked whether it gives a name only once, as the order of commits needs it.
     ///
     /// Parameters
     /// ----------
     /// path : path or str
-    ///     The folder, or a URL `file:///...` of it.
+    ///     The folder, or a URL, as `Store` takes it.
     /// schema : str, path, Schema or a list of these, optional
     ///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
     ///     is named. Without it the built-in ones, `mars` before the others.
     /// snapshot_max_age, unflushed_max_age : float, str or datetime.timedelta
     ///     How long what a snapshot shows can be read, and what was archived be flushed, whatever others remove meanwhile: seconds, or a text
     ///     such as `"12h"`. 24 hours unless told. It is written into the store, and everybody keeps to it.
+    /// data : path or str, optional
+    ///     Another folder, or URL, for the bytes of large flushes: the catalogue on a fast disk, the data on a large one.
+    /// commits : {"appended", "exclusive"}, optional
+    ///     How writers agree on an order: by the lock of one file, as in a folder unless told; or by names that are given once, as
+    ///     in an object store, and on file systems whose locks cannot be trusted.
     ///
     /// Returns
     /// -------
@@ -192,7 +173,9 @@ impl Store {
     /// AlreadyExists
     ///     There is one.
     /// InvalidArgument, NotFound
-    ///     What is wrong with a schema or an age.
+    ///     What is wrong with a schema, an age or a place.
+    /// Unsupported
+    ///     The object store gives a name twice.
     ///
     /// Examples
     /// --------
@@ -200,15 +183,17 @@ impl Store {
     /// >>> [schema.name for schema in store.schemas], store.snapshot_max_age
     /// (['mars', 'free'], datetime.timedelta(seconds=43200))
     #[staticmethod]
-    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None))]
+    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None))]
     fn create(
         path: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, PyAny>>,
         snapshot_max_age: Option<&Bound<'_, PyAny>>,
         unflushed_max_age: Option<&Bound<'_, PyAny>>,
+        data: Option<&Bound<'_, PyAny>>,
+        commits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let py = path.py();
-        let folder = folder(path)?;
+        let place = Place::of(path)?;
         let schemas = match schema {
             Some(given) => sources(given)?
                 .into_iter()
@@ -216,15 +201,21 @@ impl Store {
                 .collect::<PyResult<Vec<_>>>()?,
             None => builtin(),
         };
-        let mut ages = Ages::default();
+        let mut layout = Layout {
+            commits: commits.map(order).transpose()?,
+            ..Layout::default()
+        };
         if let Some(given) = snapshot_max_age {
-            ages.snapshot_max = length_of_time(given, "snapshot_max_age")?;
+            layout.ages.snapshot_max = length_of_time(given, "snapshot_max_age")?;
         }
         if let Some(given) = unflushed_max_age {
-            ages.unflushed_max = length_of_time(given, "unflushed_max_age")?;
+            layout.ages.unflushed_max = length_of_time(given, "unflushed_max_age")?;
         }
-        let created = py.detach(|| junctura_store::Store::create(&folder, &schemas, ages));
-        Ok(Self::of(folder, created.or_raise(py)?))
+        if let Some(given) = data {
+            layout.data = Some(Place::of(given)?.text().or_raise(py)?.to_owned());
+        }
+        let created = py.detach(|| place.create(&schemas, layout));
+        Ok(Self::of(place, created.or_raise(py)?))
     }
 
     /// Makes a store, or opens it where it is, and archives and flushes the messages of GRIB files: `archive_grib`.
@@ -232,7 +223,7 @@ impl Store {
     /// Parameters
     /// ----------
     /// path : path or str
-    ///     The folder of the store, or a URL `file:///...` of it.
+    ///     The folder of the store, or a URL, as `Store` takes it.
     /// files : path or iterable of paths
     ///
     /// Returns
@@ -253,7 +244,7 @@ impl Store {
                 .map(|file| file?.extract())
                 .collect::<PyResult<Vec<PathBuf>>>()?,
         };
-        let store = Self::open(py, folder(path)?, true)?;
+        let store = Self::open(py, Place::of(path)?, true)?;
         for file in files {
             store.archive_file(py, &file, None, &[])?;
         }
@@ -261,10 +252,25 @@ impl Store {
         Ok(store)
     }
 
-    /// The folder that it is in.
+    /// The folder that it is in; raises `Unsupported` where it is in none.
     #[getter]
-    fn path(&self) -> &std::path::Path {
-        self.home.path()
+    fn path(&self, py: Python<'_>) -> PyResult<&std::path::Path> {
+        self.home.place().folder().or_raise(py)
+    }
+
+    /// Where it is: the path of its folder, or the URL by which it was opened.
+    #[getter]
+    fn url(&self) -> String {
+        self.home.place().to_string()
+    }
+
+    /// How its writers agree on an order: `"appended"` or `"exclusive"`.
+    #[getter]
+    fn commits(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(match self.home(py)?.store().commits() {
+            Commits::Appended => "appended",
+            Commits::Exclusive => "exclusive",
+        })
     }
 
     /// The schemas of what it keeps; the first one is meant where none is named.
@@ -306,10 +312,11 @@ impl Store {
     }
 
     fn __repr__(&self) -> String {
-        format!("<junctura.Store {}>", self.home.path().display())
+        format!("<junctura.Store {}>", self.home.place())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf,)) {
-        (slf.get_type().into_any(), (slf.get().path().to_owned(),))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        let place = slf.get().home.place().into_pyobject(slf.py())?;
+        Ok((slf.get_type().into_any(), (place,)))
     }
 }

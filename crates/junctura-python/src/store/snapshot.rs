@@ -1,11 +1,10 @@
 //! What was visible at one commit.
 
-use std::path::{Path, PathBuf};
-
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::look::owners;
+use super::place::Place;
 use super::{Checked, Listing};
 use crate::error::OrRaise;
 use crate::interrupt;
@@ -26,16 +25,16 @@ use crate::values;
 pub(crate) struct Snapshot {
     inner: junctura_store::Snapshot,
     schemas: Vec<std::sync::Arc<junctura::Schema>>,
-    path: PathBuf,
+    place: Place,
 }
 
 impl Snapshot {
-    pub(super) fn new(path: &Path, inner: junctura_store::Snapshot) -> Self {
+    pub(super) fn new(place: &Place, inner: junctura_store::Snapshot) -> Self {
         let schemas = inner.schemas().to_vec();
         Self {
             inner,
             schemas,
-            path: path.to_owned(),
+            place: place.clone(),
         }
     }
 }
@@ -82,7 +81,7 @@ impl Snapshot {
         Ok(Listing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
-            &self.path,
+            &self.place,
         ))
     }
 
@@ -105,7 +104,7 @@ impl Snapshot {
         Ok(Listing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
-            &self.path,
+            &self.place,
         ))
     }
 
@@ -128,7 +127,7 @@ impl Snapshot {
         Ok(Listing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
-            &self.path,
+            &self.place,
         ))
     }
 
@@ -221,7 +220,7 @@ impl Snapshot {
             }
         });
         let (listing, missing) = found.or_raise_about(py, selector)?;
-        Ok(Listing::new(listing, missing, &self.path))
+        Ok(Listing::new(listing, missing, &self.place))
     }
 
     /// check(selector='', *, sample=None)
@@ -251,6 +250,6 @@ impl Snapshot {
     }
 
     fn __repr__(&self) -> String {
-        format!("<junctura.Snapshot {} of {}>", self.inner.commit(), self.path.display())
+        format!("<junctura.Snapshot {} of {}>", self.inner.commit(), self.place)
     }
 }

@@ -1,18 +1,26 @@
 //! One small asynchronous runtime for a process, which nobody sees.
 //!
 //! Who waits does so on a channel: so it may be a thread of another runtime, too. A process that was forked has a runtime of its
-//! own for what it opens; stores that were opened before belong to its parent.
+//! own for what it opens; stores that were opened before belong to its parent. It finds it without a lock that another thread of its
+//! parent may have held.
 
 use std::io;
-use std::sync::{Mutex, Once, PoisonError, mpsc};
+use std::sync::{Once, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
 
 /// Threads that move bytes: what they do not wait for is little.
 const THREADS: usize = 2;
 
-/// That of the process of this number; it is never dropped.
-static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+/// That of a process, and then that of a process that was forked from it; none is ever dropped.
+#[derive(Debug)]
+struct Made {
+    process: u32,
+    runtime: Runtime,
+    after_fork: OnceLock<Box<Made>>,
+}
+
+static FIRST: OnceLock<Box<Made>> = OnceLock::new();
 
 /// Something that is under way.
 #[derive(Debug)]
@@ -47,21 +55,33 @@ pub(super) fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + '
 }
 
 fn runtime() -> io::Result<&'static Runtime> {
-    let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
-    if let Some((of, runtime)) = *known
-        && of == process
-    {
-        return Ok(runtime);
+    let mut place = &FIRST;
+    loop {
+        match place.get() {
+            Some(made) if made.process == process => return Ok(&made.runtime),
+            Some(made) => place = &made.after_fork,
+            None => {
+                if let Err(late) = place.set(Box::new(make(process)?)) {
+                    // Another thread was quicker.
+                    late.runtime.shutdown_background();
+                }
+            }
+        }
     }
-    let made = Builder::new_multi_thread()
+}
+
+fn make(process: u32) -> io::Result<Made> {
+    let runtime = Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("junctura-s3")
         .enable_all()
         .build()?;
-    let runtime = Box::leak(Box::new(made));
-    *known = Some((process, runtime));
-    Ok(runtime)
+    Ok(Made {
+        process,
+        runtime,
+        after_fork: OnceLock::new(),
+    })
 }
 
 /// TLS by ring, unless the process has chosen another already.

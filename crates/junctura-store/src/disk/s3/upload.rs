@@ -178,7 +178,7 @@ impl File for Upload {
         state.check_open()?;
         let ended = self.end(&mut state);
         // One part is still here, and may be sent again.
-        let is_lost = ended.is_err() && state.parts.is_some() | (state.sent > 0);
+        let is_lost = ended.is_err() && (state.parts.is_some() || state.sent > 0);
         state.end = match &ended {
             Ok(()) => End::Done,
             Err(_) if is_lost => End::Failed,
