@@ -85,17 +85,7 @@ impl World {
                     Doing::Withdraw,
                 );
             }
-            Deed::Subscribe => {
-                let query = self.query(rng);
-                let mut events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
-                if self.plan.rules.spill_bytes.is_some() && rng.percent(40) {
-                    events |= junctura_wire::body::events::SPILLED;
-                }
-                if self.plan.durable > 0 && rng.percent(40) {
-                    events |= junctura_wire::body::events::ARCHIVED | junctura_wire::body::events::UNARCHIVED;
-                }
-                self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
-            }
+            Deed::Subscribe => self.subscribe(place, rng),
             Deed::Stop => self.stop(place, rng),
             Deed::Release => self.release_some(place, rng),
             Deed::Return => self.give_back_segment(place, rng),
@@ -207,6 +197,18 @@ impl World {
             Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle)),
         };
         Ok(())
+    }
+
+    fn subscribe(&mut self, place: usize, rng: &mut Rng) {
+        let query = self.query(rng);
+        let mut events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
+        if self.plan.rules.spill_bytes.is_some() && rng.percent(40) {
+            events |= junctura_wire::body::events::SPILLED;
+        }
+        if self.plan.durable > 0 && rng.percent(40) {
+            events |= junctura_wire::body::events::ARCHIVED | junctura_wire::body::events::UNARCHIVED;
+        }
+        self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
     }
 
     /// Whoever holds something may say that it is archived, or that it could not be.
