@@ -139,13 +139,13 @@ impl Start {
 /// Does one process's part.
 pub(super) fn work(
     plan: &Plan,
-    mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
+    mut told: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {
     let mut lanes = plan.lanes()?;
-    let at_ns = begin::<Figures>(&mut lines)?;
+    let at_ns = begin::<Figures>(&mut told)?;
     let start = Start {
         at_ns,
-        orders: listen(lines),
+        orders: listen(told),
         ..Start::default()
     };
     let start = &start;

@@ -108,14 +108,12 @@ impl Reader {
             Err(error) => return Err(error),
         };
         // An older version than before, or one that nobody wrote, is as bad as one that is damaged.
-        match version.filter(|&version| version <= self.last && Some(version) >= wanted.seen) {
-            Some(version) => wanted.seen = Some(version),
-            None => {
-                say!("junctura: damaged: {key} at {}", object.location());
-                self.figures.damaged += 1;
-                wanted.seen = Some(self.last);
-            }
+        let sound = version.filter(|&version| version <= self.last && Some(version) >= wanted.seen);
+        if sound.is_none() {
+            say!("junctura: damaged: {key} at {}", object.location());
+            self.figures.damaged += 1;
         }
+        wanted.seen = sound.or(Some(self.last));
         Ok(())
     }
 
