@@ -112,8 +112,9 @@ fn list(folder: &str, selector: &str) -> String {
 
 /// Reads everything, verified; says how many bytes that were.
 fn read_all(listing: &Listing, buffer: &mut Vec<u8>) -> u64 {
-    let objects = listing.by_location();
-    objects.iter().for_each(|object| object.read_into(buffer).unwrap());
+    for object in listing.by_location() {
+        object.read_into(buffer).unwrap();
+    }
     listing.bytes()
 }
 

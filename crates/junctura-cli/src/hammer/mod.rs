@@ -96,7 +96,7 @@ pub(crate) struct Arguments {
     /// Forecast steps, 6 hours apart
     #[arg(long, default_value_t = 10)]
     steps: u32,
-    /// Pressure levels
+    /// Pressure levels; more than 100 are levels of the model
     #[arg(long, default_value_t = 10)]
     levels: u32,
     /// Parameters
