@@ -14,7 +14,7 @@ from typing import Any
 from harness import FOREIGN_CORES_MAX, ROOT, number
 
 BEGIN, END = "<!-- figures: benches/report.py writes between these marks -->", "<!-- end of figures -->"
-ORDER = ("handover", "subscriptions", "pairs", "bundles", "spill", "list", "stuck", "network", "python_speed")
+ORDER = ("handover", "subscriptions", "pairs", "bundles", "spill", "list", "stuck", "network", "python_speed", "store")
 
 
 def load(folder: Path) -> list[dict[str, Any]]:

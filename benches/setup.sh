@@ -22,3 +22,11 @@ if [ "${#missing[@]}" -gt 0 ]; then
     say "apt-get install ${missing[*]}"
     install "${missing[@]}" || say "cannot be had here, Redis is left out: ${missing[*]}"
 fi
+
+# The field store of a weather centre, in an environment of its own, since it brings libraries along.
+fdb="${CARGO_TARGET_DIR:-target}/rivals/fdb"
+if ! "$fdb/bin/python" -c 'import pyfdb, eccodes' 2>/dev/null; then
+    say "pip install pyfdb"
+    { python3 -m venv "$fdb" && "$fdb/bin/pip" install --quiet pyfdb==5.25.0.33 fdb5lib==5.25.0.33 \
+        eccodes==2.50.0 eccodeslib==2.50.0.33 numpy==2.4.6; } || say "cannot be had here, pyfdb is left out"
+fi

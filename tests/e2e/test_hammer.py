@@ -100,7 +100,7 @@ def test_wrong_arguments_are_refused(bare: Shell) -> None:
         ["--producers", "0"],
         ["--rate", "-1"],
         ["--size", "three"],
-        ["--levels", "101"],
+        ["--levels", "0"],
         ["--bundle", "0"],
     ):
         bare.error(2, "hammer", *wrong)

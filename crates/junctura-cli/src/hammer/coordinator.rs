@@ -1,8 +1,8 @@
 //! The coordinator of a load: starts a server if need be and the processes, watches them, adds up what they report.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::kills::Deaths;
 use super::load::Space;
 use super::memory::MemoryWatch;
 use super::plan::{Plan, Role};
+use super::process::{Process, Task, died};
 use super::report::{Figures, Memory, Report};
 use super::stamp::{self, now_ns};
 use super::talk::{Order, Word};
@@ -105,13 +106,6 @@ impl Arguments {
                 "objects per second, more than none",
             ));
         }
-        if arguments.levels > 100 {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "--levels",
-                "at most 100, from 1000 hPa up in tens",
-            ));
-        }
         Ok(arguments)
     }
 
@@ -130,12 +124,6 @@ impl Arguments {
     }
 
     pub(super) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
-        let space = Space {
-            members: self.members,
-            steps: self.steps,
-            levels: self.levels,
-            params: self.params,
-        };
         let members = if self.groups > 0 { self.consumers } else { 0 };
         let is_member = role == Role::Consumer && index < members;
         let is_follower = role == Role::Consumer && !is_member;
@@ -145,7 +133,7 @@ impl Arguments {
             index,
             // Whoever stays to the end must not lose its way there.
             url: self.url_for(role).filter(|_| !stays).unwrap_or(url).to_owned(),
-            space,
+            space: self.space(),
             producers: self.producers,
             producers_in_all: self.producers + self.kills.producers + self.cuts,
             sharers: self.sharers(),
@@ -167,6 +155,15 @@ impl Arguments {
             duration_ns: self.duration.as_nanos() as u64,
             subscriptions: self.subscriptions,
             history: self.history.clone(),
+        }
+    }
+
+    pub(super) fn space(&self) -> Space {
+        Space {
+            members: self.members,
+            steps: self.steps,
+            levels: self.levels,
+            params: self.params,
         }
     }
 
@@ -260,8 +257,7 @@ pub(super) struct Run<'a> {
 pub(super) struct Worker {
     pub(super) plan: Plan,
     pub(super) is_ready: bool,
-    pub(super) process: Child,
-    orders: ChildStdin,
+    pub(super) process: Process,
     pub(super) done: u64,
     pub(super) figures: Option<Figures>,
 }
@@ -356,7 +352,7 @@ impl<'a> Run<'a> {
         };
         report.run = self.arguments.described(payload_bytes);
         for worker in &mut self.workers {
-            let _ = worker.process.wait();
+            worker.process.wait();
         }
         let is_shared = self.arguments.sharers() > 1;
         if let Some(directory) = self.arguments.history.as_deref().filter(|_| is_shared) {
@@ -388,12 +384,11 @@ impl<'a> Run<'a> {
     }
 
     fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
-        let gone = || Error::new(Code::Disconnected, "hammer", "a process of the load died");
-        let (at, word) = heard.ok_or_else(gone)?;
+        let (at, word) = heard.ok_or_else(died)?;
         let may_be_cut = self.may_be_cut(at);
         let worker = &mut self.workers[at];
         match word {
-            None if worker.figures.is_none() => Err(gone()),
+            None if worker.figures.is_none() => Err(died()),
             Some(Word::Failed { code, .. }) if may_be_cut && code == Code::Disconnected.name() => {
                 self.replace(at)?;
                 Ok(None)
@@ -462,7 +457,7 @@ impl<'a> Run<'a> {
             .filter(|worker| worker.plan.role == Role::Consumer);
         for (consumer, worker) in consumers.enumerate() {
             let by_producer = producers.iter().map(|figures| figures.done[consumer]).collect();
-            worker.obey(&Order::Expect { by_producer })?;
+            worker.process.obey(&Order::Expect { by_producer })?;
         }
         Ok(())
     }
@@ -471,7 +466,7 @@ impl<'a> Run<'a> {
     pub(super) fn tell(&mut self, whom: impl Fn(usize, &Worker) -> bool, order: &Order) -> Result<()> {
         for (at, worker) in self.workers.iter_mut().enumerate() {
             if worker.figures.is_none() && whom(at, worker) {
-                worker.obey(order)?;
+                worker.process.obey(order)?;
             }
         }
         Ok(())
@@ -503,49 +498,14 @@ impl Worker {
         plan: Plan,
         words: &Sender<(usize, Option<Word>)>,
     ) -> Result<Self> {
-        let mut process = program
-            .command()?
-            .arg("hammer-worker")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| io(Path::new("junctura hammer-worker"), &error))?;
-        let missing = || Error::new(Code::Io, "hammer", "a process without pipes");
-        let mut orders = process.stdin.take().ok_or_else(missing)?;
-        let lines = BufReader::new(process.stdout.take().ok_or_else(missing)?).lines();
-        let words = words.clone();
-        std::thread::spawn(move || {
-            for line in lines.map_while(std::result::Result::ok) {
-                if let Ok(word) = serde_json::from_str(&line) {
-                    let _ = words.send((at, Some(word)));
-                }
-            }
-            let _ = words.send((at, None));
-        });
-        let line = serde_json::to_string(&plan).unwrap_or_default();
-        writeln!(orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))?;
+        let process = Process::start(program, at, &Task::Pool(plan.clone()), words)?;
         Ok(Self {
             plan,
             is_ready: false,
             process,
-            orders,
             done: 0,
             figures: None,
         })
-    }
-}
-
-impl Worker {
-    pub(super) fn obey(&mut self, order: &Order) -> Result<()> {
-        let line = serde_json::to_string(order).unwrap_or_default();
-        writeln!(self.orders, "{line}").map_err(|error| io(Path::new("a process of the load"), &error))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -210,8 +210,7 @@ impl Run<'_> {
             ..Figures::default()
         });
         let (pid, has_come) = (victim.process.id(), victim.is_ready);
-        let killed = victim.process.kill().and_then(|()| victim.process.wait());
-        killed.map_err(|error| Error::new(Code::Io, "a process of the load", error.to_string()))?;
+        victim.process.kill()?;
         let mut plan = victim.plan.clone();
         plan.life += 1;
         plan.index = self.index_of_next(plan.role);
@@ -222,7 +221,7 @@ impl Run<'_> {
             deaths.awaited.push(pid);
         }
         let mut replacement = Worker::start(&self.arguments.program, self.workers.len(), plan, &self.sender)?;
-        replacement.obey(&Order::Start {
+        replacement.process.obey(&Order::Start {
             at_ns: self.at_ns.unwrap_or_default(),
         })?;
         self.workers.push(replacement);

@@ -25,8 +25,20 @@ pub(crate) struct Field {
 
 /// Forecasts begin every six hours from 2000-01-01 on.
 const FORECASTS_PER_DAY: u64 = 4;
+/// From 1000 hPa up in tens; more are levels of the model.
+const PRESSURE_LEVELS_MAX: u32 = 100;
+const PRESSURE_LEVELS: &str = "pl";
+const MODEL_LEVELS: &str = "ml";
 
 impl Space {
+    /// Objects of a forecast.
+    pub(crate) fn objects(&self) -> u64 {
+        [self.members, self.steps, self.levels, self.params]
+            .map(u64::from)
+            .iter()
+            .product()
+    }
+
     /// The n-th object among those of `every`-th members from `first` on.
     pub(crate) fn field(&self, n: u64, first: u32, every: u32) -> Field {
         let own_members = u64::from((self.members - first).div_ceil(every));
@@ -63,6 +75,7 @@ pub(crate) struct Names {
     date: String,
     time: &'static str,
     expver: String,
+    levtype: &'static str,
 }
 
 impl Names {
@@ -74,6 +87,11 @@ impl Names {
             forecast: None,
             date: String::new(),
             time: "0000",
+            levtype: if space.levels <= PRESSURE_LEVELS_MAX {
+                PRESSURE_LEVELS
+            } else {
+                MODEL_LEVELS
+            },
         }
     }
 
@@ -81,9 +99,12 @@ impl Names {
     pub(crate) fn attributes(&mut self, field: &Field) -> [(&'static str, Given<'_>); 11] {
         if self.forecast != Some(field.forecast) {
             self.forecast = Some(field.forecast);
-            self.date = date(field.forecast / FORECASTS_PER_DAY);
-            self.time = ["0000", "0600", "1200", "1800"][(field.forecast % FORECASTS_PER_DAY) as usize];
+            (self.date, self.time) = begin_of(field.forecast);
         }
+        let level = match self.levtype {
+            PRESSURE_LEVELS => 1000 - i64::from(field.level) * 10,
+            _ => i64::from(field.level) + 1,
+        };
         [
             ("class", Given::Text("od")),
             ("expver", Given::Text(&self.expver)),
@@ -91,13 +112,19 @@ impl Names {
             ("date", Given::Text(&self.date)),
             ("time", Given::Text(self.time)),
             ("type", Given::Text("pf")),
-            ("levtype", Given::Text("pl")),
+            ("levtype", Given::Text(self.levtype)),
             ("step", Given::Integer(i64::from(field.step) * 6)),
             ("number", Given::Integer(i64::from(field.member))),
-            ("levelist", Given::Integer(1000 - i64::from(field.level) * 10)),
+            ("levelist", Given::Integer(level)),
             ("param", Given::Text(&self.params[field.param as usize])),
         ]
     }
+}
+
+/// When a forecast begins: its date and time.
+pub(crate) fn begin_of(forecast: u64) -> (String, &'static str) {
+    let time = ["0000", "0600", "1200", "1800"][(forecast % FORECASTS_PER_DAY) as usize];
+    (date(forecast / FORECASTS_PER_DAY), time)
 }
 
 /// The date so many days after 2000-01-01, as `YYYYMMDD`.

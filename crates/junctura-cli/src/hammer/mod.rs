@@ -22,9 +22,11 @@ mod load;
 mod memory;
 mod observer;
 mod plan;
+mod process;
 mod producer;
 mod report;
 mod stamp;
+mod store;
 mod subscriber;
 mod talk;
 mod worker;
@@ -37,6 +39,7 @@ use junctura::Result;
 use serde::{Deserialize, Serialize};
 
 use self::kills::Kills;
+use self::store::StoreArguments;
 use crate::program::Program;
 use crate::size;
 
@@ -67,12 +70,14 @@ pub(crate) enum Until {
 const EXAMPLES: &str = "Examples:
   junctura hammer --mode metadata --window 64            how many objects a second
   junctura hammer --size 804KiB --mode touch             how many bytes a second, written and read
-  junctura hammer --producers 4 --consumers 4 --groups 2 --json";
+  junctura hammer --producers 4 --consumers 4 --groups 2 --json
+  junctura hammer --store --preset ensemble --writers 1,2,4   what a store takes and gives, beside a plain write
+  junctura hammer --store /data/scratch --pattern b --contended --catalogue checkpoint --threads 1,4 --json";
 
 /// Load a pool as an ensemble forecast does, and measure
 ///
 /// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
-/// consumer, which checks and releases it. Without --pool, an own server is started for the run.
+/// consumer, which checks and releases it. Without --pool, an own server is started for the run. With --store, a store is loaded.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -91,7 +96,7 @@ pub(crate) struct Arguments {
     /// Forecast steps, 6 hours apart
     #[arg(long, default_value_t = 10)]
     steps: u32,
-    /// Pressure levels
+    /// Pressure levels; more than 100 are levels of the model
     #[arg(long, default_value_t = 10)]
     levels: u32,
     /// Parameters
@@ -162,9 +167,11 @@ pub(crate) struct Arguments {
     /// Record what every process did, for a judge of histories
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Print the figures as JSON
+    /// Print the figures as JSON; of a store a line for each row of the table
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    store: StoreArguments,
     #[arg(skip)]
     program: Program,
 }
@@ -176,10 +183,14 @@ pub(crate) struct WorkerArguments {}
 /// Runs a load and prints what it measured.
 pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
     let program = program.clone();
-    coordinator::run(&Arguments {
+    let arguments = Arguments {
         program,
         ..arguments.clone()
-    })
+    };
+    if arguments.store.is_wanted() {
+        return store::run(&arguments);
+    }
+    coordinator::run(&arguments)
 }
 
 /// Does one process's part.

@@ -20,15 +20,18 @@ pub(super) enum Order {
     End,
 }
 
-/// What a process says to the coordinator.
+/// What a process of a pool's load says to the coordinator.
+pub(super) type Word = Said<Figures>;
+
+/// What a process says to the coordinator, in the end its figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Word {
+pub(super) enum Said<F> {
     Ready,
     /// Objects so far.
     Progress {
         done: u64,
     },
-    Report(Box<Figures>),
+    Report(Box<F>),
     Failed {
         code: String,
         text: String,
@@ -54,6 +57,12 @@ impl Orders {
     /// Whether the run is over, or its coordinator gone.
     pub(super) fn is_over(&self) -> bool {
         self.0.lock().is_ok_and(|heard| heard.is_over)
+    }
+
+    /// As if the coordinator had said so.
+    #[cfg(test)]
+    pub(super) fn end(&self) {
+        self.hear(None);
     }
 
     fn hear(&self, line: Option<&str>) {
@@ -88,6 +97,29 @@ pub(super) fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<Stri
     serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
 }
 
+/// Says that this process can begin; gives the time at which it shall.
+pub(super) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Result<u64> {
+    say(&Said::<F>::Ready)?;
+    match read(lines.next())? {
+        Order::Start { at_ns } => Ok(at_ns),
+        other => {
+            let cause = format!("{other:?} before the start");
+            Err(Error::new(Code::Protocol, "hammer", cause))
+        }
+    }
+}
+
+/// Tells the coordinator, too, what went wrong.
+pub(super) fn or_tell<T, F: Serialize>(outcome: Result<T>) -> Result<T> {
+    if let Err(error) = &outcome {
+        say(&Said::<F>::Failed {
+            code: error.code().name().to_owned(),
+            text: error.to_string(),
+        })?;
+    }
+    outcome
+}
+
 /// The pace of a load is what sleeping is for; nobody waits here for something to happen.
 #[expect(clippy::disallowed_methods, reason = "a load has a pace")]
 pub(super) fn sleep(time: Duration) {
@@ -95,7 +127,7 @@ pub(super) fn sleep(time: Duration) {
 }
 
 /// Says a word to the coordinator.
-pub(super) fn say(word: &Word) -> Result<()> {
+pub(super) fn say<F: Serialize>(word: &Said<F>) -> Result<()> {
     let gone = |error: std::io::Error| Error::new(Code::Disconnected, "hammer", error.to_string());
     let line = serde_json::to_string(word).map_err(|error| gone(error.into()))?;
     let mut out = std::io::stdout().lock();

@@ -3,24 +3,21 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use junctura::{Code, Error, Pool, Result};
+use junctura::{Code, Pool, Result};
 
 use super::plan::{Plan, Role};
-use super::talk::{Order, Word, listen, read, say};
-use super::{consumer, observer, producer, subscriber};
+use super::process::Task;
+use super::report::Figures;
+use super::talk::{Word, begin, listen, or_tell, read, say};
+use super::{consumer, observer, producer, store, subscriber};
 
 /// Reads the plan from standard input and does it; a failure is reported to the coordinator too.
 pub(super) fn work() -> Result<()> {
     let mut lines = std::io::BufReader::new(std::io::stdin()).lines();
-    let plan: Plan = read(lines.next())?;
-    let outcome = connect_and_work(&plan, lines);
-    if let Err(error) = &outcome {
-        say(&Word::Failed {
-            code: error.code().name().to_owned(),
-            text: error.to_string(),
-        })?;
+    match read(lines.next())? {
+        Task::Pool(plan) => or_tell::<_, Figures>(connect_and_work(&plan, lines)),
+        Task::Store(plan) => or_tell::<_, store::Figures>(store::work(&plan, lines)),
     }
-    outcome
 }
 
 /// Connects; whoever replaces another waits for a network that was cut to be there again.
@@ -48,36 +45,25 @@ fn connect_and_work(
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {
     let pool = connect(plan)?;
-    let begin = |lines: &mut dyn Iterator<Item = std::io::Result<String>>| -> Result<u64> {
-        say(&Word::Ready)?;
-        match read(lines.next())? {
-            Order::Start { at_ns } => Ok(at_ns),
-            other => Err(Error::new(
-                Code::Protocol,
-                "hammer",
-                format!("{other:?} before the start"),
-            )),
-        }
-    };
     let figures = match plan.role {
         Role::Producer => {
             let mut producer = producer::Producer::new(plan, &pool)?;
-            let at_ns = begin(&mut lines)?;
+            let at_ns = begin::<Figures>(&mut lines)?;
             producer.run(at_ns)?
         }
         Role::Consumer => {
             let mut consumer = consumer::Consumer::new(plan, &pool)?;
-            let at_ns = begin(&mut lines)?;
+            let at_ns = begin::<Figures>(&mut lines)?;
             consumer.run(at_ns, &listen(lines))?
         }
         Role::Observer => {
             let mut observer = observer::Observer::new(plan, &pool)?;
-            begin(&mut lines)?;
+            begin::<Figures>(&mut lines)?;
             observer.run(&listen(lines))?
         }
         Role::Subscriber => {
             let mut subscriber = subscriber::Subscriber::new(plan, &pool)?;
-            begin(&mut lines)?;
+            begin::<Figures>(&mut lines)?;
             subscriber.run(&listen(lines))?
         }
     };

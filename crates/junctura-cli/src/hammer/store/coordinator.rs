@@ -1,0 +1,262 @@
+//! Lets processes load a store, row by row, and prints what they reached.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use junctura::{Code, Error, Result, Schema};
+use junctura_store::{Layout, Store};
+use tempfile::TempDir;
+
+use super::arguments::{Catalogue, Load, Pattern};
+use super::crew::{Crew, Reported};
+use super::objects::{Objects, SCHEMA};
+use super::row::{About, Done, Row};
+use super::{Plan, Role};
+use crate::hammer::Arguments;
+use crate::interrupt::Interrupt;
+use crate::output::Out;
+use crate::serve;
+
+const TOUCHED: &str =
+    "bytes are there before; of each object first and last are stamped, and all are written, read and verified";
+
+/// Loads a store and prints what was measured, a line for each number of writers and threads.
+pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
+    let load = Load::of(arguments)?;
+    let interrupt = Interrupt::install()?;
+    let mut out = Out::new();
+    if !arguments.json {
+        out.heading(Row::heading())?;
+        out.flush()?;
+    }
+    let (mut lost, mut damaged) = (0, 0);
+    for (at, (writers, threads)) in arguments.store.rows().enumerate() {
+        let row = Loaded::open(arguments, &load, &interrupt, at, writers, threads)?.row()?;
+        if arguments.json {
+            out.json(&serde_json::to_value(&row).unwrap_or_default())?;
+        } else {
+            writeln!(out, "{}", row.line())?;
+        }
+        out.flush()?;
+        (lost, damaged) = (lost + row.lost, damaged + row.damaged);
+    }
+    if lost + damaged > 0 {
+        let cause = format!("{lost} lost, {damaged} damaged");
+        return Err(Error::new(Code::Corrupt, "hammer", cause));
+    }
+    Ok(())
+}
+
+/// A store while it is loaded by so many.
+struct Loaded<'a> {
+    arguments: &'a Arguments,
+    load: &'a Load,
+    interrupt: &'a Interrupt,
+    writers: u32,
+    threads: u32,
+    store: Store,
+    url: String,
+    objects: Objects,
+    progress: ProgressBar,
+    /// Plain files, beside the data of the store.
+    plain: TempDir,
+    /// The store, where it is for this row alone.
+    _folder: Option<TempDir>,
+}
+
+impl<'a> Loaded<'a> {
+    fn open(
+        arguments: &'a Arguments,
+        load: &'a Load,
+        interrupt: &'a Interrupt,
+        at: usize,
+        writers: u32,
+        threads: u32,
+    ) -> Result<Self> {
+        let own = arguments.store.store.as_deref().filter(|url| !url.is_empty());
+        let folder = if own.is_none() {
+            Some(temporary(&std::env::temp_dir())?)
+        } else {
+            None
+        };
+        let beside = folder
+            .as_ref()
+            .map(|folder| folder.path().join("store").display().to_string());
+        let url = own.map(str::to_owned).or(beside).unwrap_or_default();
+        let store = open(&url)?;
+        Ok(Self {
+            plain: temporary(&data_folder(&store, &url)?)?,
+            objects: Objects {
+                space: load.space,
+                count: load.count,
+                payload_bytes: load.payload_bytes,
+                every: arguments.store.every,
+                lanes: u64::from(writers) * u64::from(threads),
+                is_contended: arguments.store.contended,
+                row: at as u64,
+                run: random()?,
+            },
+            progress: progress(arguments.json, at, arguments.store.rows().count()),
+            arguments,
+            load,
+            interrupt,
+            writers,
+            threads,
+            store,
+            url,
+            _folder: folder,
+        })
+    }
+
+    fn row(&self) -> Result<Row> {
+        let mut done = Done {
+            limit: self
+                .together("plain write", &[Role::Limit], 0..1)?
+                .of(Role::Limit)
+                .unwrap_or_default(),
+            ..Done::default()
+        };
+        match self.arguments.store.pattern {
+            Pattern::A => self.write_then_read(&mut done)?,
+            Pattern::B => self.write_while_reading(&mut done)?,
+        }
+        self.progress.finish_and_clear();
+        Ok(Row::new(self.writers, self.threads, &done, self.about()))
+    }
+
+    fn write_then_read(&self, done: &mut Done) -> Result<()> {
+        let roles = [Role::Writer, Role::ReaderBack];
+        let count = if self.load.read_back > 0.0 { 2 } else { 1 };
+        let figures = self.together("write", &roles[..count], 0..1)?;
+        done.writers = figures.of(Role::Writer).unwrap_or_default();
+        done.read_back = figures.of(Role::ReaderBack);
+        done.checkpoint_s = self.checkpoint()?;
+        done.readers = self
+            .together("read", &[Role::Reader], 0..1)?
+            .of(Role::Reader)
+            .unwrap_or_default();
+        Ok(())
+    }
+
+    fn write_while_reading(&self, done: &mut Done) -> Result<()> {
+        self.together("fill", &[Role::Writer], 0..1)?;
+        done.checkpoint_s = self.checkpoint()?;
+        let versions = 1..self.arguments.store.rewrites + 1;
+        let figures = self.together("re-write and read", &[Role::Writer, Role::ReaderAgain], versions)?;
+        done.writers = figures.of(Role::Writer).unwrap_or_default();
+        done.readers = figures.of(Role::ReaderAgain).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Lets so many processes of each role work side by side.
+    fn together(&self, what: &str, roles: &[Role], versions: Range<u64>) -> Result<Reported> {
+        let rounds = versions.end - versions.start;
+        self.progress.set_message(what.to_owned());
+        self.progress.set_length(self.load.count * rounds);
+        let of_role = |&role: &Role| (0..self.writers).map(move |index| (role, index));
+        let plan = |(role, index)| Plan {
+            role,
+            index,
+            threads: self.threads,
+            url: self.url.clone(),
+            folder: self.plain.path().to_owned(),
+            objects: self.objects.clone(),
+            versions: versions.clone(),
+            read_back: self.load.read_back,
+        };
+        let plans = roles.iter().flat_map(of_role).map(plan).collect();
+        Crew::start(&self.arguments.program, plans, self.interrupt, &self.progress)?.go()
+    }
+
+    /// Makes the index, where one is wanted; says how long that took.
+    fn checkpoint(&self) -> Result<Option<f64>> {
+        if self.arguments.store.catalogue == Catalogue::Log {
+            return Ok(None);
+        }
+        self.progress.set_message("checkpoint");
+        let began = Instant::now();
+        self.store.checkpoint()?;
+        Ok(Some(began.elapsed().as_secs_f64()))
+    }
+
+    fn about(&self) -> About {
+        let options = &self.arguments.store;
+        About {
+            pattern: options.pattern,
+            contended: options.contended,
+            catalogue: options.catalogue,
+            preset: options.preset,
+            objects: self.load.count,
+            payload_bytes: self.load.payload_bytes,
+            every: options.every,
+            rewrites: if options.pattern == Pattern::B {
+                options.rewrites
+            } else {
+                0
+            },
+            read_back: self.load.read_back,
+            store: self.store.uri(""),
+            payload_touched: TOUCHED,
+        }
+    }
+}
+
+/// The store at a URL, made where there is none.
+fn open(url: &str) -> Result<Store> {
+    let store = match crate::store::open(url) {
+        Err(error) if error.code() == Code::NotFound => {
+            Store::create_url(url, &serve::schemas(&[])?, &Layout::default())?
+        }
+        opened => opened?,
+    };
+    let own = Schema::builtin(SCHEMA).map(|schema| schema.fingerprint());
+    if Some(store.schema(Some(SCHEMA))?.fingerprint()) != own {
+        let cause = format!("it has a schema {SCHEMA} of its own, and the load's objects are of the built-in one");
+        return Err(Error::new(Code::InvalidArgument, format!("store {url}"), cause));
+    }
+    Ok(store)
+}
+
+/// Where the store's data lie.
+fn data_folder(store: &Store, url: &str) -> Result<PathBuf> {
+    let uri = store.uri("data/x");
+    let folder = uri
+        .strip_prefix("file://")
+        .and_then(|path| Path::new(path).ancestors().nth(2));
+    let folder = folder.map(Path::to_owned);
+    folder.ok_or_else(|| {
+        let cause = "the load's processes need a store in a folder";
+        Error::new(Code::InvalidArgument, format!("store {url}"), cause)
+    })
+}
+
+fn temporary(folder: &Path) -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("junctura-hammer-").tempdir_in(folder);
+    made.map_err(|error| Error::new(Code::Io, folder.display().to_string(), error.to_string()))
+}
+
+fn progress(is_json: bool, at: usize, rows: usize) -> ProgressBar {
+    let progress = if is_json {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new(0)
+    };
+    let template = format!(
+        "row {} of {rows} {{wide_bar}} {{human_pos}}/{{human_len}} {{elapsed}} {{msg}}",
+        at + 1
+    );
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        progress.set_style(style);
+    }
+    progress.enable_steady_tick(Duration::from_millis(200));
+    progress
+}
+
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Error::new(Code::Io, "random numbers", errno.to_string()))?;
+    Ok(u64::from_le_bytes(bytes))
+}

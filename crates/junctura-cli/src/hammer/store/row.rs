@@ -1,0 +1,115 @@
+//! A row of the table: what so many writers and readers reached.
+
+use serde::Serialize;
+
+use super::Figures;
+use super::arguments::{Catalogue, Pattern, Preset};
+
+/// What was measured; its JSON is a line of what `--json` prints. A rate is that of all processes together.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    /// Processes that write, and as many that read.
+    pub(super) writers: u32,
+    /// Threads of each.
+    pub(super) threads: u32,
+    pub(super) write_per_s: f64,
+    pub(super) write_gib_per_s: f64,
+    /// Of a fresh process of each reader: to open the store, find everything and make the text of each key. Pattern b: to find everything again.
+    pub(super) list_per_s: f64,
+    /// Every byte is read and compared with its checksum.
+    pub(super) read_per_s: f64,
+    pub(super) read_gib_per_s: f64,
+    /// What was read back while it was written, from the start to the last object.
+    pub(super) read_back_per_s: Option<f64>,
+    pub(super) read_back_gib_per_s: Option<f64>,
+    /// A plain write of the same bytes, synced as often.
+    pub(super) limit_write_per_s: f64,
+    pub(super) limit_write_gib_per_s: f64,
+    pub(super) checkpoint_s: Option<f64>,
+    /// Objects that were flushed and not found, or not in the version that was flushed last.
+    pub(super) lost: u64,
+    /// Objects whose bytes are not what was written, or those of others.
+    pub(super) damaged: u64,
+    pub(super) run: About,
+}
+
+/// What the row is of.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct About {
+    pub(super) pattern: Pattern,
+    pub(super) contended: bool,
+    pub(super) catalogue: Catalogue,
+    pub(super) preset: Option<Preset>,
+    pub(super) objects: u64,
+    pub(super) payload_bytes: usize,
+    pub(super) every: u64,
+    pub(super) rewrites: u64,
+    pub(super) read_back: f64,
+    pub(super) store: String,
+    pub(super) payload_touched: &'static str,
+}
+
+/// What each kind of process has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    pub(super) limit: Figures,
+    pub(super) writers: Figures,
+    pub(super) readers: Figures,
+    pub(super) read_back: Option<Figures>,
+    pub(super) checkpoint_s: Option<f64>,
+}
+
+impl Row {
+    pub(super) fn new(writers: u32, threads: u32, done: &Done, run: About) -> Self {
+        let gib = |per_s: f64| per_s * run.payload_bytes as f64 / f64::from(1 << 30);
+        let write = per_s(done.writers.written, done.writers.write_ns);
+        let read = per_s(done.readers.read, done.readers.read_ns);
+        let limit = per_s(done.limit.written, done.limit.write_ns);
+        let read_back = done.read_back.map(|back| per_s(back.read, back.read_ns));
+        let sum = |get: fn(&Figures) -> u64| get(&done.readers) + done.read_back.as_ref().map_or(0, get);
+        Self {
+            writers,
+            threads,
+            write_per_s: write,
+            write_gib_per_s: gib(write),
+            list_per_s: per_s(done.readers.listed, done.readers.list_ns),
+            read_per_s: read,
+            read_gib_per_s: gib(read),
+            read_back_per_s: read_back,
+            read_back_gib_per_s: read_back.map(gib),
+            limit_write_per_s: limit,
+            limit_write_gib_per_s: gib(limit),
+            checkpoint_s: done.checkpoint_s,
+            lost: sum(|figures| figures.lost),
+            damaged: sum(|figures| figures.damaged),
+            run,
+        }
+    }
+
+    /// The names of the columns for people.
+    pub(super) fn heading() -> &'static str {
+        "writers threads |  write/s   GiB/s  plain write | read back/s |     list/s |   read/s   GiB/s |  lost damaged"
+    }
+
+    /// The row for people.
+    pub(super) fn line(&self) -> String {
+        let back = self.read_back_per_s.map_or("-".to_owned(), |rate| format!("{rate:.0}"));
+        format!(
+            "{:>7} {:>7} | {:>8.0} {:>7.3} {:>12.3} | {back:>11} | {:>10.0} | {:>8.0} {:>7.3} | {:>5} {:>7}",
+            self.writers,
+            self.threads,
+            self.write_per_s,
+            self.write_gib_per_s,
+            self.limit_write_gib_per_s,
+            self.list_per_s,
+            self.read_per_s,
+            self.read_gib_per_s,
+            self.lost,
+            self.damaged,
+        )
+    }
+}
+
+fn per_s(count: u64, ns: u64) -> f64 {
+    count as f64 * 1e9 / ns.max(1) as f64
+}

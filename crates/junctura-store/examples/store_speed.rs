@@ -1,0 +1,193 @@
+//! How fast a store finds and reads, for `benches/store.py`; prints its figures as JSON.
+//!
+//! `fill FOLDER OBJECTS BYTES EVERY` makes a store; `list FOLDER SELECTOR` lists it in a process that has just begun, and then again;
+//! `read FOLDER` reads it beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
+//! store's writer flushes ten fields every 100 ms, and while nobody does.
+
+#![allow(clippy::unwrap_used, reason = "an example")]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Given, Schema};
+use junctura_store::{Ages, Listing, Store, Writer};
+
+const PARAMS: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "o3"];
+const LEVELS: [i64; 10] = [1000, 925, 850, 700, 600, 500, 400, 300, 250, 200];
+const MEMBERS: usize = 50;
+/// Lists by one who has listed before, and reads of everything.
+const AGAIN: usize = 5;
+const READ_FOR: Duration = Duration::from_millis(1500);
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+const FIELD_BYTES: usize = 804 << 10;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let number = |word: &str| word.parse::<usize>().unwrap();
+    let figures = match words[..] {
+        ["fill", folder, objects, bytes, every] => fill(folder, number(objects), number(bytes), number(every)),
+        ["list", folder, selector] => list(folder, selector),
+        ["read", folder] => read(folder),
+        ["beside", folder] => beside(folder),
+        _ => panic!("fill, list, read or beside: see the source"),
+    };
+    println!("{figures}");
+}
+
+/// Archives a field of an ensemble forecast, in the order in which a model writes them.
+fn archive(writer: &mut Writer, number: usize, payload: &[u8]) {
+    let (rest, param) = (number / PARAMS.len(), number % PARAMS.len());
+    let (rest, level) = (rest / LEVELS.len(), rest % LEVELS.len());
+    let (step, member) = (rest / MEMBERS, rest % MEMBERS);
+    let field = [
+        ("class", Given::Text("od")),
+        ("expver", Given::Text("0001")),
+        ("stream", Given::Text("enfo")),
+        ("date", Given::Text("20261120")),
+        ("time", Given::Text("0000")),
+        ("type", Given::Text("pf")),
+        ("levtype", Given::Text("pl")),
+        ("step", Given::Integer(step as i64)),
+        ("number", Given::Integer(member as i64)),
+        ("levelist", Given::Integer(LEVELS[level])),
+        ("param", Given::Text(PARAMS[param])),
+    ];
+    writer.archive(field, payload).unwrap();
+}
+
+fn create(folder: &Path) -> Store {
+    Store::create(folder, &[Schema::builtin("mars").unwrap()], Ages::default()).unwrap()
+}
+
+/// Without a checkpoint when there are few objects a flush: what is listed then are commits.
+fn fill(folder: &str, objects: usize, bytes: usize, every: usize) -> String {
+    let store = create(folder.as_ref());
+    let (mut writer, payload) = (store.writer().unwrap(), vec![7; bytes]);
+    for number in 0..objects {
+        archive(&mut writer, number, &payload);
+        if writer.pending() >= every as u64 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    if every >= 1000 {
+        store.checkpoint().unwrap();
+    }
+    "{}".to_owned()
+}
+
+/// Makes the text of each key; says how many.
+fn keys(listing: &Listing) -> usize {
+    let (mut count, mut bytes) = (0, 0);
+    listing.for_each_key(|key, _| {
+        count += 1;
+        bytes += key.len();
+    });
+    assert!(bytes >= count);
+    count
+}
+
+fn list(folder: &str, selector: &str) -> String {
+    let began = Instant::now();
+    let store = Store::open(folder.as_ref()).unwrap();
+    let count = keys(&store.snapshot().unwrap().list(selector).unwrap());
+    let first = began.elapsed();
+    let again = (0..AGAIN).map(|_| {
+        let began = Instant::now();
+        keys(&store.snapshot().unwrap().list(selector).unwrap());
+        began.elapsed()
+    });
+    let again = again.min().unwrap();
+    format!(
+        r#"{{"objects": {count}, "first_ms": {:.4}, "again_ms": {:.4}, "objects_per_s": {:.1}}}"#,
+        first.as_secs_f64() * 1e3,
+        again.as_secs_f64() * 1e3,
+        count as f64 / first.as_secs_f64(),
+    )
+}
+
+/// Reads everything, verified; says how many bytes that were.
+fn read_all(listing: &Listing, buffer: &mut Vec<u8>) -> u64 {
+    for object in listing.by_location() {
+        object.read_into(buffer).unwrap();
+    }
+    listing.bytes()
+}
+
+fn read(folder: &str) -> String {
+    let store = Store::open(folder.as_ref()).unwrap();
+    let listing = store.snapshot().unwrap().list("").unwrap();
+    let mut buffer = Vec::new();
+    let (mut ours, mut plain) = (f64::MAX, f64::MAX);
+    for _ in 0..AGAIN {
+        let began = Instant::now();
+        let bytes = read_all(&listing, &mut buffer);
+        ours = ours.min(began.elapsed().as_secs_f64() / bytes as f64);
+        let began = Instant::now();
+        for object in listing.by_location() {
+            let place = object.location();
+            let file = File::open(Path::new(folder).join(&*place.file)).unwrap();
+            file.read_exact_at(&mut buffer[..place.length as usize], place.offset)
+                .unwrap();
+        }
+        plain = plain.min(began.elapsed().as_secs_f64() / bytes as f64);
+    }
+    let gib = |seconds_a_byte: f64| 1.0 / seconds_a_byte / f64::from(1 << 30);
+    format!(
+        r#"{{"gib_per_s": {:.4}, "pread_gib_per_s": {:.4}}}"#,
+        gib(ours),
+        gib(plain)
+    )
+}
+
+/// Bytes read a second.
+fn read_for_a_while(listing: &Listing) -> f64 {
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    let began = Instant::now();
+    while began.elapsed() < READ_FOR {
+        bytes += read_all(listing, &mut buffer);
+    }
+    bytes as f64 / began.elapsed().as_secs_f64()
+}
+
+fn beside(folder: &str) -> String {
+    let store = Store::open(folder.as_ref()).unwrap();
+    let listing = store.snapshot().unwrap().list("").unwrap();
+    let alone = read_for_a_while(&listing);
+    let is_over = AtomicBool::new(false);
+    let (beside, written) = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_at_a_pace(&store, &is_over));
+        let beside = read_for_a_while(&listing);
+        is_over.store(true, Ordering::Relaxed);
+        (beside, writing.join().unwrap())
+    });
+    let gib = f64::from(1 << 30);
+    format!(
+        r#"{{"alone_gib_per_s": {:.4}, "gib_per_s": {:.4}, "written_gib_per_s": {:.4}}}"#,
+        alone / gib,
+        beside / gib,
+        written / gib
+    )
+}
+
+/// Ten fields and a flush every 100 ms; gives bytes a second.
+fn write_at_a_pace(store: &Store, is_over: &AtomicBool) -> f64 {
+    let (mut writer, payload) = (store.writer().unwrap(), vec![7; FIELD_BYTES]);
+    let (began, mut fields) = (Instant::now(), 0);
+    let mut next = began;
+    while !is_over.load(Ordering::Relaxed) {
+        for _ in 0..10 {
+            archive(&mut writer, fields, &payload);
+            fields += 1;
+        }
+        writer.flush().unwrap();
+        next += FLUSH_EVERY;
+        #[expect(clippy::disallowed_methods, reason = "a load has a pace")]
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    (fields * FIELD_BYTES) as f64 / began.elapsed().as_secs_f64()
+}

@@ -1,0 +1,148 @@
+"""The load of a store: its figures, what it finds, and what becomes of its files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from e2e_shell import ROOT, Document, Process, Shell
+
+PLOT = ROOT / "benches/hammer_plot.py"
+SMALL = ["--members", "2", "--steps", "3", "--levels", "5", "--params", "4", "--every", "10", "--json"]
+OBJECTS = 120
+RATES = ("write_per_s", "write_gib_per_s", "read_per_s", "read_gib_per_s", "list_per_s", "limit_write_gib_per_s")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> list[str]:
+    return ["--store", str(tmp_path / "store")]
+
+
+def hammer(bare: Shell, *arguments: str) -> list[Document]:
+    """Rows of a small load, in which everything is found."""
+    rows = bare.documents("hammer", *SMALL, *arguments)
+    for row in rows:
+        assert (row["lost"], row["damaged"]) == (0, 0)
+        assert all(row[rate] > 0 for rate in RATES), row
+    return rows
+
+
+@pytest.mark.parametrize("pattern", ["a", "b"])
+@pytest.mark.parametrize("contended", [[], ["--contended"]], ids=["apart", "contended"])
+@pytest.mark.parametrize("catalogue", ["log", "checkpoint"])
+@pytest.mark.parametrize("size", ["1KiB", "300KiB"])
+def test_all_that_was_written_is_found(
+    bare: Shell, place: list[str], pattern: str, contended: list[str], catalogue: str, size: str
+) -> None:
+    load = [*place, "--pattern", pattern, *contended, "--catalogue", catalogue, "--size", size, "--writers", "2"]
+    (row,) = hammer(bare, *load, "--threads", "2")
+    assert (row["writers"], row["threads"], row["run"]["objects"]) == (2, 2, OBJECTS)
+    assert (row["checkpoint_s"] is not None) == (catalogue == "checkpoint")
+    versions = 1 if pattern == "a" else 2
+    assert bare.text("ls", *place, "--count", "--all-versions") == f"{OBJECTS * versions}\n"
+    assert bare.text("ls", *place, "--count") == f"{OBJECTS}\n"
+    (axes,) = bare.documents("axes", *place, "--json")
+    assert len(axes["expver"]) == (1 if contended else 4)
+    bare.run("check", *place)
+
+
+def test_what_is_read_back_is_a_share(bare: Shell, place: list[str]) -> None:
+    (row,) = hammer(bare, *place, "--read-back", "0.7", "--size", "10KiB", "--writers", "2")
+    assert row["read_back_per_s"] > 0
+    assert row["run"]["read_back"] == 0.7
+
+
+def test_the_ensemble_is_scaled(bare: Shell, place: list[str]) -> None:
+    (row,) = bare.documents("hammer", *place, "--preset", "ensemble", "--scale", "0.0003", "--json")
+    assert (row["run"]["objects"], row["run"]["payload_bytes"], row["run"]["read_back"]) == (33, 803 << 10, 0.7)
+    assert (row["lost"], row["run"]["preset"]) == (0, "ensemble")
+
+
+def test_a_sweep_has_a_row_for_each_and_a_picture(bare: Shell, place: list[str], tmp_path: Path) -> None:
+    rows = hammer(bare, *place, "--writers", "1,2,3", "--threads", "1,2", "--size", "1KiB")
+    assert [(row["writers"], row["threads"]) for row in rows] == [(w, t) for w in (1, 2, 3) for t in (1, 2)]
+    assert bare.text("ls", *place, "--count") == f"{6 * OBJECTS}\n", "each has objects of its own"
+    lines = bare.text("hammer", *place, *SMALL, "--writers", "1,2", "--size", "1KiB")
+    picture = tmp_path / "sweep.png"
+    drawn = subprocess.run([sys.executable, str(PLOT), "--out", str(picture)], input=lines, text=True, check=False)
+    assert drawn.returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
+    assert picture.stat().st_size > 5000
+
+
+def test_people_get_a_table(bare: Shell, place: list[str]) -> None:
+    load = [word for word in SMALL if word != "--json"]
+    heading, *lines = bare.text("hammer", *place, *load, "--size", "1KiB", "--threads", "1,2").splitlines()
+    assert "list/s" in heading
+    assert [line.split()[:2] for line in lines] == [["1", "1"], ["1", "2"]]
+
+
+def test_without_a_place_nothing_is_left(bare: Shell, tmp_path: Path) -> None:
+    bare.environment["TMPDIR"] = str(tmp_path)
+    (row,) = hammer(bare, "--store", "--size", "100KiB")
+    assert row["run"]["store"].startswith(f"file://{tmp_path}/")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_stays(bare: Shell, place: list[str], file: Path) -> None:
+    bare.run("archive", *place, "--create", file)
+    before = int(bare.text("ls", *place, "--count"))
+    hammer(bare, *place, "--size", "1KiB")
+    hammer(bare, *place, "--size", "1KiB", "--pattern", "b")
+    assert int(bare.text("ls", *place, "--count")) == before + OBJECTS, "later runs mask earlier ones"
+    left = {path.name for path in Path(place[1]).iterdir()}
+    assert left <= {"store.json", "log", "data", "segments", "checkpoints"}
+
+
+def test_what_makes_no_load_is_refused(bare: Shell, place: list[str]) -> None:
+    for words, cause in (
+        (["--pool", "unix:x"], "cannot be used with"),
+        (["--scale", "2"], "--scale"),
+        (["--writers", "200", "--threads", "10"], "each needs one"),
+    ):
+        assert cause in bare.error(2, "hammer", *place, *words)
+    assert "need a store in a folder" in bare.error(2, "hammer", "--store", "memory:x")
+    assert "--store" in bare.error(2, "hammer", "--contended")
+
+
+def begun(bare: Shell, folder: Path) -> Process:
+    """A load that takes a while, in a folder for what is temporary; it has said the heading of its table."""
+    bare.environment["TMPDIR"] = str(folder)
+    load = bare.start("hammer", "--store", "--scale", "1", "--every", "1", "--size", "1KiB", "--writers", "2")
+    assert "writers threads" in load.line()
+    return load
+
+
+def test_ctrl_c_leaves_nothing(bare: Shell, tmp_path: Path) -> None:
+    load = begun(bare, tmp_path)
+    load.signal(signal.SIGINT)
+    assert load.end()[0] == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_dies_ends_the_load(bare: Shell, tmp_path: Path) -> None:
+    load = begun(bare, tmp_path)
+    children = Path(f"/proc/{load.pid}/task/{load.pid}/children")
+    while not (started := children.read_text().split()):
+        assert load.popen.poll() is None
+    os.kill(int(started[0]), signal.SIGKILL)
+    status, _, said = load.end()
+    assert (status, "a process of the load died" in said) == (5, True), said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_folder_is_refused(bare: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert "file" in bare.error(1, "hammer", "--store", tmp_path / "file", *SMALL)
+
+
+def test_figures_name_what_is_missing(bare: Shell, place: list[str]) -> None:
+    """Every figure that a program may look for."""
+    (row,) = hammer(bare, *place, "--size", "1KiB")
+    names = set(chain(RATES, ("limit_write_per_s", "lost", "damaged", "writers", "threads", "run")))
+    assert names <= set(row)
