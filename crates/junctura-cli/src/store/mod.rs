@@ -4,10 +4,12 @@ pub(crate) mod archive;
 pub(crate) mod axes;
 pub(crate) mod check;
 pub(crate) mod compact;
+pub(crate) mod compare;
 pub(crate) mod create;
 pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
+pub(crate) mod stat;
 
 use clap::Args;
 use junctura::{Code, Error, Result};

@@ -18,7 +18,7 @@ use crate::removal::Run;
 
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
-pub(crate) use keys::{KeyTexts, Seen};
+pub(crate) use keys::{KeyTexts, Seen, datasets};
 pub(crate) use live::Live;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
