@@ -13,6 +13,7 @@
 mod catalogue;
 mod check;
 mod checkpoint;
+#[cfg(feature = "parquet")]
 mod columns;
 mod commit;
 mod commits;
@@ -23,6 +24,8 @@ mod crash_tests;
 mod data;
 mod disk;
 mod frame;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod listing;
 mod place;
 mod removal;

@@ -183,6 +183,7 @@ impl Listing {
     }
 
     /// The snapshot that they are of.
+    #[cfg(feature = "parquet")]
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }

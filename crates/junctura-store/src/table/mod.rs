@@ -228,6 +228,7 @@ impl Table {
     ///
     /// # Errors
     /// `LimitExceeded` for more undeclared attributes than there may be.
+    #[cfg(feature = "parquet")]
     pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> Result<&mut Column> {
         let at = self.column_of(id, name)?;
         Ok(&mut self.columns[at])

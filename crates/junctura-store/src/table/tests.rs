@@ -70,6 +70,7 @@ fn rows_read_back_behind_others() {
         table.encode(None, &mut bytes);
         all.decode(Encoded {
             rows: &bytes,
+            schema: &schema(),
             file: &name,
             payloads_at: 0,
         })
@@ -92,6 +93,7 @@ fn payloads_within_a_commit_lie_where_it_lies() {
     let mut read = Table::default();
     read.decode(Encoded {
         rows: &bytes,
+        schema: &schema(),
         file: &"log/0".into(),
         payloads_at: 1000,
     })
@@ -132,6 +134,7 @@ fn bytes_that_nobody_wrote_are_refused() {
     let decode = |rows: &[u8]| {
         Table::default().decode(Encoded {
             rows,
+            schema: &schema(),
             file: &file,
             payloads_at: 0,
         })
