@@ -218,8 +218,8 @@ def test_experiments_in_one_store_are_compared(bare: Shell, store: list[str], fi
     lines = bare.run(*how, "--ignore", "expver", status=1).stdout.decode().splitlines()
     assert [line.split(": ")[-1] for line in lines[:-1] if "units" in line] == ["units < 1 > 2"] * 3
     assert lines[-1].startswith("3 keys in both: 0 with other bytes, 3 with other attributes; 1 in the first only")
-    lines = bare.run(*how, "--ignore", "expver,units", "--json", status=1).stdout.splitlines()
-    assert [json.loads(line).get("difference") for line in lines] == ["only_first", None]
+    documents = bare.run(*how, "--ignore", "expver,units", "--json", status=1).stdout.splitlines()
+    assert [json.loads(line).get("difference") for line in documents] == ["only_first", None]
     said = bare.error(2, "compare", *store, "--with", store[1], "--ignore", "number,step,param,levelist")
     assert "several objects have this key without number" in said
 
