@@ -42,7 +42,7 @@ const TIDIERS: u64 = 2;
 const AGE: Duration = Duration::from_secs(1);
 /// Flushes of each writer: a few seconds, and a minute.
 const FLUSHES: u64 = 30;
-const SOAK_FLUSHES: u64 = 1500;
+const SOAK_FLUSHES: u64 = 700;
 /// Snapshots that a reader keeps until they expire.
 const KEPT_MAX: usize = 3;
 /// Objects of each that it reads in between.

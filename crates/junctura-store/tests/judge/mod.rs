@@ -57,7 +57,9 @@ pub(crate) fn payload(flush: Flush, object: u64) -> Vec<u8> {
     } else {
         100
     };
-    word.bytes().cycle().take(length as usize).collect()
+    let mut bytes = word.repeat(length as usize / word.len() + 1).into_bytes();
+    bytes.truncate(length as usize);
+    bytes
 }
 
 /// What an object's bytes have to be.
