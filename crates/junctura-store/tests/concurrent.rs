@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use judge::{Flush, Judge, OBJECTS, payload, place};
 use junctura_model::{Code, Schema};
-use junctura_store::{Ages, Commits, Layout, Listing, Store, Writer};
+use junctura_store::{Ages, Commits, Layout, Listing, Object, Store, Writer};
 
 const SCHEMA: &str = r#"
 name: flushes
@@ -240,7 +240,13 @@ fn is_tidy(path: &Path, listing: &Listing) -> bool {
         entries.map(|entry| format!("{folder}/{}", name(entry))).collect()
     };
     let there: BTreeSet<String> = names("data").iter().flat_map(|dataset| names(dataset)).collect();
-    let files = listing.iter().map(|object| object.location().file.to_string());
-    let needed: BTreeSet<String> = files.filter(|file| file.starts_with("data/")).collect();
-    there == needed && names("checkpoints").len() == 1
+    // An object without bytes has no file, perhaps, though it names one.
+    let all = data_files(listing.iter());
+    let needed = data_files(listing.iter().filter(|object| object.bytes() > 0));
+    needed.is_subset(&there) && there.is_subset(&all) && names("checkpoints").len() == 1
+}
+
+fn data_files<'a>(objects: impl Iterator<Item = Object<'a>>) -> BTreeSet<String> {
+    let files = objects.map(|object| object.location().file.to_string());
+    files.filter(|file| file.starts_with("data/")).collect()
 }
