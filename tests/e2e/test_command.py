@@ -50,6 +50,8 @@ PRINTING = [
     ["axes", "--store", "STORE"],
     ["inspect", "--store", "STORE", "name=one"],
     ["check", "--store", "STORE"],
+    ["stat", "--store", "STORE"],
+    ["compare", "--store", "STORE", "--with", "STORE"],
     ["purge", "--store", "STORE"],
     ["checkpoint", "--store", "STORE"],
     ["compact", "--store", "STORE"],

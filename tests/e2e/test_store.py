@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -169,6 +170,58 @@ def test_purge_removes_what_is_masked(bare: Shell, filled: list[str], file: Path
     assert {line["commit"] for line in removed[:-1]} == {1}, "the older ones"
     assert bare.text("ls", *filled, "--all-versions", "--count") == f"{len(fields)}\n"
     assert bare.text("purge", *filled).startswith("removed 0 objects")
+
+
+def test_stat_says_how_much_there_is(bare: Shell, filled: list[str], file: Path, fields: Fields) -> None:
+    bare.run("archive", *filled, file)
+    (stat,) = bare.documents("stat", *filled, "--json")
+    size = sum(map(len, fields.values()))
+    assert (stat["objects"], stat["bytes"], stat["masked"]) == (len(fields), size, len(fields))
+    mars = next(schema for schema in stat["schemas"] if schema["name"] == "mars")
+    assert (mars["objects"], mars["datasets"], mars["masked_bytes"]) == (len(fields), 1, size)
+    assert (stat["commit"], stat["commits"]["files"], stat["segments"]["files"]) == (2, 1, 0)
+    on_disk = [path.stat().st_size for path in Path(filled[1], "data").glob("*/*")]
+    assert (stat["data"]["files"], stat["data"]["bytes"]) == (len(on_disk), sum(on_disk))
+    assert stat["data"]["used_bytes"] <= sum(on_disk) and stat["unneeded"] == {"files": 0, "bytes": 0}
+    bare.run("checkpoint", *filled)
+    assert f"{len(fields)} masked versions" in bare.text("stat", *filled)
+    assert "checkpoint    at commit 2: 1 file" in bare.text("stat", *filled)
+
+
+def test_stores_are_compared(bare: Shell, filled: list[str], fields: Fields, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    same = bare.run("compare", *filled, "--with", filled[1]).stdout.decode()
+    assert same.startswith(f"{len(fields)} keys in both: 0 with other bytes")
+    messages = list(fields.values())
+    (tmp_path / "most.grib2").write_bytes(b"".join(messages[1:]))
+    bare.run("archive", "--store", other, "--create", tmp_path / "most.grib2")
+    (tmp_path / "notes").write_text("notes")
+    bare.run("archive", "--store", other, tmp_path / "notes", "--schema", "free")
+    done = bare.run("compare", *filled, "--with", other, "--json", status=1)
+    *differences, summary = map(json.loads, done.stdout.splitlines())
+    assert [one["difference"] for one in differences] == ["only_first", "only_second"]
+    assert (summary["both"], summary["only_first"], summary["only_second"]) == (len(fields) - 1, 1, 1)
+    assert b"there are differences" in done.stderr
+    assert "no object has" in bare.error(2, "compare", *filled, "--with", other, "--ignore", "colour")
+    bare.error(2, "compare", *filled)
+
+
+def test_experiments_in_one_store_are_compared(bare: Shell, store: list[str], fields: Fields, tmp_path: Path) -> None:
+    messages = list(fields.values())[:4]
+    for expver, some in (("1", messages), ("2", messages[:3])):
+        (tmp_path / expver).write_bytes(b"".join(some))
+        bare.run(
+            "archive", *store, "--create", tmp_path / expver, "--set", f"expver={expver}", "--set", f"units={expver}"
+        )
+    how = ["compare", *store, "expver=1", "--to", "expver=2"]
+    assert "4 in the first only, 3 in the second only" in bare.run(*how, "-q", status=1).stdout.decode()
+    lines = bare.run(*how, "--ignore", "expver", status=1).stdout.decode().splitlines()
+    assert [line.split(": ")[-1] for line in lines[:-1] if "units" in line] == ["units < 1 > 2"] * 3
+    assert lines[-1].startswith("3 keys in both: 0 with other bytes, 3 with other attributes; 1 in the first only")
+    documents = bare.run(*how, "--ignore", "expver,units", "--json", status=1).stdout.splitlines()
+    assert [json.loads(line).get("difference") for line in documents] == ["only_first", None]
+    said = bare.error(2, "compare", *store, "--with", store[1], "--ignore", "number,step,param,levelist")
+    assert "several objects have this key without number" in said
 
 
 def test_a_wipe_has_to_be_meant(bare: Shell, filled: list[str], fields: Fields) -> None:

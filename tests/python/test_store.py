@@ -484,6 +484,23 @@ def test_grib_that_is_damaged_is_named(tmp_path: Path) -> None:
         store.archive_grib(tmp_path / "missing.grib")
 
 
+def test_stats_say_how_much_there_is(store: junctura.Store) -> None:
+    for round_of_it in range(2):
+        with store:
+            store.archive(b"small", name="a")
+            store.archive(b"large" * 20_000, name=f"b{round_of_it}", space="other")
+    snapshot = store.snapshot()
+    store.wipe("space=other")
+    before, after = snapshot.stats(), store.stats()
+    assert (before["commit"], before["objects"], before["bytes"]) == (2, 3, 200_005)
+    assert (before["masked"], before["masked_bytes"]) == (1, 5)
+    assert (after["commit"], after["objects"], after["data"]["used_bytes"]) == (3, 1, 10)
+    assert after["data"]["bytes"] == 200_010 and after["unneeded"]["files"] == 0
+    (schema,) = before["schemas"]
+    assert (schema["name"], schema["datasets"]) == ("free", 2)
+    assert store.checkpoint().commit == store.stats()["segments"]["checkpoint"] == 3
+
+
 @needs_data
 @pytest.mark.parametrize("file", sorted(DATA.glob("*.grib*")), ids=lambda file: file.name)
 def test_real_files_come_back_byte_for_byte(tmp_path: Path, file: Path) -> None:

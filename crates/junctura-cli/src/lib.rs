@@ -50,6 +50,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use program::Program;
 pub use put::each_message;
+pub use store::stat::document as stats_document;
 
 /// Hand scientific data over by meaning.
 #[derive(Parser)]
@@ -83,6 +84,7 @@ enum Command {
     Inspect(store::inspect::Arguments),
     Purge(store::remove::PurgeArguments),
     Wipe(store::remove::WipeArguments),
+    Compare(store::compare::Arguments),
     Check(store::check::Arguments),
     Checkpoint(store::compact::CheckpointArguments),
     Compact(store::compact::CompactArguments),
@@ -183,6 +185,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Inspect(arguments) => store::inspect::run(&arguments),
         Command::Purge(arguments) => store::remove::purge(&arguments),
         Command::Wipe(arguments) => store::remove::wipe(&arguments),
+        Command::Compare(arguments) => store::compare::run(&arguments),
         Command::Check(arguments) => store::check::run(&arguments),
         Command::Checkpoint(arguments) => store::compact::checkpoint(&arguments),
         Command::Compact(arguments) => store::compact::compact(&arguments),

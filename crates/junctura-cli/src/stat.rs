@@ -1,4 +1,4 @@
-//! `junctura stat`: what a pool has done and holds, in numbers.
+//! `junctura stat`: what a pool has done and holds, in numbers; what a store has: `store/stat.rs`.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -6,21 +6,26 @@ use serde_json::Value;
 
 use crate::interrupt::Interrupt;
 use crate::output::Out;
-use crate::size;
 use crate::url::PoolArguments;
+use crate::{size, store};
 
 const EXAMPLES: &str = "Examples:
   junctura stat
-  junctura stat --json | jq .memory.used_bytes";
+  junctura stat --json | jq .memory.used_bytes
+  junctura stat --store /data/archive               how much a store has, and what its files take";
 
-/// Show what the pool has done and holds
+/// Show what the pool has done and holds, or what a store has
 ///
-/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included.
+/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included. Of a store: its objects by
+/// schema, masked versions, its files, and what compaction would remove.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pool: PoolArguments,
+    /// Show what is in this store instead
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// Print what the server says, as JSON
     #[arg(long)]
     json: bool,
@@ -28,6 +33,9 @@ pub(crate) struct Arguments {
 
 /// Shows.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(url) = &arguments.store {
+        return store::stat::run(url, arguments.json);
+    }
     let builder = arguments.pool.builder("junctura stat").visitor(true);
     let pool = Interrupt::install()?.watch(builder).open()?;
     let text = pool.stat()?;

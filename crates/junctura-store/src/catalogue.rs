@@ -84,14 +84,14 @@ impl Catalogue {
             Some(position) => position,
             None => self.begin(disk, schemas)?,
         };
-        let mut news = News::new(self.counts.clone());
+        let mut news = News::new(schemas, self.counts.clone());
         log.read(&mut position, &mut |said| news.take(said))?;
         self.add(news)?;
         self.position = Some(position);
         Ok(())
     }
 
-    fn add(&mut self, news: News) -> Result<()> {
+    fn add(&mut self, news: News<'_>) -> Result<()> {
         for (held, new) in self.held.iter_mut().zip(news.tables) {
             if new.is_empty() {
                 continue;
@@ -169,16 +169,18 @@ impl Catalogue {
 }
 
 /// What the log says that was not known before.
-struct News {
+struct News<'s> {
+    schemas: &'s [Arc<Schema>],
     tables: Vec<Table>,
     counts: Vec<u64>,
     /// When, of which schema, which rows.
     removals: Vec<(Duration, usize, Vec<Run>)>,
 }
 
-impl News {
-    fn new(counts: Vec<u64>) -> Self {
+impl<'s> News<'s> {
+    fn new(schemas: &'s [Arc<Schema>], counts: Vec<u64>) -> Self {
         Self {
+            schemas,
             tables: counts.iter().map(|_| Table::default()).collect(),
             counts,
             removals: Vec::new(),
@@ -205,6 +207,7 @@ impl News {
             let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
             table.decode(Encoded {
                 rows: part.rows,
+                schema: &self.schemas[schema],
                 file: said.file,
                 payloads_at: said.at + payloads_at as u64,
             })?;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::data;
 use crate::listing::Object;
 use crate::snapshot::Snapshot;
 
@@ -72,11 +71,8 @@ impl Snapshot {
     /// Data files that no commit names.
     pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
         let named: BTreeSet<_> = self.files().collect();
-        let mut unnamed = Vec::new();
-        for dataset in self.store().files_in(data::FOLDER)? {
-            let files = self.store().files_in(&dataset)?;
-            unnamed.extend(files.into_iter().filter(|file| !named.contains(&**file)));
-        }
+        let mut unnamed = self.store().data_files()?;
+        unnamed.retain(|file| !named.contains(&**file));
         unnamed.sort();
         Ok(unnamed)
     }

@@ -21,6 +21,8 @@ const FOLDER: &str = "checkpoints";
 const FORMAT: &str = "junctura-checkpoint";
 const VERSION: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
+/// Commits and rows that there may have been.
+const COUNTED_MAX: u64 = u64::MAX / 2;
 const SEGMENT_BYTES_MAX: u64 = 64 << 30;
 
 /// A file of rows.
@@ -141,8 +143,17 @@ impl Checkpoint {
     /// # Errors
     /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
     pub(crate) fn newest(disk: &dyn Disk) -> Result<Option<Self>> {
-        let name = names(disk)?.pop();
-        name.map(|name| Self::read(disk, &name)).transpose()
+        let mut tried = None;
+        loop {
+            let Some(name) = names(disk)?.pop() else {
+                return Ok(None);
+            };
+            match Self::read(disk, &name) {
+                // A newer one was made meanwhile, and this one removed.
+                Err(error) if error.code() == Code::NotFound && tried.as_ref() != Some(&name) => tried = Some(name),
+                read => return read.map(Some),
+            }
+        }
     }
 
     /// # Errors
@@ -158,6 +169,12 @@ impl Checkpoint {
             );
             return Err(Error::new(Code::Unsupported, path, cause));
         }
+        // What is counted on from there is counted in 64 bits.
+        let counted = read.rest.counts.iter().chain([&read.commit]);
+        if read.commit.to_string() != number_of(path) || counted.into_iter().any(|&number| number > COUNTED_MAX) {
+            let cause = "it says another commit than its name, or numbers that there cannot be";
+            return Err(Error::new(Code::Corrupt, path, cause));
+        }
         // They are removed some day: nothing else may stand there.
         if let Some(other) = read
             .segments
@@ -169,6 +186,13 @@ impl Checkpoint {
         }
         Ok(read)
     }
+}
+
+/// The number in a checkpoint's path, without zeros in front.
+fn number_of(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    let number = name.trim_end_matches(".json").trim_start_matches('0');
+    if number.is_empty() { "0" } else { number }
 }
 
 /// The number of a commit, as it names a checkpoint.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::disk::refused;
@@ -47,49 +47,36 @@ impl Store {
     /// # Errors
     /// As [`Self::snapshot`].
     pub fn unneeded(&self) -> Result<Vec<String>> {
-        let mut doomed = self.superseded()?;
-        doomed.extend(self.left_behind()?);
+        // However long this takes, what is old was old before anybody was asked what is needed.
+        let began = self.now();
+        let names = checkpoint::names(self.disk())?;
+        let Some(all) = self.checkpoints(&names)? else {
+            return Ok(Vec::new());
+        };
+        let mut doomed = superseded(&names, &all, began.saturating_sub(self.ages().snapshot_max));
+        doomed.extend(self.left_behind(&all, began)?);
         Ok(doomed)
     }
 
-    /// Checkpoints that no snapshot may still begin with, and the segments that only they name; checkpoints last, so that
-    /// what is interrupted is found again.
-    fn superseded(&self) -> Result<Vec<String>> {
-        let now = self.now();
-        let names = checkpoint::names(self.disk())?;
+    /// These checkpoints; none when another one is removing them just now, and does what else there is to do.
+    fn checkpoints(&self, names: &[String]) -> Result<Option<Vec<Checkpoint>>> {
         let mut all = Vec::new();
-        for name in &names {
+        for name in names {
             match Checkpoint::read(self.disk(), name) {
                 Ok(checkpoint) => all.push(checkpoint),
-                Err(error) if error.code() == junctura_model::Code::NotFound => return Ok(Vec::new()),
+                Err(error) if error.code() == Code::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
-        let is_old = |next: &Checkpoint| {
-            let since = now.saturating_sub(Duration::from_millis(next.at_ms));
-            since > self.ages().snapshot_max
-        };
-        // One may go when the next one has been there for long enough.
-        let old = all.iter().skip(1).take_while(|next| is_old(next)).count();
-        let segments = |checkpoints: &[Checkpoint]| -> BTreeSet<String> {
-            let all = checkpoints.iter().flat_map(|checkpoint| &checkpoint.segments);
-            all.map(|segment| segment.path.clone()).collect()
-        };
-        let (going, staying) = (segments(&all[..old]), segments(&all[old..]));
-        let mut doomed: Vec<String> = going.difference(&staying).cloned().collect();
-        doomed.extend_from_slice(&names[..old]);
-        Ok(doomed)
+        Ok(Some(all))
     }
 
     /// Files that nothing names, and that nothing will.
-    fn left_behind(&self) -> Result<Vec<String>> {
+    fn left_behind(&self, all: &[Checkpoint], began: Duration) -> Result<Vec<String>> {
         let snapshot = self.snapshot()?;
         let mut unnamed = snapshot.unnamed_files()?;
-        let mut named = BTreeSet::new();
-        for name in checkpoint::names(self.disk())? {
-            let checkpoint = Checkpoint::read(self.disk(), &name)?;
-            named.extend(checkpoint.segments.into_iter().map(|segment| segment.path));
-        }
+        let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
+        let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
         unnamed.extend(
             self.files_in("segments")?
                 .into_iter()
@@ -108,17 +95,17 @@ impl Store {
         for path in unnamed {
             // A snapshot that was taken while the removal was on its way still shows what was there.
             let since = snapshot.empty_since(&path).unwrap_or_default();
-            let is_needed = self.now().saturating_sub(since) <= 2 * self.ages().snapshot_max;
-            if !is_needed && self.is_given_up(&path)? {
+            let is_needed = began.saturating_sub(since) <= 2 * self.ages().snapshot_max;
+            if !is_needed && self.is_given_up(&path, began)? {
                 left.push(path);
             }
         }
         Ok(left)
     }
 
-    fn is_given_up(&self, path: &str) -> Result<bool> {
+    fn is_given_up(&self, path: &str, began: Duration) -> Result<bool> {
         match self.disk().modified(path) {
-            Ok(at) => Ok(self.now().saturating_sub(at) > 2 * self.ages().unflushed_max),
+            Ok(at) => Ok(began.saturating_sub(at) > 2 * self.ages().unflushed_max),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(refused(path, "cannot be looked at", &error)),
         }
@@ -138,5 +125,80 @@ impl Store {
             }
         };
         Ok(names.into_iter().map(path).collect())
+    }
+}
+
+/// Checkpoints that no snapshot may still begin with, those whose next one was made before some time, and the segments that only they
+/// name; checkpoints last, so that what is interrupted is found again.
+fn superseded(names: &[String], all: &[Checkpoint], before: Duration) -> Vec<String> {
+    let is_old = |next: &Checkpoint| Duration::from_millis(next.at_ms) < before;
+    // One may go when the next one has been there for long enough.
+    let old = all.iter().skip(1).take_while(|next| is_old(next)).count();
+    let segments = |checkpoints: &[Checkpoint]| -> BTreeSet<String> {
+        let all = checkpoints.iter().flat_map(|checkpoint| &checkpoint.segments);
+        all.map(|segment| segment.path.clone()).collect()
+    };
+    let (going, staying) = (segments(&all[..old]), segments(&all[old..]));
+    let mut doomed: Vec<String> = going.difference(&staying).cloned().collect();
+    doomed.extend_from_slice(&names[..old]);
+    doomed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use junctura_model::Schema;
+
+    use super::*;
+    use crate::commits::Commits;
+    use crate::disk::{Disk, MemoryDisk};
+    use crate::root::{Ages, Root};
+
+    const AGE: Duration = Duration::from_millis(30);
+
+    /// Goes on by itself: a millisecond each time that somebody looks.
+    fn clock() -> Duration {
+        static NOW: AtomicU64 = AtomicU64::new(1 << 40);
+        Duration::from_millis(NOW.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Writes, and compacts, in a store where everything is soon too old.
+    fn take_part(store: &Store, name: &str) {
+        let unless_expired = |result: Result<()>| {
+            if let Err(error) = result {
+                assert_eq!(error.code(), Code::Expired, "{error}");
+            }
+        };
+        let mut writer = store.writer().unwrap();
+        for _ in 0..50 {
+            writer.archive([("name", name)], name.as_bytes()).unwrap();
+            unless_expired(writer.flush().map(|_| ()));
+            unless_expired(store.purge("").map(|_| ()));
+            unless_expired(store.compact().map(|_| ()));
+        }
+    }
+
+    #[test]
+    fn compactions_at_once_do_not_disturb_each_other() {
+        for commits in [Commits::Appended, Commits::Exclusive] {
+            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+            let ages = Ages {
+                snapshot_max: AGE,
+                unflushed_max: AGE,
+            };
+            let schemas = [Schema::builtin("free").unwrap()];
+            Root::create(&*disk, &schemas, ages, commits, None).unwrap();
+            std::thread::scope(|scope| {
+                for name in ["a", "b", "c", "d"] {
+                    let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
+                    scope.spawn(move || take_part(&store, name));
+                }
+            });
+            let store = Store::open_on(disk, clock).unwrap();
+            let count = store.snapshot().unwrap().commit();
+            assert!(count > 0 && store.disk().list("checkpoints").unwrap().len() < 50);
+        }
     }
 }

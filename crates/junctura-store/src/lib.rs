@@ -13,15 +13,19 @@
 mod catalogue;
 mod check;
 mod checkpoint;
+#[cfg(feature = "parquet")]
 mod columns;
 mod commit;
 mod commits;
 mod compact;
+mod compare;
 #[cfg(test)]
 mod crash_tests;
 mod data;
 mod disk;
 mod frame;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod listing;
 mod place;
 mod removal;
@@ -30,6 +34,7 @@ mod request;
 mod root;
 mod segment;
 mod snapshot;
+mod stats;
 mod store;
 mod table;
 mod writer;
@@ -40,11 +45,13 @@ use junctura_model::{Code, Error, Result};
 pub use check::{Checked, DAMAGES_MAX};
 pub use commits::Commits;
 pub use compact::Compacted;
+pub use compare::{Compared, Difference, What};
 pub use listing::{Listing, Location, Object};
 pub use remove::Removed;
 pub use request::Found;
 pub use root::{Ages, Layout};
 pub use snapshot::{Axis, Snapshot};
+pub use stats::{Amount, SchemaStats, Stats};
 pub use store::{Checkpointed, Store};
 pub use writer::{Flushed, Writer};
 

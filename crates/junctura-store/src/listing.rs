@@ -21,8 +21,9 @@ pub struct Listing {
     files: Arc<Files>,
 }
 
+/// Rows of one table.
 #[derive(Clone, Debug)]
-struct Part {
+pub(crate) struct Part {
     schema: usize,
     table: Arc<Table>,
     rows: Vec<u32>,
@@ -107,13 +108,7 @@ impl Listing {
 
     /// The objects.
     pub fn iter(&self) -> impl Iterator<Item = Object<'_>> {
-        self.parts.iter().flat_map(move |part| {
-            part.rows.iter().map(move |&row| Object {
-                listing: self,
-                part,
-                row,
-            })
-        })
+        self.parts.iter().flat_map(move |part| self.objects_of(part))
     }
 
     /// Hands over the canonical text of each key, and the object. Quicker than asking each object for its key.
@@ -176,12 +171,24 @@ impl Listing {
         self.snapshot.schemas()
     }
 
+    /// The parts of which it is.
+    pub(crate) fn whole_parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The objects of one of its parts.
+    pub(crate) fn objects_of<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = Object<'a>> {
+        let listing = self;
+        part.rows.iter().map(move |&row| Object { listing, part, row })
+    }
+
     /// The rows of each table: the number of their schema, the table, and which they are.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Table, &[u32])> + Clone {
         self.parts.iter().map(|part| (part.schema, &*part.table, &*part.rows))
     }
 
     /// The snapshot that they are of.
+    #[cfg(feature = "parquet")]
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -196,7 +203,7 @@ impl Listing {
         numbers
     }
 
-    fn schema(&self, part: &Part) -> &Schema {
+    pub(crate) fn schema(&self, part: &Part) -> &Schema {
         &self.store().schemas()[part.schema]
     }
 
@@ -209,6 +216,12 @@ impl Listing {
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
         files.insert(Arc::clone(name), Arc::clone(&file));
         Ok(file)
+    }
+}
+
+impl Part {
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 }
 
@@ -383,6 +396,16 @@ impl Object<'_> {
             return Err(Error::new(Code::Corrupt, self.key(), cause));
         }
         Ok((file, name))
+    }
+
+    /// Its row in the table of its part.
+    pub(crate) fn row(&self) -> u32 {
+        self.row
+    }
+
+    /// The name of the file that has its bytes.
+    pub(crate) fn file_name(&self) -> &str {
+        self.part.table.file_of(self.row)
     }
 
     fn place(&self) -> crate::table::Place {

@@ -154,6 +154,10 @@ impl Store {
 
     pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
         let root = Root::open(&*disk)?;
+        Self::with(disk, root, clock)
+    }
+
+    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {
         let disk = match &root.data {
             Some(data) => Arc::new(SplitDisk {
                 catalogue: disk,

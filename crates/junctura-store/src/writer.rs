@@ -271,6 +271,8 @@ impl Writer {
         let is_inline = self.is_inline();
         if !is_inline {
             self.sync_files()?;
+            // That may have taken its time.
+            self.check_age()?;
         }
         let record = self.record(is_inline);
         let commit = self

@@ -4,14 +4,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use junctura_model::{Given, Schema};
 use junctura_store::{Commits, Layout, Store};
 
-/// Says to a process that is started by a test which store it writes to, and as whom.
-const STORE: &str = "JUNCTURA_TEST_STORE";
-const WRITER: &str = "JUNCTURA_TEST_WRITER";
+mod processes;
+
 const OBJECTS: u32 = 3;
 
 fn payload(writer: &str, flush: u32, object: u32) -> Vec<u8> {
@@ -25,9 +24,8 @@ fn payload(writer: &str, flush: u32, object: u32) -> Vec<u8> {
 #[test]
 #[ignore = "is started by the test below"]
 fn write_until_killed() {
-    let path = std::env::var(STORE).expect(STORE);
-    let name = std::env::var(WRITER).expect(WRITER);
-    let store = Store::open(Path::new(&path)).unwrap();
+    let (path, name) = processes::told();
+    let store = Store::open(&path).unwrap();
     let mut writer = store.writer().unwrap();
     let mut out = std::io::stdout().lock();
     for flush in 0.. {
@@ -55,10 +53,7 @@ fn write_until_killed() {
 
 /// Starts a writer and kills it when it has said so many flushes; says how many it has said.
 fn killed_after(path: &Path, name: &str, flushes: u32) -> u32 {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "write_until_killed", "--ignored", "--nocapture"])
-        .env(STORE, path)
-        .env(WRITER, name)
+    let mut child = processes::itself("write_until_killed", path, name)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -383,6 +383,26 @@ fn a_damaged_record_of_the_log_is_told_and_nothing_is_cut_off() {
 }
 
 #[test]
+fn a_checkpoint_that_says_what_cannot_be_is_refused() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "2t", b"field");
+    writer.flush().unwrap();
+    world.store.checkpoint().unwrap();
+    let path = world.path.join("checkpoints/00000000000000000001.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let counts = text.replace("\"counts\": [\n    1", "\"counts\": [\n    18446744073709551615");
+    for other in [text.replace("\"commit\": 1", "\"commit\": 2"), counts] {
+        assert_ne!(other, text);
+        fs::write(&path, other).unwrap();
+        let error = Store::open(&world.path).unwrap().snapshot().unwrap_err();
+        assert_eq!(error.code(), Code::Corrupt, "{error}");
+    }
+    fs::write(&path, text).unwrap();
+    assert_eq!(keys(&Store::open(&world.path).unwrap(), "").len(), 1);
+}
+
+#[test]
 fn what_is_no_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let code = |path: &Path| Store::open(path).unwrap_err().code();

@@ -10,7 +10,10 @@ use crate::output::Out;
 
 const CHECKPOINT_EXAMPLES: &str = "Examples:
   junctura checkpoint --store /data/archive
-  duckdb -c \"select param, count(*) from read_parquet('/data/archive/segments/*.parquet') group by param\"";
+  duckdb -c \"set variable files = (select ['/data/archive/' || file for file in files]
+                from read_json('/data/archive/checkpoints/*.json') order by commit desc limit 1);
+             select param, count(*) from read_parquet(getvariable('files'), union_by_name = true) group by param\"
+Only the files that the newest list names: others in segments/ may have the same rows.";
 const COMPACT_EXAMPLES: &str = "Examples:
   junctura compact --store /data/archive
   junctura compact --store /data/archive --dry-run    what would go";

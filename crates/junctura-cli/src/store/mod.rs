@@ -5,10 +5,12 @@ pub(crate) mod archiver;
 pub(crate) mod axes;
 pub(crate) mod check;
 pub(crate) mod compact;
+pub(crate) mod compare;
 pub(crate) mod create;
 pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
+pub(crate) mod stat;
 
 use clap::Args;
 use junctura::{Code, Error, Result};

@@ -60,6 +60,14 @@ impl Store {
         self.snapshot(py)?.check(py, selector, sample)
     }
 
+    /// stats()
+    /// --
+    ///
+    /// As `Snapshot.stats`, of what is visible now.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.snapshot(py)?.stats(py)
+    }
+
     /// purge(selector='')
     /// --
     ///

@@ -249,6 +249,34 @@ impl Snapshot {
         Ok(Checked::new(py, checked.or_raise_about(py, selector)?))
     }
 
+    /// stats()
+    /// --
+    ///
+    /// How much there is, as `junctura stat --store --json` says it: objects and masked versions, by schema; data files, commits and
+    /// segments, with their bytes; and which of them a compaction would remove now. Asks for the size of each file.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     As `list`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"payload", name="a")
+    /// >>> stats = store.stats()
+    /// >>> stats["objects"], stats["bytes"], stats["commits"]["files"]
+    /// (1, 7, 1)
+    pub(super) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let stats = py.detach(|| self.inner.stats()).or_raise(py)?;
+        let text = junctura_cli::stats_document(&stats).to_string();
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
     fn __repr__(&self) -> String {
         format!("<junctura.Snapshot {} of {}>", self.inner.commit(), self.place)
     }

@@ -229,7 +229,8 @@ fn leaf(name: &str) -> &str {
 /// The number that an object's name in the folder says.
 fn number_of(leaf: &str) -> Option<u64> {
     let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
-    leaf.parse().ok().filter(|&number| is_one && number > 0)
+    let number = leaf.parse().ok().filter(|_| is_one);
+    number.filter(|&number| (1..=u64::MAX / 2).contains(&number))
 }
 
 /// One object of some commits.

@@ -99,6 +99,10 @@ impl Disk for LocalDisk {
         entries.map(name).collect()
     }
 
+    fn len(&self, path: &str) -> io::Result<u64> {
+        Ok(fs::metadata(self.path(path)?)?.len())
+    }
+
     fn modified(&self, path: &str) -> io::Result<Duration> {
         let at = fs::metadata(self.path(path)?)?.modified()?;
         Ok(at.duration_since(UNIX_EPOCH).unwrap_or_default())

@@ -96,6 +96,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn grows(&self, _path: &str) -> bool {
         true
     }
+    /// Bytes of a file.
+    fn len(&self, path: &str) -> io::Result<u64> {
+        self.open(path)?.len()
+    }
     /// When a file was last written, since 1970.
     fn modified(&self, path: &str) -> io::Result<Duration>;
     /// Where other programs find a file.

@@ -68,6 +68,10 @@ impl Disk for SplitDisk {
         self.of(path).grows(path)
     }
 
+    fn len(&self, path: &str) -> io::Result<u64> {
+        self.of(path).len(path)
+    }
+
     fn modified(&self, path: &str) -> io::Result<Duration> {
         self.of(path).modified(path)
     }

@@ -12,10 +12,11 @@
 //! ```
 //! Numbers are LEB128, at most 64 bits, but for those marked u8 and u32 (little-endian).
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use junctura_model::limits::ATTRIBUTES_MAX;
-use junctura_model::{AttrId, Code, Error, Result, Version};
+use junctura_model::limits::{ATTRIBUTES_MAX, LIST_BYTES_MAX, NAME_BYTES_MAX};
+use junctura_model::{AttrId, Code, Error, Result, Schema, Version};
 
 use super::{Column, Place, Table};
 
@@ -26,6 +27,8 @@ const BY_NUMBER: u8 = 1;
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     pub(crate) rows: &'a [u8],
+    /// That of all of them.
+    pub(crate) schema: &'a Schema,
     /// The file in which they stand, and where their payloads begin in it.
     pub(crate) file: &'a Arc<str>,
     pub(crate) payloads_at: u64,
@@ -95,18 +98,19 @@ impl Table {
         let mut reader = Reader(encoded.rows);
         // Each row has six bytes or more.
         let count = reader.count(encoded.rows.len() / 6)?;
+        let end = first.checked_add(count as u32).ok_or_else(corrupt)?;
         let mut of_one_value = 0;
         for _ in 0..reader.count(super::COLUMNS_MAX)? {
-            of_one_value += usize::from(self.decode_column(&mut reader, first, count)?);
-        }
-        // They cost a writer nothing for each row, but no object has more attributes.
-        if of_one_value > ATTRIBUTES_MAX {
-            return Err(corrupt());
+            of_one_value += usize::from(self.decode_column(&mut reader, first..end, encoded.schema)?);
+            // They cost a writer nothing for each row, but no object has more attributes.
+            if of_one_value > ATTRIBUTES_MAX {
+                return Err(corrupt());
+            }
         }
         // Its own file is one of the table's only if something lies there.
         let mut files = vec![None];
         for _ in 0..reader.count(encoded.rows.len())? {
-            let name = Arc::from(reader.text()?);
+            let name = Arc::from(reader.text(encoded.rows.len())?);
             files.push(Some(self.file_number(&name)));
         }
         self.decode_places(&mut reader, &mut files, count, &encoded)?;
@@ -115,19 +119,19 @@ impl Table {
     }
 
     /// Whether each row has its one value.
-    fn decode_column(&mut self, reader: &mut Reader<'_>, first: u32, count: usize) -> Result<bool> {
+    fn decode_column(&mut self, reader: &mut Reader<'_>, rows: Range<u32>, schema: &Schema) -> Result<bool> {
         let id = AttrId(reader.byte()?);
-        let name = if id == AttrId::OPEN { reader.text()? } else { "" };
-        if id != AttrId::OPEN && id.index() >= ATTRIBUTES_MAX {
+        let is_open = id == AttrId::OPEN && schema.is_open();
+        let name = if is_open { reader.text(NAME_BYTES_MAX)? } else { "" };
+        if !is_open && id.index() >= schema.attributes().len() {
             return Err(corrupt());
         }
         let at = self.column_of(id, name)?;
         let column = &mut self.columns[at];
         let mut numbers = Vec::new();
-        for _ in 0..reader.count(count)? {
-            numbers.push(column.value_number(reader.text()?));
+        for _ in 0..reader.count(rows.len())? {
+            numbers.push(column.value_number(reader.text(LIST_BYTES_MAX)?));
         }
-        let rows = first..first + count as u32;
         let how = reader.byte()?;
         match (how, &*numbers) {
             (ONE_VALUE, &[number]) => rows.for_each(|row| column.set(row, number)),
@@ -221,8 +225,9 @@ impl<'a> Reader<'a> {
             .ok_or_else(corrupt)
     }
 
-    fn text(&mut self) -> Result<&'a str> {
-        let length = self.count(self.0.len())?;
+    /// A text that is no longer than it can be.
+    fn text(&mut self, bytes_max: usize) -> Result<&'a str> {
+        let length = self.count(bytes_max)?;
         let (text, rest) = self.0.split_at_checked(length).ok_or_else(corrupt)?;
         self.0 = rest;
         std::str::from_utf8(text).map_err(|_| corrupt())

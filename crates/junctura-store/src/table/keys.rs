@@ -1,5 +1,6 @@
 //! Which rows have the same key, and the keys' texts; each value is looked at once, not once a row.
 
+use std::collections::BTreeSet;
 use std::hash::BuildHasherDefault;
 
 use hashbrown::{HashMap, HashSet};
@@ -171,9 +172,16 @@ struct KeyPart<'a> {
 
 impl<'a> KeyTexts<'a> {
     pub(crate) fn new(table: &'a Table, schema: &'a Schema) -> Self {
+        Self::without(table, schema, &[])
+    }
+
+    /// As if the keys had not these attributes.
+    pub(crate) fn without(table: &'a Table, schema: &'a Schema, left_out: &[AttrId]) -> Self {
         let mut levels = [const { Vec::new() }; 3];
         for (id, column) in table.key_columns(schema) {
-            let Some(column) = column else { continue };
+            let Some(column) = column.filter(|_| !left_out.contains(&id)) else {
+                continue;
+            };
             let parts = |is_first: bool| {
                 let part = |text| {
                     let mut part = String::new();
@@ -210,6 +218,31 @@ impl<'a> KeyTexts<'a> {
                 }
             }
             out.push_str(if is_first { "{}" } else { "}" });
+        }
+    }
+}
+
+/// Adds the canonical texts of the first level of some rows' keys.
+pub(crate) fn datasets(table: &Table, schema: &Schema, rows: &[u32], found: &mut BTreeSet<String>) {
+    let columns: Vec<Option<&Column>> = table
+        .key_columns(schema)
+        .take(schema.level_ends()[0])
+        .map(|(_, column)| column)
+        .collect();
+    let mut seen: HashSet<Vec<u32>> = HashSet::new();
+    let mut numbers = Vec::new();
+    for &row in rows {
+        numbers.clear();
+        numbers.extend(
+            columns
+                .iter()
+                .map(|column| column.map_or(0, |column| column.number(row))),
+        );
+        if !seen.contains(&numbers) {
+            seen.insert(numbers.clone());
+            let mut text = String::new();
+            schema.dataset_of(table.record(row).as_ref(), &mut text);
+            found.insert(text);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::removal::Run;
 
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
-pub(crate) use keys::{KeyTexts, Seen};
+pub(crate) use keys::{KeyTexts, Seen, datasets};
 pub(crate) use live::Live;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
@@ -228,6 +228,7 @@ impl Table {
     ///
     /// # Errors
     /// `LimitExceeded` for more undeclared attributes than there may be.
+    #[cfg(feature = "parquet")]
     pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> Result<&mut Column> {
         let at = self.column_of(id, name)?;
         Ok(&mut self.columns[at])

@@ -70,6 +70,7 @@ fn rows_read_back_behind_others() {
         table.encode(None, &mut bytes);
         all.decode(Encoded {
             rows: &bytes,
+            schema: &schema(),
             file: &name,
             payloads_at: 0,
         })
@@ -92,6 +93,7 @@ fn payloads_within_a_commit_lie_where_it_lies() {
     let mut read = Table::default();
     read.decode(Encoded {
         rows: &bytes,
+        schema: &schema(),
         file: &"log/0".into(),
         payloads_at: 1000,
     })
@@ -129,9 +131,11 @@ fn bytes_that_nobody_wrote_are_refused() {
     let mut bytes = Vec::new();
     table.encode(None, &mut bytes);
     let file: Arc<str> = "".into();
+    let schema = schema();
     let decode = |rows: &[u8]| {
         Table::default().decode(Encoded {
             rows,
+            schema: &schema,
             file: &file,
             payloads_at: 0,
         })
@@ -272,6 +276,41 @@ fn small_record(random: &mut Random) -> Record {
         .map(|(name, value)| (name, junctura_model::Given::Text(value)));
     schema().record(given, &mut bytes).unwrap();
     Record::trusted(bytes)
+}
+
+#[test]
+fn attributes_that_the_schema_has_not_are_refused() {
+    let encoded = |id: AttrId, name: &str, text: &str| {
+        let mut table = Table::default();
+        let place = Place {
+            file: table.file_number(&"data/1".into()),
+            offset: 0,
+            length: 0,
+            checksum: 0,
+        };
+        let column = table.column_mut(id, name).unwrap();
+        column.push(0, text);
+        table.push_place(place, None);
+        let mut bytes = Vec::new();
+        table.encode(None, &mut bytes);
+        bytes
+    };
+    let decode = |schema: &Schema, rows: &[u8]| {
+        Table::default().decode(Encoded {
+            rows,
+            schema,
+            file: &"".into(),
+            payloads_at: 0,
+        })
+    };
+    let (closed, open) = (schema(), Schema::builtin("free").unwrap());
+    let count = closed.attributes().len() as u8;
+    assert!(decode(&closed, &encoded(AttrId(count - 1), "", "1")).is_ok());
+    assert!(decode(&closed, &encoded(AttrId(count), "", "1")).is_err());
+    assert!(decode(&closed, &encoded(AttrId::OPEN, "colour", "red")).is_err());
+    assert!(decode(&open, &encoded(AttrId::OPEN, "colour", "red")).is_ok());
+    assert!(decode(&open, &encoded(AttrId::OPEN, &"x".repeat(300), "red")).is_err());
+    assert!(decode(&open, &encoded(AttrId::OPEN, "colour", &"x".repeat(70_000))).is_err());
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! Rows as a Parquet file that anybody can read: a column for each attribute, and beside them where the bytes lie.
+//!
+//! | column | type | is |
+//! |---|---|---|
+//! | the name of an attribute | integer: `INT64`; decimal: `DECIMAL(38, 18)`; float: `DOUBLE`; bool: `BOOLEAN`; date: `DATE`; all others: their canonical text | null where the object does not have it |
+//! | `@name` | text | an undeclared attribute of an open schema |
+//! | `_file`, `_offset`, `_length` | text, `UINT_64` | the bytes of the object, in a file of the store |
+//! | `_checksum` | `UINT_32` | their CRC-32C |
+//! | `_commit` | `UINT_64` | the commit that it came with: of the rows of one key, the last one with the highest number is the newest |
+//! | `_number` | `UINT_64` | which row of its schema it is, of all that were ever committed, from 0 |
+//! | `_incarnation`, `_sequence` | `UINT_64` | its version in a pool, or null |
+
+#[cfg(feature = "parquet")]
+mod file;
+#[cfg(not(feature = "parquet"))]
+mod without;
+
+use junctura_model::{Code, Error, Result, Schema};
+
+#[cfg(feature = "parquet")]
+pub(crate) use file::{array, decode, encode, own_fields, type_of};
+#[cfg(not(feature = "parquet"))]
+pub(crate) use without::{decode, encode};
+
+/// The columns that are the store's own.
+const OWN: [&str; 8] = [
+    "_file",
+    "_offset",
+    "_length",
+    "_checksum",
+    "_commit",
+    "_number",
+    "_incarnation",
+    "_sequence",
+];
+
+/// Whether a schema's attributes and the store's own columns can stand side by side.
+///
+/// # Errors
+/// `SchemaMismatch` that names the attribute that cannot.
+pub(crate) fn check_names(schema: &Schema) -> Result<()> {
+    let taken = schema
+        .attributes()
+        .iter()
+        .find(|attribute| OWN.contains(&&*attribute.name));
+    taken.map_or(Ok(()), |attribute| {
+        let cause = "is a column of the store's own";
+        Err(Error::new(Code::SchemaMismatch, &*attribute.name, cause))
+    })
+}

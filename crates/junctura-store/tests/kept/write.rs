@@ -1,0 +1,139 @@
+//! The program that writes what is kept: `JUNCTURA_KEEP=tests/kept cargo test -p junctura-store --test kept keep_one -- --ignored`, once
+//! for each version of the format.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use junctura_model::{Given, Record, Schema, Version};
+use junctura_store::{Ages, Layout, Store, Writer};
+
+use super::{ORDERS, shown};
+
+/// The version of the format that is written.
+const VERSION: u32 = 1;
+pub(crate) const AGES: Ages = Ages {
+    snapshot_max: Duration::from_hours(3),
+    unflushed_max: Duration::from_hours(2),
+};
+const SCHEMA: &str = r#"
+name: kept
+key:
+  dataset: [run]
+  element: [step, "day?", "level?", "count?"]
+open: true
+attributes:
+  run: {type: string}
+  step: {type: step}
+  day: {type: date}
+  level: {type: decimal}
+  count: {type: integer}
+  part: {type: float}
+  final: {type: bool}
+  at: {type: timestamp}
+  levels: {type: list of decimal}
+"#;
+
+pub(crate) fn archive(writer: &mut Writer, attributes: &str, payload: &[u8]) {
+    let pairs = attributes.split(',').map(|pair| pair.split_once('=').unwrap());
+    let items: Vec<Given<'_>> = ["1", "2.5"].map(Given::Text).into();
+    let given = pairs.map(|(name, value)| match name {
+        "levels" => (name, Given::List(&items)),
+        name => (name, Given::Text(value)),
+    });
+    writer.archive(given, payload).unwrap();
+}
+
+/// A record of a pool, of which this is a version.
+fn archive_version(store: &Store, writer: &mut Writer, sequence: u64) {
+    let mut record = Vec::new();
+    let text = sequence.to_string();
+    let given = [("collection", "c"), ("producer", "p"), ("sequence", &*text)];
+    let given = given.map(|(name, value)| (name, Given::Text(value)));
+    store.schemas()[1].record(given, &mut record).unwrap();
+    let version = Version {
+        incarnation: 1_795_271_438_931,
+        sequence,
+    };
+    let record = Record::trusted(record);
+    writer
+        .archive_record(1, &record, text.as_bytes(), Some(version))
+        .unwrap();
+}
+
+/// More than a commit has within it.
+fn large(word: &str) -> Vec<u8> {
+    word.bytes().cycle().take(70_000).collect()
+}
+
+/// Commits of all kinds: before the checkpoint and behind it; small ones and large ones; removals.
+fn fill(store: &Store) {
+    let mut writer = store.writer().unwrap();
+    let everything =
+        "run=a,step=6,day=20260228,level=0.5,count=-7,part=0.1,final=true,at=2026-11-20T12:00:00Z,levels=two";
+    archive(&mut writer, everything, b"all types");
+    archive(
+        &mut writer,
+        "run=a,step=0-24,colour=red,shade=a b",
+        b"undeclared attributes",
+    );
+    archive(&mut writer, "run=empty,step=0", b"");
+    writer.flush().unwrap();
+    archive(&mut writer, "run=b,step=0,level=1000", &large("in a file "));
+    archive(&mut writer, "run=b,step=0,level=1000", &large("twice in one commit "));
+    archive(&mut writer, "run=wiped,step=0", &large("nothing of this file is left "));
+    writer.flush().unwrap();
+    archive_version(store, &mut writer, 7);
+    archive_version(store, &mut writer, 8);
+    writer.flush().unwrap();
+    archive(
+        &mut writer,
+        &everything.replace("part=0.1", "part=0.2"),
+        b"masks the first",
+    );
+    archive(&mut writer, "run=b,step=6", b"small");
+    writer.flush().unwrap();
+    assert_eq!(store.wipe("run=wiped").unwrap().commit, 5);
+    assert_eq!(store.checkpoint().unwrap().commit, 5);
+    archive(&mut writer, "run=b,step=6", b"masks what the checkpoint has");
+    writer.flush().unwrap();
+    assert_eq!(store.purge("run=b,step=0").unwrap().objects, 1);
+    archive(&mut writer, "run=wiped,step=6", b"this, too");
+    archive(&mut writer, "run=b,step=12", &large("behind the checkpoint "));
+    writer.flush().unwrap();
+    assert_eq!(store.wipe("run=wiped or step=12").unwrap().commit, 9);
+}
+
+#[test]
+#[ignore = "writes what is kept"]
+fn keep_one() {
+    let into = std::env::var("JUNCTURA_KEEP").expect("JUNCTURA_KEEP");
+    for (order, commits) in ORDERS {
+        let store = tempfile::tempdir().unwrap();
+        let layout = Layout {
+            ages: AGES,
+            commits: Some(commits),
+            data: None,
+        };
+        let schemas = [
+            Schema::parse_yaml(SCHEMA).unwrap().into(),
+            Schema::builtin("record").unwrap(),
+        ];
+        let made = Store::create_url(store.path().to_str().unwrap(), &schemas, &layout).unwrap();
+        fill(&made);
+        let into = Path::new(&into);
+        std::fs::write(into.join(format!("{VERSION}.txt")), shown(&made.snapshot().unwrap())).unwrap();
+        let archive = into.join(format!("{VERSION}-{order}.tar.gz"));
+        let mut tar = Command::new("tar");
+        tar.args([
+            "--sort=name",
+            "--mtime=@0",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "-czf",
+        ]);
+        let done = tar.arg(archive).arg("-C").arg(store.path()).arg(".").status();
+        assert!(done.unwrap().success());
+    }
+}
