@@ -62,6 +62,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# As libraries of others: without the features that the workspace turns on.
 	@cargo clippy --quiet -p junctura -p junctura-store --lib --no-deps -- -D warnings
+	@cargo clippy --quiet -p junctura-store --no-default-features --features fuzzing --lib --no-deps -- -D warnings
 	@echo "lint: ruff"
 	@ruff check --quiet .
 	@ruff format --quiet --check .

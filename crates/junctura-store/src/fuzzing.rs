@@ -63,6 +63,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
     Log::create(&disk, commits)?;
     put(&disk, path, bytes);
     let root = Root {
+        id: "fuzzed".to_owned(),
         schemas: vec![Arc::clone(schema)],
         ages: Ages::default(),
         commits,
