@@ -94,6 +94,12 @@ const UNITS: [(&str, i128); 7] = [
     ("ns", 1),
 ];
 
+/// The largest unit that divides it; of nothing, seconds.
+fn unit_of(total: i128) -> (&'static str, i128) {
+    let divides = |&&(_, nanos): &&(&str, i128)| total != 0 && total % nanos == 0;
+    *UNITS.iter().find(divides).unwrap_or(&UNITS[3])
+}
+
 impl Scalar for Duration {
     const EXPECTED: &'static str = "a length of time such as 90m, 1h30m or 1500ms";
 
@@ -112,13 +118,15 @@ impl Scalar for Duration {
             total = total.checked_add(part)?;
             text = &text[digits + letters..];
         }
+        // A sum may have more digits than any of its parts: only what reads back is a length of time.
+        let (_, nanos) = unit_of(total);
+        u64::try_from(total / nanos).ok()?;
         Some(Duration(total))
     }
 
     /// In the largest unit that divides it.
     fn write(&self, out: &mut (impl Sink + ?Sized)) {
-        let divides = |&&(_, nanos): &&(&str, i128)| self.0 != 0 && self.0 % nanos == 0;
-        let (unit, nanos) = UNITS.iter().find(divides).unwrap_or(&UNITS[3]);
+        let (unit, nanos) = unit_of(self.0);
         put_digits((self.0 / nanos) as u128, 1, out);
         out.put(unit);
     }
