@@ -87,3 +87,21 @@ def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> 
     told = shell.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "nowhere", "--until-live")
     assert "junctura create" in told
     assert shell.stat()["interests"]["named"] == 0
+
+
+def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(junctura.Schema.builtin("free").to_yaml().replace("name: free", "name: other"))
+    bare.serve("--schema", str(other))
+    bare.run("create", "--store", tmp_path / "without", "--quiet")
+    bare.run("create", "--store", tmp_path / "with", "--schema", other, "--quiet")
+    url = f"unix:{bare.folder}/junctura/test.sock"
+    with junctura.Pool(url) as pool, pool.subscribe(kinds=["unarchived"]) as events:
+        pool.require("", name="archive")
+        pool.offer(b"kept", name="a", schema="other", retention=junctura.Released(1))
+        told = bare.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "without")
+        assert "the store has no such schema" in told
+        assert "the store has no such schema" in next(events).reason
+        bare.run("archiver", "unix:test", "*", "--store", tmp_path / "with", "--until-live", "--quiet")
+    [found] = junctura.Store(tmp_path / "with").list("")
+    assert found.read() == b"kept"

@@ -179,17 +179,27 @@ impl<'a> Archiver<'a> {
     }
 
     fn archive(&mut self, object: Object) -> Result<()> {
-        self.agree(object.schema())?;
-        let is_there = object.redelivered() && self.is_there(&object)?;
-        if !is_there {
-            let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
-            let schema = object.schema().name();
-            self.writer
-                .archive_version(schema, attributes, object.payload(), object.version())?;
+        if let Err(error) = self.take(&object) {
+            // Released, it would count as archived: somebody else may fare better with it.
+            let sequence = object.version().sequence;
+            self.requirement.not_archived(&[sequence], &error.to_string())?;
+            object.give_back()?;
+            return Err(error);
         }
         self.held_bytes += object.payload().len() as u64;
         self.held.push(object);
         Ok(())
+    }
+
+    fn take(&mut self, object: &Object) -> Result<()> {
+        self.agree(object.schema())?;
+        if object.redelivered() && self.is_there(object)? {
+            return Ok(());
+        }
+        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
+        let schema = object.schema().name();
+        self.writer
+            .archive_version(schema, attributes, object.payload(), object.version())
     }
 
     /// Whether another archiver has flushed it, and died before it said so.
