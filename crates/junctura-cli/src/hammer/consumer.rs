@@ -126,7 +126,7 @@ impl<'a> Consumer<'a> {
         self.await_releases()
     }
 
-    /// Waits until the server has taken note of all that was released.
+    /// Waits until the server has taken note of all that was released, and knows that this client lives.
     fn await_releases(&self) -> Result<()> {
         self.pool.sync(None)
     }
@@ -227,6 +227,11 @@ impl<'a> Consumer<'a> {
         }
         if self.plan.work_ns == 0 && !self.history.is_kept() {
             return Ok(());
+        }
+        if self.is_far && self.plan.group.is_some() {
+            // What lay unread when the link was cut is somebody else's by now: the server's word, asked for after it was taken,
+            // says that it was not cut before.
+            self.await_releases()?;
         }
         let (id, version) = (object.key().to_owned(), object.version().to_string());
         let sum = digest(object.payload());
