@@ -228,7 +228,8 @@ impl<'a> Consumer<'a> {
         if self.plan.work_ns == 0 && !self.history.is_kept() {
             return Ok(());
         }
-        if self.is_far && self.plan.group.is_some() {
+        let may_be_lost = self.is_far && self.plan.group.is_some();
+        if may_be_lost {
             // What lay unread when the link was cut is somebody else's by now: the server's word, asked for after it was taken,
             // says that it was not cut before.
             self.await_releases()?;
@@ -241,8 +242,10 @@ impl<'a> Consumer<'a> {
         if self.plan.work_ns > 0 {
             sleep(Duration::from_nanos(self.plan.work_ns));
         }
+        // Of no later moment is it known that it was still this member's.
+        let at = if may_be_lost { now } else { now_ns() };
         self.history
-            .note(|| json!({"op": "releasing", "t": now_ns(), "id": id, "version": version}))?;
+            .note(|| json!({"op": "releasing", "t": at, "id": id, "version": version}))?;
         object.release()?;
         if self.is_far {
             // What has not arrived when the link ends was not released.
