@@ -10,7 +10,7 @@ use junctura::{Code, Error, Pool, Result};
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
-use crate::url::PoolArguments;
+use crate::url::{BehindArguments, PoolArguments};
 
 /// The exit status of a command that a second Ctrl-C ends.
 const STATUS: i32 = 130;
@@ -81,6 +81,11 @@ impl Interrupt {
     /// Connects to the pool; waits there end with Ctrl-C.
     pub(crate) fn connect(&self, pool: &PoolArguments, name: &str) -> Result<Pool> {
         self.watch(pool.builder(name)).open()
+    }
+
+    /// As [`Self::connect`], with a store behind the pool.
+    pub(crate) fn connect_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        self.watch(behind.put_behind(pool.builder(name))).open()
     }
 
     /// Makes a pool's waits end with Ctrl-C.

@@ -46,6 +46,23 @@ impl ClientArguments {
     }
 }
 
+/// The store behind the pool.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BehindArguments {
+    /// Also look into this store for what has left the pool
+    #[arg(long, value_name = "URL")]
+    behind: Option<String>,
+}
+
+impl BehindArguments {
+    pub(crate) fn put_behind(&self, builder: PoolBuilder) -> PoolBuilder {
+        match &self.behind {
+            Some(url) => builder.store(url),
+            None => builder,
+        }
+    }
+}
+
 impl PoolArguments {
     /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {

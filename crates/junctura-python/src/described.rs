@@ -127,17 +127,18 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
     pub(crate) staged_in: Option<u64>,
     pub(crate) spilled: bool,
+    pub(crate) archived: bool,
 }
 
 impl Entry {
     pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<Entry>> {
         let (version, bytes) = (entry.version(), entry.bytes());
-        let (staged_in, spilled) = (entry.staged_in(), entry.is_spilled());
+        let (staged_in, spilled, archived) = (entry.staged_in(), entry.is_spilled(), entry.is_archived());
         let base = Described {
             what: What::Listed(entry),
             version,
         };
-        Self::of(py, base, bytes, staged_in, spilled)
+        Self::of(py, base, bytes, staged_in, (spilled, archived))
     }
 
     pub(crate) fn of(
@@ -145,12 +146,13 @@ impl Entry {
         base: Described,
         bytes: u64,
         staged_in: Option<u64>,
-        spilled: bool,
+        (spilled, archived): (bool, bool),
     ) -> PyResult<Py<Entry>> {
         let entry = Entry {
             bytes,
             staged_in,
             spilled,
+            archived,
         };
         Py::new(py, PyClassInitializer::from(base).add_subclass(entry))
     }
@@ -174,6 +176,12 @@ impl Entry {
     #[getter]
     fn spilled(&self) -> bool {
         self.spilled
+    }
+
+    /// Whether only the store behind the pool had it when it was listed.
+    #[getter]
+    fn archived(&self) -> bool {
+        self.archived
     }
 
     fn __len__(&self) -> usize {

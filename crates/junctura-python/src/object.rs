@@ -158,7 +158,7 @@ impl Object {
     }
 
     /// How the payload came: `shared` (memory that both map), `inline` (inside the message), `file` (it was spilled, and read
-    /// from the server's file tier), or `tcp` (over a network).
+    /// from the server's file tier), `tcp` (over a network), or `store` (from the store behind the pool).
     #[getter]
     fn transport(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.look(py, |object| {
@@ -167,6 +167,7 @@ impl Object {
                 junctura::Transport::Inline => "inline",
                 junctura::Transport::File => "file",
                 junctura::Transport::Tcp => "tcp",
+                junctura::Transport::Store => "store",
             })
         })
     }

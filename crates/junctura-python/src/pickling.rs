@@ -41,6 +41,7 @@ pub(crate) fn _described(py: Python<'_>, schema: &Schema, words: Words, version:
 }
 
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "what makes an entry again")]
 pub(crate) fn _entry(
     py: Python<'_>,
     schema: &Schema,
@@ -49,9 +50,10 @@ pub(crate) fn _entry(
     nbytes: u64,
     staged_in: Option<u64>,
     spilled: bool,
+    archived: bool,
 ) -> PyResult<Py<Entry>> {
     let base = described(py, schema, &words, *version)?;
-    Entry::of(py, base, nbytes, staged_in, spilled)
+    Entry::of(py, base, nbytes, staged_in, (spilled, archived))
 }
 
 #[pyfunction]
@@ -116,8 +118,12 @@ impl Described {
         let (schema, words, version) = (Schema(Arc::clone(this.schema_ref())), this.words(), this.version_of());
         if let Ok(entry) = slf.cast::<Entry>() {
             let entry = entry.get();
-            let (staged_in, spilled) = (entry.staged_in, entry.spilled);
-            return by(py, "_entry", (schema, words, version, entry.bytes, staged_in, spilled));
+            let (staged_in, spilled, archived) = (entry.staged_in, entry.spilled, entry.archived);
+            return by(
+                py,
+                "_entry",
+                (schema, words, version, entry.bytes, staged_in, spilled, archived),
+            );
         }
         by(py, "_described", (schema, words, version))
     }

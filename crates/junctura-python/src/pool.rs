@@ -19,6 +19,7 @@ use crate::options::{command_words, offer_options, program_name, settle, timeout
 use crate::pipeline::Pipeline;
 use crate::require::refuse_staged;
 use crate::schema::Schema;
+use crate::store;
 use crate::target::Target;
 use crate::version::Version;
 use crate::wait::{PendingDemand, wait};
@@ -66,6 +67,10 @@ use crate::wait::{PendingDemand, wait};
 /// streams : int, optional
 ///     How many streams the connection to a pool at `tcp://...` has, from 1 to 8, by default `JUNCTURA_STREAMS` or one: large
 ///     payloads go over all of them at once.
+/// store : path or str, optional
+///     The store behind the pool, by its path or URL: what was archived there and has left the pool is found by `demand`, `list`
+///     and `follow` all the same, in one order with what the pool has. This process reads it itself. Where nothing may wait
+///     (`begin_demand`, `junctura.aio`), it is refused.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -90,6 +95,7 @@ pub(crate) struct Pool {
     name: Option<String>,
     schema: Option<Py<PyAny>>,
     remote: Remote,
+    store: Option<store::Place>,
     offer_timeout: Option<f64>,
 }
 
@@ -122,7 +128,7 @@ impl Remote {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, store=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -141,6 +147,7 @@ impl Pool {
         token_file: Option<PathBuf>,
         ca_file: Option<PathBuf>,
         streams: Option<usize>,
+        store: Option<Bound<'_, PyAny>>,
         offer_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let mut builder = junctura::Pool::builder()
@@ -157,6 +164,10 @@ impl Pool {
         if let Some(timeout) = read_timeout(py, orphan_timeout)? {
             builder = builder.orphan_timeout(timeout);
         }
+        let store = store.as_ref().map(store::Place::of).transpose()?;
+        if let Some(store) = &store {
+            builder = builder.store(store.text().or_raise(py)?);
+        }
         let remote = Remote {
             transports,
             token_file,
@@ -171,6 +182,7 @@ impl Pool {
             name,
             schema: schema.map(Bound::unbind),
             remote,
+            store,
             offer_timeout,
         })
     }
@@ -724,6 +736,7 @@ impl Pool {
         keywords.set_item("token_file", &self.remote.token_file)?;
         keywords.set_item("ca_file", &self.remote.ca_file)?;
         keywords.set_item("streams", self.remote.streams)?;
+        keywords.set_item("store", &self.store)?;
         keywords.set_item("offer_timeout", self.offer_timeout)?;
         Ok(((self.inner.url(),), keywords))
     }

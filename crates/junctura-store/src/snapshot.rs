@@ -85,6 +85,16 @@ impl Snapshot {
         self.find(selector, Which::All)
     }
 
+    /// All versions of the object of a schema, by its name, whose record has this key, in the order in which they were committed.
+    ///
+    /// # Errors
+    /// `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
+    pub fn versions_of(&self, schema: &str, key: RecordRef<'_>) -> Result<Listing> {
+        let at = self.store.schema_index(schema)?;
+        let key = SelectorSet::exact_key(key, at, self.store.schemas());
+        self.find_set(&key, Which::All)
+    }
+
     /// Whether it shows this version of an object of the schema of this name, masked or not.
     ///
     /// # Errors
@@ -99,8 +109,7 @@ impl Snapshot {
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
         let mut record = Vec::new();
         self.store.schemas()[at].record(given, &mut record)?;
-        let key = SelectorSet::exact_key(RecordRef::trusted(&record), at, self.store.schemas());
-        let found = self.find_set(&key, Which::All)?;
+        let found = self.versions_of(schema, RecordRef::trusted(&record))?;
         Ok(found.iter().any(|object| object.version() == Some(version)))
     }
 

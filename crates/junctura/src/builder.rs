@@ -93,6 +93,7 @@ pub struct PoolBuilder {
     offer_timeout: Option<Duration>,
     reuse: Reuse,
     visitor: bool,
+    store: Option<String>,
     hook: Option<Hook>,
     remote: RemoteSettings,
     server: ServerSettings,
@@ -225,6 +226,31 @@ impl PoolBuilder {
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.server.budget_bytes = Some(bytes);
+        self
+    }
+
+    /// The store behind the pool, by its path or URL: what was archived there and has left the pool is found by [`Pool::demand`],
+    /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself. What
+    /// begins without waiting (`begin_…`, tasks) does not ask it, and fails with `Unsupported`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let served = Pool::builder().schema("free").open()?;
+    /// # let (url, folder) = (served.url(), tempfile::tempdir().unwrap());
+    /// # let path = folder.path().join("archive").display().to_string();
+    /// # let store = junctura_store::Store::create_url(&path, &served.schemas()?, &Default::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # writer.archive([("name", "old")], b"payload")?;
+    /// # writer.flush()?;
+    /// let pool = Pool::builder().url(url).store(path).open()?; // such as "s3://bucket/archive"
+    /// assert_eq!(pool.demand("name=old", None)?.payload(), b"payload"); // which `junctura archiver` has put there
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn store(mut self, url: impl Into<String>) -> Self {
+        self.store = Some(url.into());
         self
     }
 
@@ -496,15 +522,17 @@ impl PoolBuilder {
             visitor: self.visitor,
             hook: self.hook,
         };
+        let store = self.store.as_deref();
         let Some(url) = self.url else {
             let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
             let address = embedded.address().clone();
-            return Pool::open(Place::Here(address), me, Some(embedded));
+            return Pool::open(Place::Here(address), me, store, Some(embedded));
         };
         let place = Place::read(&url, &self.remote)?;
-        match (Pool::open(place.clone(), me.clone(), None), &place) {
+        let open = || Pool::open(place.clone(), me.clone(), store, None);
+        match (open(), &place) {
             (Err(error), Place::Here(address)) if error.code() == Code::Unavailable && self.start => {
-                start(address, &self.server, || Pool::open(place.clone(), me.clone(), None))
+                start(address, &self.server, open)
             }
             (opened, _) => opened,
         }

@@ -9,6 +9,7 @@ use junctura_wire::Request;
 use junctura_wire::body::Demand;
 
 use crate::awaiting::{Awaited, Awaiting};
+use crate::behind::Shelf;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
@@ -20,7 +21,8 @@ use crate::target::Target;
 impl Pool {
     /// The object with this key, or the newest one that matches a selector; waits until there is one.
     ///
-    /// A timeout of zero does not wait; `None` waits for ever.
+    /// A timeout of zero does not wait; `None` waits for ever. What the pool does not have is looked for in the store behind it, if it
+    /// was opened with one ([`PoolBuilder::store`](crate::PoolBuilder::store)).
     ///
     /// ```
     /// # use junctura::{Pool, Target};
@@ -40,7 +42,11 @@ impl Pool {
     /// and went, with the reason; `NotWanted` when it was not offered since nobody wanted it; `InvalidSelector`; `Closed` for what is
     /// not there while the server drains; `LimitExceeded` when this client holds, or waits for, as much as it may.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        demand(&self.connection()?, &target.into(), timeout, &Through::Nothing)
+        let (connection, target) = (self.connection()?, target.into());
+        match self.shelf() {
+            None => demand(&connection, &target, timeout, &Through::Nothing),
+            Some(shelf) => demand_behind(shelf, &connection, &target, timeout),
+        }
     }
 
     /// As [`Pool::demand`], of what is visible or staged in a bundle that is not complete. A staged object has no version
@@ -81,15 +87,8 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
     pub fn begin_demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<PendingDemand> {
-        let connection = self.connection()?;
-        let number = connection.post(
-            Talk::Once,
-            &request(&connection, &target.into(), timeout, &Through::Nothing)?,
-        )?;
-        Ok(PendingDemand {
-            connection,
-            number: Some(number),
-        })
+        self.has_no_store("begin_demand")?;
+        PendingDemand::begin(self.connection()?, &target.into(), timeout)
     }
 
     /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
@@ -168,6 +167,9 @@ impl Pool {
             None if options.incomplete => Through::Staged,
             None => Through::Nothing,
         };
+        if let Through::Nothing = through {
+            self.has_no_store("begin_demand")?;
+        }
         begin_demand(&self.connection()?, &target.into(), options.timeout, &through)
     }
 }
@@ -209,6 +211,12 @@ pub struct PendingDemand {
 }
 
 impl PendingDemand {
+    fn begin(connection: Arc<Connection>, target: &Target<'_>, timeout: Option<Duration>) -> Result<Self> {
+        let request = request(&connection, target, timeout, &Through::Nothing)?;
+        let number = Some(connection.post(Talk::Once, &request)?);
+        Ok(Self { connection, number })
+    }
+
     /// The object, if it has come; `None`: not yet, or it was taken already.
     ///
     /// # Errors
@@ -270,6 +278,45 @@ pub(crate) fn demand(
     object(connection, answer)
 }
 
+/// What the pool has, else what the store behind it has, else what the pool will have. It waits in the pool before it looks into
+/// the store: what comes to the pool and goes in between is there.
+fn demand_behind(
+    shelf: &Shelf,
+    connection: &Arc<Connection>,
+    target: &Target<'_>,
+    timeout: Option<Duration>,
+) -> Result<Object> {
+    let missing = match demand(connection, target, Some(Duration::ZERO), &Through::Nothing) {
+        Err(error) if is_missing(&error) => error,
+        answer => return answer,
+    };
+    let mut pending = None;
+    if timeout != Some(Duration::ZERO) {
+        pending = Some(PendingDemand::begin(Arc::clone(connection), target, timeout)?);
+    }
+    let archived = || {
+        let schemas = &connection.greeting.schemas;
+        let row = shelf.find(&connection.resolve(target)?, schemas)?;
+        let origin = origin(connection);
+        row.map(|row| Object::new(&origin, row.read(false)?)).transpose()
+    };
+    if let Some(object) = archived()? {
+        return Ok(object);
+    }
+    match pending.map_or(Err(missing), PendingDemand::get) {
+        Err(error) if error.code() == Code::Gone => archived()?.ok_or(error),
+        answer => answer,
+    }
+}
+
+/// Whether an error says that the pool does not have an object.
+fn is_missing(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::NotFound | Code::Gone | Code::NotWanted | Code::Closed
+    )
+}
+
 pub(crate) fn begin_demand(
     connection: &Arc<Connection>,
     target: &Target<'_>,
@@ -307,10 +354,13 @@ fn object(connection: &Arc<Connection>, answer: Letter) -> Result<Object> {
     let Letter::Delivered(arrived) = answer else {
         return Err(unexpected("no object for a demand"));
     };
-    let origin = Arc::new(Origin {
+    Object::new(&origin(connection), arrived)
+}
+
+fn origin(connection: &Arc<Connection>) -> Arc<Origin> {
+    Arc::new(Origin {
         connection: Arc::clone(connection),
         follow: None,
         at_hand: AtomicUsize::new(0),
-    });
-    Object::new(&origin, arrived)
+    })
 }

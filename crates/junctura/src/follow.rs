@@ -16,6 +16,7 @@ use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
+use crate::behind::{Replay, Shelf, Sorting, Wants};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
 #[cfg(feature = "async")]
@@ -145,6 +146,8 @@ pub struct Follow {
     window: u32,
     live: bool,
     last: Option<Last>,
+    /// What the store behind the pool has for it.
+    replay: Option<Box<Replay>>,
 }
 
 /// The last object that was given.
@@ -208,7 +211,11 @@ impl Pool {
         if options.requirement.is_some() && !selector.is_empty() {
             return Err(takes_no_selector(selector));
         }
-        follow(&self.connection()?, options, selector, &options.through())
+        let connection = self.connection()?;
+        match self.shelf().filter(|_| options.is_plain()) {
+            None => follow(&connection, options, selector, &options.through()),
+            Some(shelf) => follow_behind(shelf, &connection, options, selector),
+        }
     }
 
     /// As [`Pool::follow_with`], without waiting. See [`Pending`].
@@ -218,6 +225,9 @@ impl Pool {
     pub fn begin_follow(&self, options: &FollowOptions, selector: &str) -> Result<Pending<Follow>> {
         if options.requirement.is_some() && !selector.is_empty() {
             return Err(takes_no_selector(selector));
+        }
+        if options.is_plain() {
+            self.has_no_store("begin_follow")?;
         }
         begin_follow(&self.connection()?, options, selector, &options.through())
     }
@@ -287,6 +297,11 @@ impl Pool {
 }
 
 impl FollowOptions {
+    /// Whether it is through no requirement or group, which keep what they are owed.
+    fn is_plain(&self) -> bool {
+        self.requirement.is_none() && self.group.is_none()
+    }
+
     fn through(&self) -> Through<'_> {
         match &self.group {
             Some(group) => Through::Group(&group.name, Some(group)),
@@ -324,6 +339,35 @@ pub(crate) fn follow(
         options.order_by.clone(),
         window,
     ))
+}
+
+/// A follow that gives what the store behind the pool has, too.
+fn follow_behind(
+    shelf: &Arc<Shelf>,
+    connection: &Arc<Connection>,
+    options: &FollowOptions,
+    selector: &str,
+) -> Result<Follow> {
+    let sorting = Sorting::new(&connection.greeting.schemas, options.order_by.as_deref())?;
+    let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
+    let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
+    // What an earlier life of the server had is in the store, or nowhere.
+    let of_pool = FollowOptions {
+        cursor: options
+            .cursor
+            .clone()
+            .filter(|_| !cursor.as_ref().is_some_and(is_foreign)),
+        ..options.clone()
+    };
+    let mut follow = follow(connection, &of_pool, selector, &Through::Nothing)?;
+    let wants = match &cursor {
+        _ if options.only_new => Wants::New,
+        None => Wants::All(selector),
+        Some(cursor) => Wants::After(selector, cursor),
+    };
+    let replay = Replay::new(shelf, connection, sorting, follow.snapshot, wants)?;
+    follow.replay = Some(Box::new(replay));
+    Ok(follow)
 }
 
 pub(crate) fn begin_follow(
@@ -406,6 +450,7 @@ impl Follow {
             window,
             live: false,
             last: None,
+            replay: None,
         }
     }
 
@@ -431,6 +476,12 @@ impl Follow {
     /// # Errors
     /// As [`Follow::next_item`].
     pub fn try_next(&mut self) -> Result<Option<Item>> {
+        if self.replay.is_some() {
+            return match self.next_until(Some(Instant::now())) {
+                Err(error) if error.code() == Code::Timeout => Ok(None),
+                item => item,
+            };
+        }
         if self.stream.is_over() {
             return Ok(None);
         }
@@ -540,13 +591,51 @@ impl Follow {
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
-        if self.stream.is_over() {
+        loop {
+            if let Some(item) = self.next_of_store(deadline)? {
+                return Ok(Some(item));
+            }
+            if self.stream.is_over() {
+                return Ok(None);
+            }
+            let Some(letter) = self.stream.next(deadline)? else {
+                return Err(Error::new(Code::Timeout, "follow", "nothing came in time"));
+            };
+            let Some(item) = self.item(letter)? else {
+                return Ok(None);
+            };
+            if let Some(item) = self.less_what_the_store_has(item)? {
+                return Ok(Some(item));
+            }
+        }
+    }
+
+    /// What the store behind the pool has before the pool's next letter.
+    fn next_of_store(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        let Some(replay) = &mut self.replay else {
             return Ok(None);
-        }
-        match self.stream.next(deadline)? {
-            Some(letter) => self.item(letter),
-            None => Err(Error::new(Code::Timeout, "follow", "nothing came in time")),
-        }
+        };
+        let Some(row) = replay.next(&mut self.stream, self.live, deadline)? else {
+            return Ok(replay.take_gap().map(Item::Gap));
+        };
+        let object = Object::new(&self.origin, row.read(!self.live)?)?;
+        self.note(&object);
+        Ok(Some(Item::Object(object)))
+    }
+
+    /// An item of the pool, if the store behind it has not given it, or has not all that a gap says is missing.
+    fn less_what_the_store_has(&mut self, item: Item) -> Result<Option<Item>> {
+        let Some(replay) = &mut self.replay else {
+            return Ok(Some(item));
+        };
+        Ok(match item {
+            Item::Object(object) if replay.has_given(object.version().sequence) => None,
+            Item::Gap(gap) => {
+                replay.fill(gap, self.live)?;
+                None
+            }
+            item => Some(item),
+        })
     }
 
     /// This object is the last that was given.

@@ -92,6 +92,7 @@ mod guide {}
 pub mod aio;
 mod allocation;
 mod awaiting;
+mod behind;
 mod builder;
 mod bundle;
 mod bundles;

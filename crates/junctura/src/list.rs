@@ -11,6 +11,7 @@ use junctura_wire::fixed::{SPILLED, STAGED};
 use junctura_wire::{Listed, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
+use crate::behind::{Merge, Row, Sorting, Standing};
 use crate::connection::{Connection, unexpected};
 use crate::follow::order;
 use crate::mail::Letter;
@@ -46,6 +47,7 @@ pub struct Entry {
     bytes: u64,
     bundle: Option<u64>,
     is_spilled: bool,
+    is_archived: bool,
 }
 
 /// How to list, where it is not the default.
@@ -83,6 +85,23 @@ impl Entry {
     pub fn is_spilled(&self) -> bool {
         self.is_spilled
     }
+
+    /// Whether only the store behind the pool has it.
+    #[must_use]
+    pub fn is_archived(&self) -> bool {
+        self.is_archived
+    }
+
+    fn archived(row: &Row) -> Result<Self> {
+        Ok(Self {
+            object: row.describe()?,
+            version: row.version(),
+            bytes: row.bytes(),
+            bundle: None,
+            is_spilled: false,
+            is_archived: true,
+        })
+    }
 }
 
 impl Deref for Entry {
@@ -106,6 +125,8 @@ pub struct Pages {
     stream: Stream,
     /// The next page is on its way; else the server waits to be asked for it.
     asked: bool,
+    /// What only the store behind the pool has.
+    behind: Option<Merge>,
 }
 
 impl Pool {
@@ -178,8 +199,19 @@ impl Pool {
     /// Also `NotFound` for the path of a bundle that there is not, or that is forgotten.
     pub fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
         let connection = self.connection()?;
-        let (stream, _) = Stream::begin(&connection, &options.request(selector))?;
+        // What belongs to a bundle, only the pool knows.
+        let shelf = self.shelf().filter(|_| options.bundle.is_none());
+        let sorting = shelf.map(|_| Sorting::new(&connection.greeting.schemas, options.order_by));
+        let sorting = sorting.transpose()?;
+        let (stream, began) = Stream::begin(&connection, &options.request(selector))?;
+        let mut behind = None;
+        if let (Some(shelf), Some(sorting)) = (shelf, sorting) {
+            let mut rows = shelf.newest(selector)?;
+            rows.retain(|row| !row.is_after(connection.greeting.incarnation, began));
+            behind = Some(Merge::new(sorting, rows));
+        }
         Ok(Pages {
+            behind,
             connection,
             stream,
             asked: true,
@@ -191,11 +223,15 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server to ask; the server's errors come with the answer.
     pub fn begin_list(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pending<Pages>> {
+        if options.bundle.is_none() {
+            self.has_no_store("begin_list")?;
+        }
         self.connection()?
             .begin_stream(&options.request(selector), |connection, stream, _| Pages {
                 connection: Arc::clone(connection),
                 stream,
                 asked: true,
+                behind: None,
             })
     }
 }
@@ -281,13 +317,16 @@ impl Pages {
     fn read(&mut self, letter: Option<Letter>) -> Result<Vec<Entry>> {
         self.asked = false;
         match letter {
-            Some(Letter::Page { last, entries }) => read(
-                &self.connection,
-                Listed {
+            Some(Letter::Page { last, entries }) => {
+                let page = Listed {
                     last,
                     entries: &entries,
-                },
-            ),
+                };
+                match &mut self.behind {
+                    None => read(&self.connection, page),
+                    Some(behind) => merge(&self.connection, page, behind),
+                }
+            }
             Some(Letter::Failed(error) | Letter::Ended(error)) => Err(error),
             _ => Err(unexpected("in a list")),
         }
@@ -298,6 +337,28 @@ impl Awaited for Pages {
     fn awaiting(&self) -> Awaiting {
         self.stream.awaiting()
     }
+}
+
+/// A page with what only the store has, in its place; the last one has all that is left.
+fn merge(connection: &Connection, page: Listed<'_>, behind: &mut Merge) -> Result<Vec<Entry>> {
+    let mut merged = Vec::new();
+    for (listed, entry) in page.iter().zip(read(connection, page)?) {
+        let (head, record) = listed?;
+        let standing = Standing {
+            number: head.schema.get(),
+            record: RecordRef::trusted(record),
+        };
+        while let Some(row) = behind.before(standing, entry.staged_in().is_none()) {
+            merged.push(Entry::archived(&row)?);
+        }
+        merged.push(entry);
+    }
+    while page.last
+        && let Some(row) = behind.pop()
+    {
+        merged.push(Entry::archived(&row)?);
+    }
+    Ok(merged)
 }
 
 fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
@@ -313,6 +374,7 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
             version,
             bytes: head.length.get(),
             is_spilled: head.flags.get() & SPILLED != 0,
+            is_archived: false,
         })
     });
     entries.collect()

@@ -35,6 +35,8 @@ pub enum Transport {
     File,
     /// Over a network, into memory of this machine.
     Tcp,
+    /// From the store behind the pool, which does not have it any more.
+    Store,
 }
 
 /// A delivery as it was received.
@@ -67,6 +69,16 @@ pub(crate) enum Place {
     },
     /// It was read from the file tier.
     Read(Vec<u8>),
+    /// The pool does not have it: it was read from a store.
+    Archived(Box<Archived>),
+}
+
+/// What an object from a store has of its own.
+#[derive(Debug)]
+pub(crate) struct Archived {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) version: Version,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Arrived {
@@ -96,6 +108,7 @@ impl Arrived {
             Place::Inline => &self.body[..self.length as usize],
             Place::Empty | Place::Spilled { .. } => &[],
             Place::Read(payload) => payload,
+            Place::Archived(archived) => &archived.payload,
             // The range was checked when the object came, and a map never changes its size.
             Place::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
         }
@@ -258,9 +271,12 @@ impl Object {
         self.arrived.is_staged()
     }
 
-    /// Its version: newer ones are greater.
+    /// Its version: newer ones are greater. `0.0` for what was put into a store by hand.
     #[must_use]
     pub fn version(&self) -> Version {
+        if let Place::Archived(archived) = &self.arrived.place {
+            return archived.version;
+        }
         Version {
             incarnation: self.origin.connection.greeting.incarnation,
             sequence: self.arrived.sequence(),
@@ -270,6 +286,9 @@ impl Object {
     /// The schema that describes it.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
+        if let Place::Archived(archived) = &self.arrived.place {
+            return &archived.schema;
+        }
         self.origin.connection.schema(self.arrived.schema)
     }
 
@@ -311,7 +330,7 @@ impl Object {
         Some(follow.cursor(incarnation, self.schema(), &self.arrived))
     }
 
-    /// The number of the client that offered it.
+    /// The number of the client that offered it; 0 where it came from a store.
     #[must_use]
     pub fn producer(&self) -> u32 {
         self.arrived.producer
@@ -321,6 +340,7 @@ impl Object {
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self.arrived.place {
+            Place::Archived(_) => Transport::Store,
             Place::Mapped { .. } | Place::Spilled { .. } | Place::Read(_) if self.origin.connection.is_network() => {
                 Transport::Tcp
             }
@@ -408,6 +428,9 @@ impl fmt::Debug for Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
+        if let Place::Archived(_) = self.arrived.place {
+            return; // The server knows nothing of it.
+        }
         // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
         self.arrived.place = Place::Empty;
         let body = mem::take(&mut self.arrived.body);

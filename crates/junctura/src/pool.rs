@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use junctura_model::{Result, Schema};
+use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::Request;
 
+use crate::behind::Shelf;
 use crate::builder::PoolBuilder;
 use crate::connection::{Connection, unexpected};
 use crate::handshake::{Home, Introduction, connect};
@@ -39,6 +40,7 @@ struct Shared {
     place: Place,
     url: String,
     introduction: Introduction,
+    shelf: Option<Arc<Shelf>>,
     /// Of the process that opened the pool.
     connection: Arc<Connection>,
     /// Of a forked child; untouched in the process that opened the pool, so no fork finds it locked.
@@ -100,14 +102,17 @@ impl Pool {
         PoolBuilder::new()
     }
 
-    pub(crate) fn open(place: Place, introduction: Introduction, home: Home) -> Result<Pool> {
+    pub(crate) fn open(place: Place, introduction: Introduction, store: Option<&str>, home: Home) -> Result<Pool> {
         let connection = Arc::new(connect(&place, &introduction, &Arc::new(home))?);
+        let open = |url| Shelf::open(url, &connection.greeting.schemas).map(Arc::new);
+        let shelf = store.map(open).transpose()?;
         let url = place.to_string();
         Ok(Pool {
             shared: Arc::new(Shared {
                 place,
                 url,
                 introduction,
+                shelf,
                 connection,
                 anew: Mutex::new(None),
             }),
@@ -288,6 +293,23 @@ impl Pool {
             .connection()
             .and_then(|connection| Ok(connection.lock()?.is_blocked()));
         state.unwrap_or(false)
+    }
+
+    /// The store behind the pool.
+    pub(crate) fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shared.shelf.as_ref()
+    }
+
+    /// # Errors
+    /// `Unsupported` where there is a store behind the pool: whoever must not wait for a disk does not ask it.
+    pub(crate) fn has_no_store(&self, what: &str) -> Result<()> {
+        match self.shelf() {
+            None => Ok(()),
+            Some(_) => {
+                let cause = "it would not wait, and the store behind this pool has to be waited for: open a pool without a store";
+                Err(Error::new(Code::Unsupported, what, cause))
+            }
+        }
     }
 
     /// The connection of this process.

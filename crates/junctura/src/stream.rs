@@ -75,6 +75,33 @@ impl Stream {
 
     /// The next letter; `None` when the time is over.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
+        self.await_letter(deadline)?;
+        Ok(self.pop())
+    }
+
+    /// A letter that has come.
+    pub(crate) fn try_next(&mut self) -> Result<Option<Letter>> {
+        self.look_for_letter()?;
+        Ok(self.pop())
+    }
+
+    /// What [`Self::next`] would give; it stays.
+    pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&Letter>> {
+        if !self.over {
+            self.await_letter(deadline)?;
+        }
+        Ok(self.batch.front())
+    }
+
+    /// What [`Self::try_next`] would give; it stays.
+    pub(crate) fn try_peek(&mut self) -> Result<Option<&Letter>> {
+        if !self.over {
+            self.look_for_letter()?;
+        }
+        Ok(self.batch.front())
+    }
+
+    fn await_letter(&mut self, deadline: Option<Instant>) -> Result<()> {
         if self.batch.is_empty() {
             let Self {
                 connection,
@@ -87,11 +114,10 @@ impl Stream {
                 state.take_letters(*number, batch).then_some(())
             })?;
         }
-        Ok(self.pop())
+        Ok(())
     }
 
-    /// A letter that has come.
-    pub(crate) fn try_next(&mut self) -> Result<Option<Letter>> {
+    fn look_for_letter(&mut self) -> Result<()> {
         if self.batch.is_empty() {
             let mut state = self.connection.lock()?;
             if !state.take_letters(self.number, &mut self.batch) {
@@ -110,7 +136,7 @@ impl Stream {
                 }
             }
         }
-        Ok(self.pop())
+        Ok(())
     }
 
     /// A letter that was read already; reads nothing itself.

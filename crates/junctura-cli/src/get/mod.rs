@@ -13,7 +13,7 @@ use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
 use crate::attributes::{Pair, about_selector, given, pair, selector};
 use crate::interrupt::Interrupt;
 use crate::size;
-use crate::url::PoolArguments;
+use crate::url::{BehindArguments, PoolArguments};
 use taker::{IntoArguments, Taker};
 
 const EXAMPLES: &str = "Examples:
@@ -24,6 +24,7 @@ const EXAMPLES: &str = "Examples:
   junctura get name=plume --wait > plume.png                       wait until it is there
   junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
   junctura get --follow param=t -o fields/                         those that are there, then all that come, until Ctrl-C
+  junctura get --all --behind /data/archive param=t -o t.grib      those too that are only in the store by now
   junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
 A template may use every attribute, and {key}, {hash}, {version} and {ext} (.grib for GRIB).";
 
@@ -41,6 +42,8 @@ A template may use every attribute, and {key}, {hash}, {version} and {ext} (.gri
 pub(crate) struct Arguments {
     #[command(flatten)]
     pool: PoolArguments,
+    #[command(flatten)]
+    behind: BehindArguments,
     /// What to get: param=t, step=0/to/24/by/6, 'levelist>=500', or a key as `ls --json` prints it
     #[arg(value_name = "SELECTOR", group = "what")]
     selectors: Vec<String>,
@@ -83,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     arguments.check()?;
     let mut taker = Taker::open(&arguments.into, arguments.follow)?;
-    let pool = interrupt.connect(&arguments.pool, "junctura get")?;
+    let pool = interrupt.connect_with(&arguments.pool, &arguments.behind, "junctura get")?;
     if arguments.all || arguments.follow {
         arguments.get_all(&pool, &interrupt, &mut taker)?;
     } else {

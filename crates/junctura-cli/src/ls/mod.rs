@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::attributes::{about_selector, selector};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Out};
-use crate::url::PoolArguments;
+use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
 use shown::{Shown, Since};
 use table::Table;
@@ -28,7 +28,8 @@ const EXAMPLES: &str = "Examples:
   junctura ls --count class=od                     how many, and nothing else
   junctura ls --bundle run/step=6                  what came together
   junctura ls --json param=t | jq -r .key          for programs
-  junctura ls --store /data/archive param=t        what is kept in a store";
+  junctura ls --store /data/archive param=t        what is kept in a store
+  junctura ls --behind /data/archive param=t       what is in the pool, and what is kept there";
 
 /// List the objects in the pool, or in a store
 ///
@@ -44,8 +45,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// List what is in this store instead
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "behind")]
     store: Option<String>,
+    #[command(flatten)]
+    behind: BehindArguments,
     /// Show the versions that are masked by newer ones, too (of a store)
     #[arg(long)]
     all_versions: bool,
@@ -113,7 +116,7 @@ impl Arguments {
             let cause = "a pool has one version of each key; --all-versions is about a store";
             return Err(Error::new(Code::InvalidArgument, "--all-versions", cause));
         }
-        let pool = interrupt.connect(&self.pool, "junctura ls")?;
+        let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
         let selector = selector(&self.selectors, &pool)?;
         let options = ListOptions {
             order_by: self.sort.as_deref(),

@@ -41,7 +41,11 @@ impl<'a> From<&'a Entry> for Shown<'a> {
         let since = entry
             .staged_in()
             .map_or_else(|| Since::Version(entry.version()), Since::Staged);
-        let place = if entry.is_spilled() { "file" } else { "memory" };
+        let place = match entry {
+            entry if entry.is_archived() => "store",
+            entry if entry.is_spilled() => "file",
+            _ => "memory",
+        };
         Shown {
             object: entry,
             bytes: entry.bytes(),

@@ -10,6 +10,7 @@ mod builtin;
 mod compatible;
 mod file;
 mod names;
+mod order;
 mod print;
 mod retaining;
 mod retention;

@@ -58,37 +58,14 @@ impl Core {
             Some(first) => {
                 let id = first[usize::from(a.schema)];
                 match (id, sorting.value(a), sort_value) {
-                    (Some(id), Some(x), Some(y)) => {
-                        compare_values(&self.config.schemas[usize::from(a.schema)], id, x, y)
-                    }
+                    (Some(id), Some(x), Some(y)) => self.config.schemas[usize::from(a.schema)].compare_values(id, x, y),
                     (_, x, y) => x.is_none().cmp(&y.is_none()),
                 }
             }
         };
         by_attribute
             .then(a.schema.cmp(&schema))
-            .then_with(|| compare_keys(&self.config.schemas[usize::from(schema)], a.record(), key))
-    }
-}
-
-/// Compares two keys of one schema: in the order of the key's attributes, numbers and times by their value, absent first.
-fn compare_keys(schema: &Schema, a: RecordRef<'_>, b: RecordRef<'_>) -> Ordering {
-    if a.key_bytes(schema.key_len()) == b.key_bytes(schema.key_len()) {
-        return Ordering::Equal;
-    }
-    let mut left = a.iter().take_while(|(id, ..)| id.index() < schema.key_len());
-    let mut right = b.iter().take_while(|(id, ..)| id.index() < schema.key_len());
-    loop {
-        return match (left.next(), right.next()) {
-            (Some((a, _, x)), Some((b, _, y))) if a == b => match compare_values(schema, a, x, y) {
-                Ordering::Equal => continue,
-                other => other,
-            },
-            (Some((a, ..)), Some((b, ..))) => b.index().cmp(&a.index()),
-            (Some(_), None) => Ordering::Greater,
-            (None, Some(_)) => Ordering::Less,
-            (None, None) => Ordering::Equal,
-        };
+            .then_with(|| self.config.schemas[usize::from(schema)].compare_keys(a.record(), key))
     }
 }
 
@@ -122,18 +99,6 @@ pub(super) fn sortable_key(number: u16, schema: &Schema, record: RecordRef<'_>) 
     }
     bytes.resize(bytes.len() + schema.key_len() - next, ABSENT);
     Some(bytes.into())
-}
-
-fn compare_values(schema: &Schema, id: AttrId, x: &str, y: &str) -> Ordering {
-    if x == y {
-        return Ordering::Equal;
-    }
-    let scalar = schema.attribute(id).kind.scalar;
-    match (scalar.order(x), scalar.order(y)) {
-        (Some(x), Some(y)) => x.cmp(&y),
-        _ => Ordering::Equal,
-    }
-    .then_with(|| x.cmp(y))
 }
 
 /// Sorts a little at a time: each call of [`Incremental::next`] does only the work that its answer needs, so that the first
@@ -194,7 +159,7 @@ mod tests {
     use junctura_model::{Given, RecordRef, Schema};
     use proptest::prelude::*;
 
-    use super::{Incremental, compare_keys, sortable_key};
+    use super::{Incremental, sortable_key};
 
     const SCHEMA: &str = "
 name: s
@@ -230,7 +195,7 @@ attributes:
             let (a, b) = (record(0), record(1));
             let (a, b) = (RecordRef::trusted(&a), RecordRef::trusted(&b));
             let sortable = |record| sortable_key(0, &schema, record).unwrap();
-            prop_assert_eq!(sortable(a).cmp(&sortable(b)), compare_keys(&schema, a, b));
+            prop_assert_eq!(sortable(a).cmp(&sortable(b)), schema.compare_keys(a, b));
         }
     }
 

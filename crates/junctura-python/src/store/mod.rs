@@ -27,7 +27,7 @@ pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Removed};
 use home::Home;
 pub(crate) use listing::{Listing, Objects};
 pub(crate) use payload::Payload;
-use place::Place;
+pub(crate) use place::Place;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stored::{Location, Stored};
 

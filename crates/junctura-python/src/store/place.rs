@@ -21,7 +21,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = given.py();
         let text = given.cast::<PyString>().ok().map(|text| text.to_str()).transpose()?;
         let Some((scheme, rest)) = text.and_then(|text| text.split_once(':')) else {
@@ -73,16 +73,16 @@ impl Place {
         }
     }
 
-    /// As a store's root says it.
+    /// As a store's root, and a pool, say it.
     ///
     /// # Errors
     /// `InvalidArgument` for a path that is no text.
-    pub(super) fn text(&self) -> Result<&str> {
+    pub(crate) fn text(&self) -> Result<&str> {
         let text = match self {
             Self::Folder(path) => path.to_str(),
             Self::Url(url) => Some(url.as_str()),
         };
-        text.ok_or_else(|| Error::new(Code::InvalidArgument, "data", "the path is no text"))
+        text.ok_or_else(|| Error::new(Code::InvalidArgument, "store", "its path is no text"))
     }
 }
 

@@ -1,0 +1,231 @@
+//! The store behind a pool: what the pool does not have any more comes from there.
+//!
+//! A client reads the store itself; the server knows nothing of it. Whoever asks begins in the pool, and looks into the store
+//! after that: what has left the pool by then was archived before, so that nothing falls between the two. What both have
+//! comes from the pool.
+
+mod follow;
+mod order;
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Described, Error, Record, RecordRef, Result, Schema};
+use junctura_store::{Listing, Snapshot, Store};
+use junctura_wire::body;
+use junctura_wire::fixed::{FIRST_PHASE, Holding};
+
+pub(crate) use follow::{Replay, Wants};
+pub(crate) use order::{Sorting, Standing};
+
+use crate::object::{Archived, Arrived, Place};
+
+/// A store, seen from a pool.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    store: Store,
+    /// Which schema of the pool each of the store's is, if the pool has it.
+    numbers: Vec<Option<u16>>,
+}
+
+/// An object in the store, unread.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Of its schema, in the pool.
+    pub(crate) number: u16,
+    record: Record,
+    version: Version,
+    listing: Arc<Listing>,
+    at: usize,
+}
+
+impl Shelf {
+    /// # Errors
+    /// Those of opening a store; `SchemaMismatch` where a schema of the pool has another key there.
+    pub(crate) fn open(url: &str, schemas: &[Arc<Schema>]) -> Result<Self> {
+        let store = Store::open_url(url)?;
+        let numbers = store.schemas().iter().map(|there| {
+            let Some(number) = schemas.iter().position(|here| here.name() == there.name()) else {
+                return Ok(None);
+            };
+            match schemas[number].first_difference(there) {
+                None => Ok(Some(number as u16)),
+                Some(difference) => {
+                    let subject = format!("schema {}", there.name());
+                    let cause = format!("the store {url} has another one: {difference}");
+                    Err(Error::new(Code::SchemaMismatch, subject, cause))
+                }
+            }
+        });
+        let numbers = numbers.collect::<Result<_>>()?;
+        Ok(Self { store, numbers })
+    }
+
+    /// Of each key that a selector of the pool matches, the newest version.
+    ///
+    /// # Errors
+    /// Those of reading the store.
+    pub(crate) fn newest(&self, selector: &str) -> Result<Vec<Row>> {
+        let listing = match self.store.snapshot()?.list(selector) {
+            Ok(listing) => Arc::new(listing),
+            // The pool has taken it: it asks for what no schema of the store knows.
+            Err(error) if error.code() == Code::InvalidSelector => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        Ok(self.rows(&listing))
+    }
+
+    fn rows(&self, listing: &Arc<Listing>) -> Vec<Row> {
+        let rows = listing.iter().enumerate().filter_map(|(at, object)| {
+            Some(Row {
+                number: self.numbers[object.schema_index()]?,
+                record: object.record(),
+                version: object.version().unwrap_or(BY_HAND),
+                listing: Arc::clone(listing),
+                at,
+            })
+        });
+        rows.collect()
+    }
+
+    /// What a demand means: the object with this key, or the newest that a selector matches.
+    ///
+    /// # Errors
+    /// Those of reading the store.
+    pub(crate) fn find(&self, target: &body::Target<'_>, schemas: &[Arc<Schema>]) -> Result<Option<Row>> {
+        let mut rows = match target {
+            body::Target::Selector(selector) => self.newest(selector)?,
+            body::Target::Key { schema, record } => {
+                let key = RecordRef::trusted(record);
+                self.versions(&self.store.snapshot()?, &schemas[usize::from(*schema)], key)?
+            }
+        };
+        let newest = (0..rows.len()).max_by_key(|&at| (rows[at].commit(), at));
+        Ok(newest.map(|at| rows.swap_remove(at)))
+    }
+
+    /// All versions of a key.
+    fn versions(&self, snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<Vec<Row>> {
+        match snapshot.versions_of(schema.name(), key) {
+            Ok(listing) => Ok(self.rows(&Arc::new(listing))),
+            Err(error) if error.code() == Code::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What was put into a store without a pool has no version.
+const BY_HAND: Version = Version {
+    incarnation: 0,
+    sequence: 0,
+};
+
+impl Row {
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        self.record.as_ref()
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Whether a pool of this incarnation that had reached this number had not made it visible.
+    pub(crate) fn is_after(&self, incarnation: u64, sequence: u64) -> bool {
+        self.version.incarnation == incarnation && self.version.sequence > sequence
+    }
+
+    fn object(&self) -> Result<junctura_store::Object<'_>> {
+        let found = self.listing.get(self.at);
+        found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing is shorter"))
+    }
+
+    fn commit(&self) -> u64 {
+        self.object().map_or(0, |object| object.commit())
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.object().map_or(0, |object| object.bytes())
+    }
+
+    pub(crate) fn describe(&self) -> Result<Described> {
+        Ok(self.object()?.describe())
+    }
+
+    /// Reads it. Waits for the store.
+    ///
+    /// # Errors
+    /// `Corrupt` where its bytes are not what they were, `Expired` when the snapshot that it is of has outlived its time.
+    pub(crate) fn read(&self, in_first_phase: bool) -> Result<Arrived> {
+        let object = self.object()?;
+        let payload = object.read()?;
+        let body = self.record.as_ref().as_bytes().to_vec();
+        Ok(Arrived {
+            holding: Holding::default(),
+            schema: self.number,
+            flags: if in_first_phase { FIRST_PHASE } else { 0 },
+            record_length: body.len() as u32,
+            checksum: object.checksum(),
+            producer: 0,
+            length: payload.len() as u64,
+            place: Place::Archived(Box::new(Archived {
+                schema: Arc::clone(object.describe().schema()),
+                version: self.version,
+                payload,
+            })),
+            body,
+        })
+    }
+}
+
+/// What the pool and the store have, as one list: the rows that stand before an entry of the pool.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    sorting: Sorting,
+    rows: VecDeque<Row>,
+}
+
+impl Merge {
+    pub(crate) fn new(sorting: Sorting, mut rows: Vec<Row>) -> Self {
+        rows.sort_by(|a, b| sorting.compare(a.standing(), b.standing()));
+        Self {
+            sorting,
+            rows: rows.into(),
+        }
+    }
+
+    /// The next row, if it stands before an object of the pool. One with its key is left out, if the object is visible.
+    pub(crate) fn before(&mut self, standing: Standing<'_>, is_visible: bool) -> Option<Row> {
+        loop {
+            match self.sorting.compare(self.rows.front()?.standing(), standing) {
+                Ordering::Less => return self.rows.pop_front(),
+                Ordering::Equal if is_visible => _ = self.rows.pop_front(),
+                Ordering::Equal | Ordering::Greater => return None,
+            }
+        }
+    }
+
+    /// The next row, whatever the pool has.
+    pub(crate) fn pop(&mut self) -> Option<Row> {
+        self.rows.pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Puts a row in its place, and out what has its key.
+    fn insert(&mut self, row: Row) {
+        let at = self
+            .rows
+            .partition_point(|other| self.sorting.compare(other.standing(), row.standing()).is_lt());
+        if let Some(other) = self.rows.get(at)
+            && self.sorting.compare(other.standing(), row.standing()).is_eq()
+        {
+            self.rows[at] = row;
+        } else {
+            self.rows.insert(at, row);
+        }
+    }
+}
