@@ -327,3 +327,39 @@ fn through_ring(socket: &UnixCarrier, writer: &mut Writer, from: &mut Outbox) ->
     }
     Ok(Blocked::Not)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_found_behind_a_descriptor_whose_frame_never_came() {
+        let (mut near, far) = LocalCarrier::pair().unwrap();
+        let mut inbox = Inbox::new();
+        far.socket().send_descriptor(near.as_fd()).unwrap();
+        assert_eq!(near.receive(&mut inbox).unwrap(), Received::Nothing);
+        drop(far); // killed between the one and the other
+        assert_eq!(near.receive(&mut inbox).unwrap(), Received::End);
+    }
+
+    #[test]
+    fn the_last_words_are_heard_with_their_descriptor() {
+        let (mut near, mut far) = LocalCarrier::pair().unwrap();
+        let (mut inbox, mut outbox) = (Inbox::new(), Outbox::new());
+        let descriptor = near.as_fd().try_clone_to_owned().unwrap();
+        let head = RingsHead::default();
+        outbox
+            .push_with_descriptor(descriptor, |out| Reply::Rings(head).encode(0, out))
+            .unwrap();
+        assert_eq!(far.send(&mut outbox).unwrap(), Sent::All);
+        drop(far);
+        let heard = loop {
+            assert_ne!(near.receive(&mut inbox).unwrap(), Received::End);
+            if let Some((_, descriptor)) = inbox.next_frame().unwrap() {
+                break descriptor;
+            }
+        };
+        assert!(heard.is_some());
+        assert_eq!(near.receive(&mut inbox).unwrap(), Received::End);
+    }
+}

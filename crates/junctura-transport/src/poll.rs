@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 
 use junctura_model::{Code, Error, Result};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::refused;
 
@@ -87,6 +87,17 @@ pub(crate) fn wait_beside<const N: usize>(
     });
     block(&mut all[..=N])?;
     Ok((answer(&all[0]), std::array::from_fn(|at| answer(&all[at + 1]).readable)))
+}
+
+/// Whether the other end has closed, whatever of what it sent is still to be received. Does not wait.
+///
+/// # Errors
+/// `Io` when the system refuses.
+pub(crate) fn has_ended(fd: BorrowedFd<'_>) -> Result<bool> {
+    let mut asked = [question(fd, Interest::READ)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    retry_on_intr(|| poll(&mut asked, Some(&now))).map_err(|errno| refused(Code::Io, "", "cannot look", errno))?;
+    Ok(answer(&asked[0]).ended)
 }
 
 fn question(fd: BorrowedFd<'_>, interest: Interest) -> PollFd<'_> {

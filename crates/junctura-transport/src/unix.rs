@@ -19,6 +19,7 @@ use rustix::net::{
 };
 use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 
+use crate::poll::has_ended;
 use crate::{Address, Carrier, Inbox, Outbox, PeerCredentials, Received, Sent, directory, refused};
 
 /// A connection over a unix stream socket. A clone is another handle to the same connection, for the owner of the other
@@ -140,6 +141,8 @@ impl UnixCarrier {
         let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
         match retry_on_intr(|| rustix::net::recv(&self.socket, &mut byte[..], flags)) {
             Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Received::End),
+            // A descriptor lies there, ahead of its frame. If the peer died in between, that does not come.
+            Ok(_) if has_ended(self.socket.as_fd())? => Ok(Received::End),
             Ok(_) | Err(Errno::AGAIN) => Ok(Received::Nothing),
             Err(errno) => Err(refused(Code::Io, "", "cannot receive", errno)),
         }

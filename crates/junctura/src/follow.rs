@@ -16,7 +16,7 @@ use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::{Replay, Shelf, Sorting, Wants};
+use crate::behind::{Replay, Shelf, Sorting, Turn, Wants};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
 #[cfg(feature = "async")]
@@ -341,6 +341,10 @@ pub(crate) fn follow(
     ))
 }
 
+fn too_late() -> Error {
+    Error::new(Code::Timeout, "follow", "nothing came in time")
+}
+
 /// A follow that gives what the store behind the pool has, too.
 fn follow_behind(
     shelf: &Arc<Shelf>,
@@ -599,7 +603,7 @@ impl Follow {
                 return Ok(None);
             }
             let Some(letter) = self.stream.next(deadline)? else {
-                return Err(Error::new(Code::Timeout, "follow", "nothing came in time"));
+                return Err(too_late());
             };
             let Some(item) = self.item(letter)? else {
                 return Ok(None);
@@ -615,8 +619,10 @@ impl Follow {
         let Some(replay) = &mut self.replay else {
             return Ok(None);
         };
-        let Some(row) = replay.next(&mut self.stream, self.live, deadline)? else {
-            return Ok(replay.take_gap().map(Item::Gap));
+        let row = match replay.next(&mut self.stream, self.live, deadline)? {
+            Turn::Store(row) => row,
+            Turn::Pool => return Ok(replay.take_gap().map(Item::Gap)),
+            Turn::Nobody => return Err(too_late()),
         };
         let object = Object::new(&self.origin, row.read(!self.live)?)?;
         self.note(&object);

@@ -33,6 +33,15 @@ pub(crate) enum Wants<'a> {
     After(&'a str, &'a Cursor),
 }
 
+/// Whose turn it is in a follow.
+pub(crate) enum Turn {
+    Store(Row),
+    /// Its next letter.
+    Pool,
+    /// What the pool has was not said in time, and decides.
+    Nobody,
+}
+
 /// What of the store a follow has yet to give.
 #[derive(Debug)]
 pub(crate) struct Replay {
@@ -94,32 +103,24 @@ impl Replay {
         })
     }
 
-    /// What goes before the pool's next letter, and whether that is of the first phase.
+    /// Whether something goes before the pool's next letter.
     ///
     /// # Errors
     /// `Disconnected`, as from the pool.
-    pub(crate) fn next(
-        &mut self,
-        stream: &mut Stream,
-        is_live: bool,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Row>> {
-        if is_live {
-            self.next_live(stream)
+    pub(crate) fn next(&mut self, stream: &mut Stream, is_live: bool, deadline: Option<Instant>) -> Result<Turn> {
+        let row = if is_live {
+            self.next_live(stream)?
+        } else if self.first.is_empty() {
+            None
         } else {
-            self.next_first(stream, deadline)
-        }
-    }
-
-    fn next_first(&mut self, stream: &mut Stream, deadline: Option<Instant>) -> Result<Option<Row>> {
-        if self.first.is_empty() {
-            return Ok(None);
-        }
-        Ok(match stream.peek(deadline)? {
-            Some(Letter::Delivered(arrived)) => self.first.before(arrived.standing(), true),
-            Some(Letter::Live) => self.first.pop(),
-            _ => None,
-        })
+            match stream.peek(deadline)? {
+                Some(Letter::Delivered(arrived)) => self.first.before(arrived.standing(), true),
+                Some(Letter::Live) => self.first.pop(),
+                Some(_) => None,
+                None => return Ok(Turn::Nobody),
+            }
+        };
+        Ok(row.map_or(Turn::Pool, Turn::Store))
     }
 
     fn next_live(&mut self, stream: &mut Stream) -> Result<Option<Row>> {
@@ -164,6 +165,9 @@ impl Replay {
         let snapshot = self.shelf.store.snapshot()?;
         let mut missing = Vec::new();
         for item in gap.items {
+            if self.given.contains(&item.version.sequence) {
+                continue;
+            }
             let schema = item.object.schema();
             let key = schema.parse_key(item.object.key())?;
             let versions = self.shelf.versions(&snapshot, schema, key.as_ref())?;

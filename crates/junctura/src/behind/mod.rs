@@ -17,7 +17,7 @@ use junctura_store::{Listing, Snapshot, Store};
 use junctura_wire::body;
 use junctura_wire::fixed::{FIRST_PHASE, Holding};
 
-pub(crate) use follow::{Replay, Wants};
+pub(crate) use follow::{Replay, Turn, Wants};
 pub(crate) use order::{Sorting, Standing};
 
 use crate::object::{Archived, Arrived, Place};
