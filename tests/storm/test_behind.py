@@ -14,7 +14,8 @@ import random
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,18 @@ class Junction:
     def pool(self, name: str, **more: Any) -> junctura.Pool:
         return junctura.Pool(self.url, name=name, **more)
 
+    def record(self, role: str, name: str) -> Record:
+        return Record(self.directory, role, name)
+
+    def followers(self) -> list[Callable[[], None]]:
+        names = [f"f{number}" for number in range(FOLLOWERS)]
+        return [partial(self.follow, name, self.record("consumer", name), seed) for seed, name in enumerate(names)]
+
     def produce(self, name: str, record: Record, count: int) -> None:
         """Offers, and waits for each object until it lasts; ends with the server."""
         retention = "released_by:archive"
-        with self.pool(name) as pool:
+        # The server may be dead before it has begun.
+        with contextlib.suppress(junctura.errors.Unavailable), self.pool(name) as pool:
             for _ in range(count):
                 number = next(self.numbers)
                 attributes = {"name": f"{number:05}"}
@@ -177,7 +186,7 @@ def junction(bare: Shell, tmp_path: Path) -> Junction:
     return Junction(bare, tmp_path)
 
 
-def together(works: list[Callable[[], None]]) -> list[BaseException]:
+def together(works: Sequence[Callable[[], None]]) -> list[BaseException]:
     """Runs them in threads; what they raised."""
     raised: list[BaseException] = []
 
@@ -200,20 +209,12 @@ def test_followers_miss_nothing_that_leaves_the_pool(junction: Junction, tell: C
 
     def produce_all() -> None:
         names = [f"p{number}" for number in range(PRODUCERS)]
-        records = [Record(junction.directory, "producer", name) for name in names]
-        offers = [
-            lambda name=name, record=record: junction.produce(name, record, OBJECTS)  # type: ignore[misc]
-            for name, record in zip(names, records, strict=True)
-        ]
+        offers = [partial(junction.produce, name, junction.record("producer", name), OBJECTS) for name in names]
         raised = together(offers)
         junction.is_over.set()
         assert raised == []
 
-    def follower(number: int) -> Callable[[], None]:
-        record = Record(junction.directory, "consumer", f"f{number}")
-        return lambda: junction.follow(f"f{number}", record, number)
-
-    raised = together([produce_all, *(follower(number) for number in range(FOLLOWERS))])
+    raised = together([produce_all, *junction.followers()])
     assert raised == []
     junction.judge(tell, servers_died=False)
 
@@ -221,7 +222,7 @@ def test_followers_miss_nothing_that_leaves_the_pool(junction: Junction, tell: C
 def test_what_was_durable_outlives_servers_and_archivers(junction: Junction, tell: Callable[[str], None]) -> None:
     """Kills the server, and now and then the archiver alone, while everybody works."""
     lives, chance = 4, random.Random(20261122)
-    records = [Record(junction.directory, "producer", f"p{number}") for number in range(PRODUCERS)]
+    records = [junction.record("producer", f"p{number}") for number in range(PRODUCERS)]
     junction.tells = "--json"
 
     def live_and_die() -> None:
@@ -249,10 +250,6 @@ def test_what_was_durable_outlives_servers_and_archivers(junction: Junction, tel
             junction.begin()
             junction.is_over.set()
 
-    def follower(number: int) -> Callable[[], None]:
-        record = Record(junction.directory, "consumer", f"f{number}")
-        return lambda: junction.follow(f"f{number}", record, number)
-
-    raised = together([live_and_die, *(follower(number) for number in range(FOLLOWERS))])
+    raised = together([live_and_die, *junction.followers()])
     assert raised == []
     junction.judge(tell, servers_died=True)

@@ -353,13 +353,13 @@ mod tests {
             .unwrap();
         assert_eq!(far.send(&mut outbox).unwrap(), Sent::All);
         drop(far);
-        let heard = loop {
+        let descriptor = loop {
             assert_ne!(near.receive(&mut inbox).unwrap(), Received::End);
             if let Some((_, descriptor)) = inbox.next_frame().unwrap() {
                 break descriptor;
             }
         };
-        assert!(heard.is_some());
+        assert!(descriptor.is_some());
         assert_eq!(near.receive(&mut inbox).unwrap(), Received::End);
     }
 }

@@ -9,7 +9,7 @@ use junctura_wire::Request;
 use junctura_wire::body::Demand;
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::Shelf;
+use crate::behind::Depot;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
@@ -43,9 +43,9 @@ impl Pool {
     /// not there while the server drains; `LimitExceeded` when this client holds, or waits for, as much as it may.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         let (connection, target) = (self.connection()?, target.into());
-        match self.shelf() {
+        match self.depot() {
             None => demand(&connection, &target, timeout, &Through::Nothing),
-            Some(shelf) => demand_behind(shelf, &connection, &target, timeout),
+            Some(depot) => demand_behind(depot, &connection, &target, timeout),
         }
     }
 
@@ -281,7 +281,7 @@ pub(crate) fn demand(
 /// What the pool has, else what the store behind it has, else what the pool will have. It waits in the pool before it looks into
 /// the store: what comes to the pool and goes in between is there.
 fn demand_behind(
-    shelf: &Shelf,
+    depot: &Depot,
     connection: &Arc<Connection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
@@ -296,7 +296,7 @@ fn demand_behind(
     }
     let archived = || {
         let schemas = &connection.greeting.schemas;
-        let row = shelf.find(&connection.resolve(target)?, schemas)?;
+        let row = depot.find(&connection.resolve(target)?, schemas)?;
         let origin = origin(connection);
         row.map(|row| Object::new(&origin, row.read(false)?)).transpose()
     };

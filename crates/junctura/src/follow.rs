@@ -16,7 +16,7 @@ use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::{Replay, Shelf, Sorting, Turn, Wants};
+use crate::behind::{Depot, Replay, Sorting, Turn, Wants};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
 #[cfg(feature = "async")]
@@ -212,9 +212,9 @@ impl Pool {
             return Err(takes_no_selector(selector));
         }
         let connection = self.connection()?;
-        match self.shelf().filter(|_| options.is_plain()) {
+        match self.depot().filter(|_| options.is_plain()) {
             None => follow(&connection, options, selector, &options.through()),
-            Some(shelf) => follow_behind(shelf, &connection, options, selector),
+            Some(depot) => follow_behind(depot, &connection, options, selector),
         }
     }
 
@@ -347,7 +347,7 @@ fn too_late() -> Error {
 
 /// A follow that gives what the store behind the pool has, too.
 fn follow_behind(
-    shelf: &Arc<Shelf>,
+    depot: &Arc<Depot>,
     connection: &Arc<Connection>,
     options: &FollowOptions,
     selector: &str,
@@ -369,7 +369,7 @@ fn follow_behind(
         None => Wants::All(selector),
         Some(cursor) => Wants::After(selector, cursor),
     };
-    let replay = Replay::new(shelf, connection, sorting, follow.snapshot, wants)?;
+    let replay = Replay::new(depot, connection, sorting, follow.snapshot, wants)?;
     follow.replay = Some(Box::new(replay));
     Ok(follow)
 }

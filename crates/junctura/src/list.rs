@@ -33,7 +33,7 @@ use crate::stream::Stream;
 ///     match entry.staged_in() {
 ///         None => {
 ///             assert_eq!((entry.version(), entry.bytes(), entry.get("name")), (version, 5, Some("a")));
-///             assert!(!entry.is_spilled());
+///             assert!(!entry.is_spilled() && !entry.is_archived());
 ///         }
 ///         Some(bundle) => println!("{} of bundle {bundle} is not visible yet", entry.key()),
 ///     }
@@ -200,13 +200,13 @@ impl Pool {
     pub fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
         let connection = self.connection()?;
         // What belongs to a bundle, only the pool knows.
-        let shelf = self.shelf().filter(|_| options.bundle.is_none());
-        let sorting = shelf.map(|_| Sorting::new(&connection.greeting.schemas, options.order_by));
+        let depot = self.depot().filter(|_| options.bundle.is_none());
+        let sorting = depot.map(|_| Sorting::new(&connection.greeting.schemas, options.order_by));
         let sorting = sorting.transpose()?;
         let (stream, began) = Stream::begin(&connection, &options.request(selector))?;
         let mut behind = None;
-        if let (Some(shelf), Some(sorting)) = (shelf, sorting) {
-            let mut rows = shelf.newest(selector)?;
+        if let (Some(depot), Some(sorting)) = (depot, sorting) {
+            let mut rows = depot.newest(selector)?;
             rows.retain(|row| !row.is_after(connection.greeting.incarnation, began));
             behind = Some(Merge::new(sorting, rows));
         }

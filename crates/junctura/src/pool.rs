@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::Request;
 
-use crate::behind::Shelf;
+use crate::behind::Depot;
 use crate::builder::PoolBuilder;
 use crate::connection::{Connection, unexpected};
 use crate::handshake::{Home, Introduction, connect};
@@ -40,7 +40,7 @@ struct Shared {
     place: Place,
     url: String,
     introduction: Introduction,
-    shelf: Option<Arc<Shelf>>,
+    depot: Option<Arc<Depot>>,
     /// Of the process that opened the pool.
     connection: Arc<Connection>,
     /// Of a forked child; untouched in the process that opened the pool, so no fork finds it locked.
@@ -104,15 +104,15 @@ impl Pool {
 
     pub(crate) fn open(place: Place, introduction: Introduction, store: Option<&str>, home: Home) -> Result<Pool> {
         let connection = Arc::new(connect(&place, &introduction, &Arc::new(home))?);
-        let open = |url| Shelf::open(url, &connection.greeting.schemas).map(Arc::new);
-        let shelf = store.map(open).transpose()?;
+        let open = |url| Depot::open(url, &connection.greeting.schemas).map(Arc::new);
+        let depot = store.map(open).transpose()?;
         let url = place.to_string();
         Ok(Pool {
             shared: Arc::new(Shared {
                 place,
                 url,
                 introduction,
-                shelf,
+                depot,
                 connection,
                 anew: Mutex::new(None),
             }),
@@ -296,20 +296,19 @@ impl Pool {
     }
 
     /// The store behind the pool.
-    pub(crate) fn shelf(&self) -> Option<&Arc<Shelf>> {
-        self.shared.shelf.as_ref()
+    pub(crate) fn depot(&self) -> Option<&Arc<Depot>> {
+        self.shared.depot.as_ref()
     }
 
     /// # Errors
     /// `Unsupported` where there is a store behind the pool: whoever must not wait for a disk does not ask it.
     pub(crate) fn has_no_store(&self, what: &str) -> Result<()> {
-        match self.shelf() {
-            None => Ok(()),
-            Some(_) => {
-                let cause = "it would not wait, and the store behind this pool has to be waited for: open a pool without a store";
-                Err(Error::new(Code::Unsupported, what, cause))
-            }
+        if self.depot().is_none() {
+            return Ok(());
         }
+        let cause =
+            "it does not wait, and the store behind this pool has to be waited for: open a pool without a store";
+        Err(Error::new(Code::Unsupported, what, cause))
     }
 
     /// The connection of this process.

@@ -522,20 +522,20 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
                         ..FollowOptions::default()
                     };
                     let mut follow = reader.follow_with(&options, "").unwrap();
-                    let (mut names, mut live) = (Vec::new(), Vec::new());
-                    while names.len() + live.len() < OBJECTS {
+                    let (mut there, mut live) = (Vec::new(), Vec::new());
+                    while there.len() + live.len() < OBJECTS {
                         match follow.next_within(Duration::from_secs(20)).unwrap().unwrap() {
                             Item::Object(object) if object.in_first_phase() => {
                                 assert!(!follow.is_live());
-                                names.push(object.get("name").unwrap().to_owned());
+                                there.push(object.get("name").unwrap().to_owned());
                             }
                             Item::Object(object) => live.push(object.get("name").unwrap().to_owned()),
                             Item::Live => {}
                             Item::Gap(gap) => panic!("{gap:?}"),
                         }
                     }
-                    names.extend(live);
-                    names
+                    there.extend(live);
+                    there
                 })
             })
             .collect();

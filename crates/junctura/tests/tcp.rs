@@ -64,7 +64,7 @@ fn objects_of_every_size_go_both_ways() {
                 Transport::Inline => assert!(!is_large),
                 Transport::Tcp => assert!(is_large && (is_over_tcp() || std::ptr::eq(to, &raw const far))),
                 Transport::Shared => assert!(is_large && std::ptr::eq(to, &raw const near)),
-                Transport::File => panic!("nothing was spilled"),
+                Transport::File | Transport::Store => panic!("nothing was spilled, or archived"),
             }
         }
     }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use junctura_model::Result;
 use junctura_model::version::{Cursor, Phase};
 
-use super::{Merge, Row, Shelf, Sorting};
+use super::{Depot, Merge, Row, Sorting};
 use crate::connection::Connection;
 use crate::follow::Gap;
 use crate::mail::Letter;
@@ -45,7 +45,7 @@ pub(crate) enum Turn {
 /// What of the store a follow has yet to give.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    shelf: Arc<Shelf>,
+    depot: Arc<Depot>,
     connection: Arc<Connection>,
     /// Where its first phase ends in the order of this incarnation.
     since: u64,
@@ -66,7 +66,7 @@ impl Replay {
     /// # Errors
     /// Those of reading the store.
     pub(crate) fn new(
-        shelf: &Arc<Shelf>,
+        depot: &Arc<Depot>,
         connection: &Arc<Connection>,
         sorting: Sorting,
         since: u64,
@@ -75,7 +75,7 @@ impl Replay {
         let incarnation = connection.greeting.incarnation;
         let rows = match wants {
             Wants::New => Vec::new(),
-            Wants::All(selector) | Wants::After(selector, _) => shelf.newest(selector)?,
+            Wants::All(selector) | Wants::After(selector, _) => depot.newest(selector)?,
         };
         let (mut first, mut live) = (Vec::new(), BTreeMap::new());
         for row in rows {
@@ -85,14 +85,14 @@ impl Replay {
                     live.insert(row.version().sequence, row);
                 }
                 Wants::After(_, cursor) if !is_after && is_owed(&row, cursor, incarnation, &sorting)? => {
-                    first.push(row)
+                    first.push(row);
                 }
                 Wants::All(_) if !is_after => first.push(row),
                 _ => {}
             }
         }
         Ok(Self {
-            shelf: Arc::clone(shelf),
+            depot: Arc::clone(depot),
             connection: Arc::clone(connection),
             since,
             first: Merge::new(sorting, first),
@@ -162,7 +162,7 @@ impl Replay {
     /// # Errors
     /// Those of reading the store.
     pub(crate) fn fill(&mut self, mut gap: Gap, is_live: bool) -> Result<()> {
-        let snapshot = self.shelf.store.snapshot()?;
+        let snapshot = self.depot.store.snapshot()?;
         let mut missing = Vec::new();
         for item in gap.items {
             if self.given.contains(&item.version.sequence) {
@@ -170,7 +170,7 @@ impl Replay {
             }
             let schema = item.object.schema();
             let key = schema.parse_key(item.object.key())?;
-            let versions = self.shelf.versions(&snapshot, schema, key.as_ref())?;
+            let versions = self.depot.versions(&snapshot, schema, key.as_ref())?;
             let comes_live = is_live || item.version.sequence > self.since;
             match versions.into_iter().rfind(|row| row.version() == item.version) {
                 Some(row) if comes_live => _ = self.live.insert(item.version.sequence, row),

@@ -24,7 +24,7 @@ use crate::object::{Archived, Arrived, Place};
 
 /// A store, seen from a pool.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct Depot {
     store: Store,
     /// Which schema of the pool each of the store's is, if the pool has it.
     numbers: Vec<Option<u16>>,
@@ -41,11 +41,19 @@ pub(crate) struct Row {
     at: usize,
 }
 
-impl Shelf {
+impl Depot {
     /// # Errors
     /// Those of opening a store; `SchemaMismatch` where a schema of the pool has another key there.
     pub(crate) fn open(url: &str, schemas: &[Arc<Schema>]) -> Result<Self> {
-        let store = Store::open_url(url)?;
+        let store = Store::open_url(url).map_err(|error| match error.code() {
+            // The URL may have what others must not read.
+            Code::NotFound => Error::new(
+                Code::NotFound,
+                "store behind the pool",
+                format!("there is none ({error}); `junctura create --store …` makes one"),
+            ),
+            _ => error,
+        })?;
         let numbers = store.schemas().iter().map(|there| {
             let Some(number) = schemas.iter().position(|here| here.name() == there.name()) else {
                 return Ok(None);

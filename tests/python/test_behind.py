@@ -1,0 +1,75 @@
+"""A pool with a store behind it, from Python."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import junctura
+import junctura.aio
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> junctura.Store:
+    with junctura.Store.create(tmp_path / "store", schema="free") as store:
+        store.archive(b"kept", name="a")
+    return store
+
+
+@pytest.fixture
+def pool(store: junctura.Store) -> Iterator[junctura.Pool]:
+    with junctura.Pool(schema="free", store=store.path) as pool:
+        pool.offer(b"here", name="b")
+        yield pool
+
+
+def test_what_has_left_the_pool_is_found(pool: junctura.Pool) -> None:
+    assert [(entry["name"], entry.archived, len(entry)) for entry in pool.list()] == [("a", True, 4), ("b", False, 4)]
+    with pool.demand(name="a") as kept:
+        assert (bytes(kept), kept.transport, kept.producer) == (b"kept", "store", 0)
+        assert str(kept.version) == "0.0"
+        assert kept.attributes == {"space": "default", "name": "a"}
+    assert [(obj["name"], bytes(obj)) for obj in pool.follow("", until_live=True)] == [("a", b"kept"), ("b", b"here")]
+    with pytest.raises(junctura.errors.Timeout):
+        pool.demand(name="c", timeout=0.01)
+
+
+def test_arrays_come_from_a_store_too(tmp_path: Path) -> None:
+    with junctura.Pool(schema="free") as pool, junctura.Store.create(tmp_path / "arrays", schema="free") as store:
+        pool.offer(np.array([1, 2, 3], dtype=np.uint8), name="array")
+        obj = pool.demand(name="array")
+        store.archive(obj, obj.attributes)
+    with junctura.Pool(schema="free", store=tmp_path / "arrays") as pool:
+        assert pool.demand(name="array").array().tolist() == [1, 2, 3]
+
+
+def test_pools_and_entries_are_pickled_with_their_store(store: junctura.Store, tmp_path: Path) -> None:
+    with junctura.Pool(f"unix:{tmp_path}/s", schema="free", start=True, store=f"file://{store.path}") as pool:
+        [entry] = pickle.loads(pickle.dumps(pool.list()))
+        assert (entry["name"], entry.archived) == ("a", True)
+        with pickle.loads(pickle.dumps(pool)) as again:
+            assert bytes(again.demand(name="a")) == b"kept"
+        pool.stop()
+
+
+def test_what_must_not_wait_is_refused(pool: junctura.Pool) -> None:
+    with pytest.raises(junctura.errors.Unsupported, match="without a store"):
+        pool.begin_demand(name="a")
+
+    async def follow() -> None:
+        await junctura.aio.Pool(pool).demand(name="a")
+
+    with pytest.raises(junctura.errors.Unsupported, match="without a store"):
+        asyncio.run(follow())
+
+
+def test_where_no_store_is_there_is_no_pool(tmp_path: Path) -> None:
+    with pytest.raises(junctura.errors.NotFound):
+        junctura.Pool(schema="free", store=tmp_path / "nowhere")
+    with pytest.raises(junctura.errors.InvalidArgument):
+        junctura.Pool(schema="free", store="ftp://somewhere/else")
