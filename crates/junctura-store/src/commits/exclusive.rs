@@ -10,6 +10,7 @@
 //! are no gaps, whatever the power takes along.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,12 +30,12 @@ const HEAD: u32 = 0;
 const OBJECT_BYTES_MAX: u64 = 512 << 20;
 /// Numbers that one flush may lose before it gives up.
 const TRIES_MAX: u32 = 10_000;
-/// Losses before the next number is waited for.
-const LOSSES_AT_ONCE: u32 = 2;
-/// Losses after which the end is looked for in a list.
-const LOSSES_ONE_BY_ONE: u32 = 4;
+/// Losses of one flush after which the end is looked for in a list.
+const LOSSES_ONE_BY_ONE: u32 = 2;
 /// No wait for the next number is longer.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Nor is it longer than the time of so many attempts.
+const CROWD_MAX: u32 = 256;
 /// Objects that are asked for one by one before a list is worth it.
 const FOUND_ONE_BY_ONE: usize = 2;
 
@@ -44,6 +45,8 @@ pub(super) struct Exclusive {
     disk: Arc<dyn Disk>,
     /// The last commit that is known here to last.
     tail: Mutex<u64>,
+    /// How many seem to commit at the same time: twice as many with each number that is lost, fewer with each that is taken.
+    crowd: AtomicU32,
 }
 
 /// What one attempt to take a number brought.
@@ -58,6 +61,7 @@ impl Exclusive {
         Self {
             disk,
             tail: Mutex::default(),
+            crowd: AtomicU32::new(1),
         }
     }
 
@@ -76,16 +80,19 @@ impl Exclusive {
         if tail == 0 {
             tail = self.listed_tail(tail).map_err(Failed::Clean)?;
         }
+        let mut crowd = self.crowd.load(Ordering::Relaxed);
         for losses in 0..TRIES_MAX {
             let began = Instant::now();
             match self.attempt(draft, tail + 1)? {
                 Tried::Taken => {
                     let number = tail + count;
                     self.learn(number);
+                    self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
                     return Ok(Position { end: 0, number });
                 }
                 Tried::Lost => {
-                    wait(losses, began.elapsed()).map_err(Failed::Clean)?;
+                    crowd = (crowd * 2).min(CROWD_MAX);
+                    wait(began.elapsed() * crowd).map_err(Failed::Clean)?;
                     tail = self.behind(tail, losses).map_err(Failed::Clean)?;
                 }
             }
@@ -279,14 +286,10 @@ fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut Position, take: Take<'_>) 
     if at == bytes.len() { Ok(()) } else { Err(damaged()) }
 }
 
-/// Lets others go first who lost the same number, a random part of some attempts' time: meanwhile more flushes gather here.
-fn wait(losses: u32, attempt: Duration) -> Result<()> {
-    if losses < LOSSES_AT_ONCE {
-        return Ok(());
-    }
-    let longest = (attempt * losses.min(16)).min(WAIT_MAX);
+/// Lets others go first who lost the same number, a random part of a time: meanwhile more flushes gather here.
+fn wait(longest: Duration) -> Result<()> {
     let share = f64::from(crate::random()?[0]) / 255.0;
-    let until = Instant::now() + longest.mul_f64(share);
+    let until = Instant::now() + longest.min(WAIT_MAX).mul_f64(share);
     // It may wake too early.
     while let Some(left) = until
         .checked_duration_since(Instant::now())
