@@ -56,7 +56,8 @@ fn seconds_of(part: &str) -> Option<u64> {
     read_digits(&part.as_bytes()[..part.len() - 1])?.checked_mul(*unit)
 }
 
-/// The key of an object as FDB lists it: values bare, whatever they are, and steps with the units that they need. The attributes
+/// The key of an object as FDB lists it: values bare, whatever they are, steps with the units that they need, and small numbers
+/// with an exponent. The attributes
 /// are those of a record, by id.
 ///
 /// ```
@@ -79,6 +80,7 @@ pub fn fdb_key<'a>(schema: &Schema, attributes: impl IntoIterator<Item = (&'a st
         // Writing to a String cannot fail.
         let _ = match attribute.kind.scalar {
             Type::Step => write!(level, "{comma}{name}={}", written_step(text)),
+            Type::Decimal => write!(level, "{comma}{name}={}", written_decimal(text)),
             _ => write!(level, "{comma}{name}={text}"),
         };
     }
@@ -95,12 +97,28 @@ fn written_step(text: &str) -> String {
     }
 }
 
+/// A canonical decimal of ours, as FDB writes it: with an exponent below 0.0001.
+fn written_decimal(text: &str) -> String {
+    let is_small = text.trim_start_matches('-').starts_with("0.0000");
+    let number = text.parse::<f64>().ok().filter(|_| is_small);
+    let scientific = number.map(|number| format!("{number:e}"));
+    let parts = scientific.as_deref().and_then(|text| text.split_once("e-"));
+    parts.map_or_else(
+        || text.to_owned(),
+        |(digits, exponent)| format!("{digits}e-{exponent:0>2}"),
+    )
+}
+
 /// Hours bare where there is nothing else, else the numbers that are not zero with their units.
 fn written(seconds: u64) -> String {
     if seconds.is_multiple_of(3600) {
         return (seconds / 3600).to_string();
     }
     let parts = [(seconds / 3600, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
-    let shown = parts.iter().filter(|(number, _)| *number > 0);
-    shown.map(|(number, unit)| format!("{number}{unit}")).collect()
+    let mut text = String::new();
+    for (number, unit) in parts.into_iter().filter(|(number, _)| *number > 0) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{number}{unit}");
+    }
+    text
 }
