@@ -28,6 +28,7 @@ mod progress;
 mod put;
 mod require;
 mod schema;
+mod schema_files;
 mod security;
 mod serve;
 mod size;
