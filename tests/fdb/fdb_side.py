@@ -1,8 +1,8 @@
 """FDB's side of the tests, run by the Python that has FDB: writes fields, and says what FDB has.
 
 ``fdb_side.py write ROOT`` takes a JSON line for each field: ``{"key": …, "text": …}`` for any bytes, ``{"grib": …}``
-for a message that ecCodes makes of those keys, and ``null`` for a flush. ``fdb_side.py list ROOT`` prints a line for each
-field: its key in three levels, and its bytes in hexadecimal digits as FDB reads them.
+for a message that ecCodes makes of those keys, and ``null`` for a flush. ``fdb_side.py list ROOT`` prints a line for
+each field: its key in three levels, and its bytes in hexadecimal digits as FDB reads them.
 """
 
 from __future__ import annotations
