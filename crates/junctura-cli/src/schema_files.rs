@@ -1,13 +1,9 @@
 //! Schemas as command lines name them: the name of a built-in one, or a file.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use junctura::{Code, Error, Result, Schema};
 use junctura_pool::Config;
-
-/// What schemas of FDB's are called where the name of their file says nothing.
-pub(crate) const OF_FDB: &str = "fdb";
 
 /// The schemas that were asked for, then the built-in ones that were not.
 pub(crate) fn with_builtin(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
@@ -37,20 +33,13 @@ pub(crate) fn read(name: &str) -> Result<Vec<Arc<Schema>>> {
         let cause = format!("{error}; built-in are {}", Schema::BUILTIN_NAMES.join(", "));
         Error::new(Code::InvalidArgument, format!("schema {name}"), cause)
     })?;
-    parse(&text, stem(name), name)
+    parse(&text, name)
 }
 
 /// The schemas of a text that was read from a file.
-pub(crate) fn parse(text: &str, name: &str, file: &str) -> Result<Vec<Arc<Schema>>> {
-    let schemas = Schema::parse_file(text, name).map_err(|error| with_line(&error, file, text))?;
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Arc<Schema>>> {
+    let schemas = Schema::parse_file(text, file).map_err(|error| with_line(&error, file, text))?;
     Ok(schemas.into_iter().map(Arc::new).collect())
-}
-
-/// The name of a file without its ending, where schemas can be called so. FDB's own are often called just `schema`.
-fn stem(file: &str) -> &str {
-    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
-    stem.filter(|stem| *stem != "schema" && junctura_model::schema::is_name(stem))
-        .unwrap_or(OF_FDB)
 }
 
 /// The error with the line of the file that it is about.
@@ -98,13 +87,5 @@ mod tests {
             "{error}"
         );
         assert!(read("no-such-schema").unwrap_err().to_string().contains("mars"));
-    }
-
-    #[test]
-    fn schemas_of_fdb_are_called_as_their_file() {
-        for (name, called) in [("enfo.fdb", "enfo"), ("schema", OF_FDB), ("9", OF_FDB)] {
-            let (_folder, path) = file(name, "[ a [ b [ c ]]]");
-            assert_eq!(read(&path).unwrap()[0].name(), called);
-        }
     }
 }

@@ -102,7 +102,7 @@ impl Arguments {
             let cause = format!("the schema file of the FDB is needed to make a store: {error}");
             return Err(Error::new(Code::NotFound, schema.file.as_str(), cause));
         }
-        let schemas = schema_files::parse(&schema.text, schema_files::OF_FDB, &schema.file)?;
+        let schemas = schema_files::parse(&schema.text, &schema.file)?;
         let url = if self.dry_run { "memory:" } else { self.store.url() };
         Store::create_url(url, &schema_files::and_builtin(schemas), &Layout::default())
     }

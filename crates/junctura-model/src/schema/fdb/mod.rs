@@ -18,7 +18,7 @@ mod rules;
 mod schemas;
 mod values;
 
-use super::Schema;
+use super::{Schema, is_name};
 use crate::error::{Code, Error, Result};
 use crate::limits::SCHEMA_BYTES_MAX;
 use reader::{Place, Reader};
@@ -42,13 +42,14 @@ impl Trouble {
 
 impl Schema {
     /// Reads a schema file, whether it is one of ours, which is one schema, or one of FDB's, which is one for each of its rules:
-    /// `name`, or if there are several `name-1`, `name-2` and so on.
+    /// called as the file without its ending, or `fdb` where that is no name, or the usual `schema`; and if there are several
+    /// `fdb-1`, `fdb-2` and so on.
     ///
     /// # Errors
     /// As [`Schema::parse_yaml`]; for FDB's files line and column are the subject.
-    pub fn parse_file(text: &str, name: &str) -> Result<Vec<Schema>> {
+    pub fn parse_file(text: &str, file: &str) -> Result<Vec<Schema>> {
         if text.len() <= SCHEMA_BYTES_MAX && is_fdb(text) {
-            Schema::parse_fdb(text, name)
+            Schema::parse_fdb(text, stem(file))
         } else {
             Ok(vec![Schema::parse_yaml(text)?])
         }
@@ -67,7 +68,7 @@ impl Schema {
     /// let names: Vec<&str> = schemas.iter().map(Schema::name).collect();
     /// assert_eq!(names, ["fields-1", "fields-2"]);
     /// assert!(schemas[0].attributes()[1].allows("efov"));
-    /// assert_eq!(Schema::parse_file(rules, "fields")?, schemas);
+    /// assert_eq!(Schema::parse_file(rules, "/etc/fields.rules")?, schemas);
     /// # Ok(())
     /// # }
     /// ```
@@ -84,6 +85,17 @@ impl Schema {
         rules::read(text)
             .and_then(|file| schemas::schemas(&file, name))
             .map_err(trouble)
+    }
+}
+
+/// The name of a file without its ending, where schemas can be called so. FDB's own are often called just `schema`.
+fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    if stem == "schema" || !is_name(stem) {
+        "fdb"
+    } else {
+        stem
     }
 }
 

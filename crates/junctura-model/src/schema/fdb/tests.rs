@@ -171,6 +171,15 @@ fn a_file_is_told_by_its_beginning() {
         assert_eq!(Schema::parse_file(&schema.to_yaml(), "x").unwrap(), [(*schema).clone()]);
     }
     assert_eq!(Schema::parse_file(FIELDS, "fields").unwrap(), read(FIELDS));
+    for (file, called) in [
+        ("/x/enfo.fdb", "enfo"),
+        ("/x/schema", "fdb"),
+        ("", "fdb"),
+        ("9", "fdb"),
+        ("a b", "fdb"),
+    ] {
+        assert_eq!(Schema::parse_file("[a[b[c]]]", file).unwrap()[0].name(), called);
+    }
 }
 
 #[test]
