@@ -21,7 +21,8 @@ pub(super) fn place(field: &Field, schemas: &[Arc<Schema>]) -> Result<(usize, Re
     {
         match record(field, schema) {
             Ok(record) => return Ok((at, record)),
-            Err(error) => _ = refused.get_or_insert(error),
+            // Rules that take more come later: what the last one says is closest.
+            Err(error) => refused = Some(error),
         }
     }
     Err(refused.map_or_else(
