@@ -9,6 +9,9 @@ use junctura_store::{Ages, Commits, Layout, Store};
 use super::StoreArguments;
 use crate::{schema_files, size};
 
+/// Schemas that are named one by one.
+const SCHEMAS_TOLD: usize = 12;
+
 const EXAMPLES: &str = "Examples:
   junctura create --store /data/archive                      for the built-in schemas, mars before the others
   junctura create --store /data/archive --schema mine.yaml   mine first
@@ -73,8 +76,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         &layout,
     )?;
     if !arguments.quiet {
-        let names: Vec<&str> = store.schemas().iter().map(|schema| schema.name()).collect();
-        say!("{}: a store for {}", arguments.store.url(), names.join(", "));
+        let names = store.schemas().iter().map(|schema| schema.name());
+        let told: Vec<&str> = names.take(SCHEMAS_TOLD).collect();
+        let more = match store.schemas().len() - told.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        say!("{}: a store for {}{more}", arguments.store.url(), told.join(", "));
     }
     Ok(())
 }

@@ -77,6 +77,24 @@ fn each_way_through_the_rules_is_a_schema() {
 }
 
 #[test]
+fn white_space_and_comments_stand_anywhere() {
+    let spread = "#=# a\r\nstep\t:\tStep ;\n[ class = od / rd ,\n expver [ type , grid- # consumed\n , origin:First3\n [ step , \
+                  levelist ?\n , param ?x ] # end\n ]\n]#";
+    let dense = "step:Step;[class=od/rd,expver[type,grid-,origin:First3[step,levelist?,param?x]]]";
+    let keys = |text: &str| {
+        read(text)
+            .iter()
+            .map(|schema| [0, 1, 2].map(|level| names(schema, level)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(spread), keys(dense));
+    assert_eq!(
+        keys(dense),
+        [["class expver", "type origin", "step levelist? param?"].map(str::to_owned)]
+    );
+}
+
+#[test]
 fn types_come_from_the_rule_or_else_from_the_head() {
     let schemas = read(FIELDS);
     let kind = |at: usize, name: &str| {
