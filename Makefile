@@ -17,7 +17,7 @@ PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
 BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed python_store store store_commits
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py)))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py crates/junctura-cli/src/*/*/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
@@ -68,7 +68,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
 	@for part in $(TYPED); do MYPYPATH=python:tests/link:tests/store mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/python:tests/storm mypy $(LAX) $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/fdb:tests/python:tests/storm mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy

@@ -89,6 +89,7 @@ SUITES = [
         needs=["build"],
     ),
     Suite("store-s3", [PYTHON, "tests/store/s3.py"], there=["tests/store"], needs=["build"]),
+    Suite("fdb", [PYTHON, "tests/fdb/run.py"], there=["tests/fdb"], needs=["build"]),
     Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
     Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
     Suite(

@@ -212,6 +212,19 @@ def test_a_generator_that_fails_leaves_what_came_before(store: junctura.Store) -
     assert store.pending == 1
 
 
+def test_a_schema_file_of_fdb_is_a_schema_for_each_of_its_rules(tmp_path: Path) -> None:
+    rules = tmp_path / "fields.rules"
+    rules.write_text("step: Step; [ class [ type=tu [ step ]] [ type [ step, number? ]]]")
+    store = junctura.Store.create(tmp_path / "store", schema=[rules, "free"])
+    assert [schema.name for schema in store.schemas] == ["fields-1", "fields-2", "free"]
+    with store:
+        store.archive(b"a field", class_="rd", type="x", step=24, schema="fields-2")
+    assert store.list()[0].key == "{class=rd}{type=x}{step=24}"
+    with junctura.Pool(schema=rules) as pool:
+        pool.offer(b"", class_="rd", type="tu", step="1d")
+        assert [entry.key for entry in pool.list()] == ["{class=rd}{type=tu}{step=24}"]
+
+
 def test_several_schemas(tmp_path: Path) -> None:
     store = junctura.Store.create(tmp_path / "store", schema=["mars", junctura.Schema.builtin("free"), "record"])
     assert [schema.name for schema in store.schemas] == ["mars", "free", "record"]

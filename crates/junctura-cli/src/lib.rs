@@ -28,6 +28,7 @@ mod progress;
 mod put;
 mod require;
 mod schema;
+mod schema_files;
 mod security;
 mod serve;
 mod size;
@@ -79,6 +80,7 @@ enum Command {
     Create(store::create::Arguments),
     Archive(store::archive::Arguments),
     Archiver(store::archiver::Arguments),
+    Import(store::import::Arguments),
     Retrieve(store::retrieve::Arguments),
     Axes(store::axes::Arguments),
     Inspect(store::inspect::Arguments),
@@ -180,6 +182,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Create(arguments) => store::create::run(&arguments),
         Command::Archive(arguments) => store::archive::run(&arguments),
         Command::Archiver(arguments) => store::archiver::run(&arguments),
+        Command::Import(arguments) => store::import::run(&arguments, program),
         Command::Retrieve(arguments) => store::retrieve::run(&arguments),
         Command::Axes(arguments) => store::axes::run(&arguments),
         Command::Inspect(arguments) => store::inspect::run(&arguments),

@@ -27,6 +27,14 @@ impl Program {
         }
     }
 
+    /// The Python that runs this command, else the one that is found by its usual name.
+    pub(crate) fn python(&self) -> OsString {
+        match &self.words[..] {
+            [python, option, _] if option == "-m" => python.clone(),
+            _ => OsString::from("python3"),
+        }
+    }
+
     /// The command, yet without arguments.
     pub(crate) fn command(&self) -> Result<Command> {
         if let Some((program, before)) = self.words.split_first() {
@@ -50,6 +58,11 @@ mod tests {
         command.arg("stat");
         assert_eq!(command.get_program(), "python");
         assert!(command.get_args().eq(["-m", "junctura", "stat"]));
+        assert_eq!(
+            Program::of(["/venv/bin/python", "-m", "junctura"]).python(),
+            "/venv/bin/python"
+        );
+        assert_eq!(Program::this().python(), "python3");
         let own = Program::this().command().unwrap();
         assert_eq!(own.get_program(), std::env::current_exe().unwrap());
         assert_eq!(own.get_args().len(), 0);

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::attributes::{Pair, given, pair, pictured};
 use crate::output::Out;
+use crate::schema_files;
 use crate::today::today;
 use crate::url::ClientArguments;
 
@@ -17,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   junctura schema list
   junctura schema show mars > my.yaml                                         a file to begin with
   junctura schema check my.yaml
+  junctura schema show /fdb/etc/fdb/schema                                    what rules of FDB's are here
   junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
   junctura schema check mars --selector 'step=0/to/12/by/6,param=t' --explain
   junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request";
@@ -37,9 +39,12 @@ enum Command {
 }
 
 /// Check a schema file, and what keys and selectors mean in it
+///
+/// A file is YAML, or has rules in the language of FDB: each way through them is a schema.
 #[derive(Args, Debug)]
 struct Check {
-    /// A YAML file, or the name of a built-in schema
+    /// A file, or the name of a built-in schema; of a file of FDB's with several rules all are meant, and the first that can
+    /// answers
     #[arg(value_name = "FILE|NAME")]
     schema: String,
     /// Print the canonical key of these attributes, and its hash
@@ -56,10 +61,10 @@ struct Check {
     json: bool,
 }
 
-/// Show a schema as YAML
+/// Show a schema as YAML; of a file of FDB's each rule, one after the other
 #[derive(Args, Debug)]
 struct Show {
-    /// The name of a built-in schema or of one of the pool's, or a YAML file
+    /// The name of a built-in schema or of one of the pool's, or a file
     #[arg(value_name = "NAME|FILE")]
     schema: String,
     /// Look for it in this pool
@@ -95,22 +100,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 impl Check {
     fn run(&self, out: &mut Out) -> Result<()> {
-        let schema = read(&self.schema)?;
+        let schemas = schema_files::read(&self.schema)?;
         if self.key.is_empty() && self.selector.is_none() {
-            return if self.json {
-                out.json(&about(&schema))
-            } else {
-                describe(&schema, out)
-            };
+            return schemas.iter().try_for_each(|schema| {
+                if self.json {
+                    out.json(&about(schema))
+                } else {
+                    describe(schema, out)
+                }
+            });
         }
         let mut found: Vec<(&str, String)> = Vec::new();
         if !self.key.is_empty() {
-            let (key, hash) = key(&schema, &self.key)?;
+            let (key, hash) = first_of(&schemas, |schema| key(schema, &self.key))?;
             found.extend([("key", key), ("hash", hash)]);
         }
         if let Some(text) = &self.selector {
             let context = Context { today: today() };
-            let selector = Selector::parse_with(text, &schema, &context).map_err(|error| pictured(&error, text))?;
+            let selector = first_of(&schemas, |schema| Selector::parse_with(text, schema, &context));
+            let selector = selector.map_err(|error| pictured(&error, text))?;
             found.push(("selector", selector.to_string()));
             if self.explain {
                 found.push(("explained", selector.explain()));
@@ -126,11 +134,15 @@ impl Check {
 
 impl Show {
     fn run(&self, out: &mut Out) -> Result<()> {
-        let schema = match &self.pool {
-            Some(url) => self.client.connect(url)?.schema(Some(&self.schema))?,
-            None => read(&self.schema)?,
+        let schemas = match &self.pool {
+            Some(url) => vec![self.client.connect(url)?.schema(Some(&self.schema))?],
+            None => schema_files::read(&self.schema)?,
         };
-        write!(out, "{}", schema.to_yaml())
+        for (at, schema) in schemas.iter().enumerate() {
+            let between = if at > 0 { "---\n" } else { "" };
+            write!(out, "{between}{}", schema.to_yaml())?;
+        }
+        Ok(())
     }
 }
 
@@ -154,35 +166,16 @@ impl List {
     }
 }
 
-/// A built-in schema, or one from a file; an error shows the place in the file.
-fn read(name: &str) -> Result<Arc<Schema>> {
-    if let Some(schema) = Schema::builtin(name) {
-        return Ok(schema);
+/// What the first of several gives that can; the error of the first where none can.
+fn first_of<T>(schemas: &[Arc<Schema>], give: impl Fn(&Schema) -> Result<T>) -> Result<T> {
+    let mut failed = None;
+    for schema in schemas {
+        match give(schema) {
+            Ok(given) => return Ok(given),
+            Err(error) => _ = failed.get_or_insert(error),
+        }
     }
-    let text = std::fs::read_to_string(name).map_err(|error| {
-        let cause = format!("{error}; built-in are {}", Schema::BUILTIN_NAMES.join(", "));
-        Error::new(Code::InvalidArgument, name, cause)
-    })?;
-    Schema::parse_yaml(&text)
-        .map(Arc::new)
-        .map_err(|error| with_line(&error, name, &text))
-}
-
-/// The error with the line of the file that it is about.
-fn with_line(error: &Error, file: &str, text: &str) -> Error {
-    let number = error
-        .subject()
-        .rsplit_once("line ")
-        .and_then(|(_, number)| number.parse::<usize>().ok());
-    let line = number.and_then(|number| text.lines().nth(number.checked_sub(1)?));
-    let shown = line.map_or(String::new(), |line| {
-        format!("\n  {}", line.replace(char::is_control, " "))
-    });
-    Error::new(
-        error.code(),
-        format!("{file}: {}", error.subject()),
-        format!("{}{shown}", error.cause()),
-    )
+    Err(failed.unwrap_or_else(|| Error::new(Code::NotFound, "schema", "there is none")))
 }
 
 fn key(schema: &Schema, pairs: &[Pair]) -> Result<(String, String)> {
@@ -264,21 +257,5 @@ mod tests {
         let (key, hash) = key(&schema, &[pair("name=a b").unwrap()]).unwrap();
         assert_eq!(key, "{space=default}{}{name=\"a b\"}");
         assert_eq!(hash, schema.key_hash(&key).to_string());
-    }
-
-    #[test]
-    fn an_error_in_a_file_names_its_line() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(
-            &mut file,
-            b"name: x\nkey:\n  dataset: [a]\n  collocation: []\n  element: [b]\nattributes:\n  a: {type: sting}\n",
-        )
-        .unwrap();
-        let error = read(&file.path().display().to_string()).unwrap_err().to_string();
-        assert!(
-            error.contains("line 7") && error.ends_with("\n    a: {type: sting}"),
-            "{error}"
-        );
-        assert!(read("no-such-schema").unwrap_err().to_string().contains("mars"));
     }
 }

@@ -2,11 +2,10 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use junctura::{Code, Error, Pool, Result, Schema};
+use junctura::{Code, Error, Pool, Result};
 use junctura_link::{Endpoint, Gate, GateOptions, Identity};
 use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{Config, Spill};
@@ -14,7 +13,7 @@ use junctura_transport::Address;
 
 use crate::interrupt::survive_file_limit;
 use crate::require::read;
-use crate::{security, size};
+use crate::{schema_files, security, size};
 
 const EXAMPLES: &str = "Examples:
   junctura serve                                             this user's own pool, until Ctrl-C
@@ -57,7 +56,7 @@ pub(crate) struct Arguments {
     /// A client of another machine that is not heard of for so long is given up
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
     lease: Duration,
-    /// A schema of the pool: the name of a built-in one or a YAML file; the first given is the default, the built-in ones
+    /// A schema of the pool: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
     /// follow
     #[arg(long, value_name = "NAME|FILE")]
     schema: Vec<String>,
@@ -233,7 +232,7 @@ impl Arguments {
         let budget_bytes = self.budget.unwrap_or_else(default_budget_bytes);
         let spill = self.spill.clone();
         let config = Config {
-            schemas: schemas(&self.schema)?,
+            schemas: schema_files::with_builtin(&self.schema)?,
             budget_bytes,
             spill: spill.map(|directory| Spill::new(directory, self.spill_size, budget_bytes)),
             inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
@@ -252,34 +251,6 @@ impl Arguments {
             requirements: self.requirements.as_ref().map_or(Ok(Vec::new()), read)?,
         })
     }
-}
-
-/// The schemas that were asked for, then the built-in ones that were not.
-pub(crate) fn schemas(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
-    let mut schemas = asked.iter().map(|name| schema(name)).collect::<Result<Vec<_>>>()?;
-    for builtin in Config::default().schemas {
-        if schemas.iter().all(|schema| schema.name() != builtin.name()) {
-            schemas.push(builtin);
-        }
-    }
-    Ok(schemas)
-}
-
-/// The built-in schema of this name, or the one in this file.
-pub(crate) fn schema(name: &str) -> Result<Arc<Schema>> {
-    if let Some(schema) = Schema::builtin(name) {
-        return Ok(schema);
-    }
-    let path = PathBuf::from(name);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        let builtin = Schema::BUILTIN_NAMES.join(", ");
-        Error::new(
-            Code::InvalidArgument,
-            format!("schema {name}"),
-            format!("{error}; built-in are {builtin}"),
-        )
-    })?;
-    Ok(Arc::new(Schema::parse_yaml(&text)?))
 }
 
 pub(crate) fn default_budget_bytes() -> u64 {

@@ -143,15 +143,25 @@ impl Source {
         }
     }
 
-    /// Reads it.
-    pub(crate) fn read(self) -> junctura::Result<Arc<junctura::Schema>> {
-        let text = match self {
-            Self::Builtin(name) => return junctura::Schema::builtin(&name).ok_or_else(|| unknown(&name)),
-            Self::Yaml(text) => text,
-            Self::File(path) => std::fs::read_to_string(&path)
-                .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?,
+    /// Reads it: one schema, or as many as a file of FDB's has rules.
+    pub(crate) fn read(self) -> junctura::Result<Vec<Arc<junctura::Schema>>> {
+        let (text, file) = match self {
+            Self::Builtin(name) => {
+                let schema = junctura::Schema::builtin(&name).ok_or_else(|| unknown(&name))?;
+                return Ok(vec![schema]);
+            }
+            Self::Yaml(text) => (text, String::new()),
+            Self::File(path) => {
+                let file = path.display().to_string();
+                let text = std::fs::read_to_string(&path);
+                (
+                    text.map_err(|error| Error::new(Code::Io, &file, error.to_string()))?,
+                    file,
+                )
+            }
         };
-        junctura::Schema::parse_yaml(&text).map(Arc::new)
+        let schemas = junctura::Schema::parse_file(&text, &file)?;
+        Ok(schemas.into_iter().map(Arc::new).collect())
     }
 }
 

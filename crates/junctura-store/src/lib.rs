@@ -55,8 +55,13 @@ pub use stats::{Amount, SchemaStats, Stats};
 pub use store::{Checkpointed, Store};
 pub use writer::{Flushed, Writer};
 
-/// CRC-32C, the one that pools use.
-fn checksum(bytes: &[u8]) -> u32 {
+/// The checksum of an object's bytes, [`Object::checksum`]: CRC-32C, the one that pools use.
+///
+/// ```
+/// assert_eq!(junctura_store::checksum(b"123456789"), 0xe306_9283);
+/// ```
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 

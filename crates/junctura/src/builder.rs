@@ -27,25 +27,28 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    fn read(&self) -> Result<Arc<Schema>> {
-        match self {
-            Source::Builtin(name) => Schema::builtin(name).ok_or_else(|| {
-                let cause = format!("built in are {}", Schema::BUILTIN_NAMES.join(", "));
-                Error::new(Code::NotFound, format!("schema {name}"), cause)
-            }),
-            Source::Text(text) => Schema::parse_yaml(text).map(Arc::new),
+    /// One schema, or those of a file of FDB's.
+    fn read(&self) -> Result<Vec<Arc<Schema>>> {
+        let read = match self {
+            Source::Builtin(name) => {
+                let cause = || format!("built in are {}", Schema::BUILTIN_NAMES.join(", "));
+                let unknown = || Error::new(Code::NotFound, format!("schema {name}"), cause());
+                return Ok(vec![Schema::builtin(name).ok_or_else(unknown)?]);
+            }
+            Source::Text(text) => Schema::parse_file(text, ""),
             Source::File(path) => {
                 let subject = path.display().to_string();
                 let text = std::fs::read_to_string(path)
                     .map_err(|error| Error::new(Code::Io, subject.as_str(), error.to_string()))?;
-                Schema::parse_yaml(&text).map(Arc::new).map_err(|error| {
+                Schema::parse_file(&text, &subject).map_err(|error| {
                     let named = Error::new(error.code(), format!("{subject}: {}", error.subject()), error.cause());
                     error
                         .position()
                         .map_or_else(|| named.clone(), |at| named.clone().at(at))
                 })
             }
-        }
+        };
+        Ok(read?.into_iter().map(Arc::new).collect())
     }
 }
 
@@ -168,7 +171,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Adds a schema from a file.
+    /// Adds the schemas of a file: one, or as many as a file of FDB's has rules.
     ///
     /// ```
     /// # use junctura::{Code, Pool};
@@ -513,7 +516,10 @@ impl PoolBuilder {
     /// Those of [`Pool::connect`] and [`Pool::embedded`]; what is wrong with a schema; `SchemaMismatch` where the pool has
     /// another schema under the same name.
     pub fn open(self) -> Result<Pool> {
-        let schemas: Vec<Arc<Schema>> = self.server.schemas.iter().map(Source::read).collect::<Result<_>>()?;
+        let mut schemas: Vec<Arc<Schema>> = Vec::new();
+        for source in &self.server.schemas {
+            schemas.extend(source.read()?);
+        }
         let me = Introduction {
             name: self.name.unwrap_or_else(program_name),
             schemas,

@@ -4,8 +4,9 @@ mod shown;
 mod table;
 mod tree;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use junctura::{Code, Described, Error, ListOptions, Result, Schema};
+use junctura_model::schema::fdb_key;
 use junctura_store::{Object, Store};
 use serde_json::json;
 
@@ -29,7 +30,8 @@ const EXAMPLES: &str = "Examples:
   junctura ls --bundle run/step=6                  what came together
   junctura ls --json param=t | jq -r .key          for programs
   junctura ls --store /data/archive param=t        what is kept in a store
-  junctura ls --behind /data/archive param=t       what is in the pool, and what is kept there";
+  junctura ls --behind /data/archive param=t       what is in the pool, and what is kept there
+  junctura ls --store /data/archive --style fdb    the same lines as fdb-list --porcelain";
 
 /// List the objects in the pool, or in a store
 ///
@@ -73,9 +75,19 @@ pub(crate) struct Arguments {
     /// Only what belongs to the bundle of this path, or to one nested in it
     #[arg(long, value_name = "PATH")]
     bundle: Option<String>,
+    /// Print lines as another program does: fdb, those of `fdb-list --porcelain`, a key each; with --long, of
+    /// `--porcelain --length`
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tree", "count", "json"])]
+    style: Option<Style>,
     /// Print JSON: a line for each object; with --tree, for each collocation; with --count, one
     #[arg(long)]
     json: bool,
+}
+
+/// Whose lines are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    Fdb,
 }
 
 /// What there is, in numbers.
@@ -241,6 +253,16 @@ impl<'a> List<'a> {
         if self.arguments.tree || self.arguments.count {
             return Ok(());
         }
+        if self.arguments.style == Some(Style::Fdb) {
+            return page.iter().try_for_each(|shown| {
+                let key = fdb_key(shown.object.schema(), shown.object.attributes());
+                if self.arguments.long {
+                    writeln!(self.out, "{key}, length={}", shown.bytes)
+                } else {
+                    writeln!(self.out, "{key}")
+                }
+            });
+        }
         if self.arguments.json {
             return page.iter().try_for_each(|shown| self.out.json(&shown.document()));
         }
@@ -256,7 +278,7 @@ impl<'a> List<'a> {
             (_, true, false) => writeln!(self.out, "{objects}")?,
             _ => {
                 self.out.flush()?;
-                if output::is_terminal() && !self.arguments.json {
+                if output::is_terminal() && !self.arguments.json && self.arguments.style.is_none() {
                     say!("{}", self.total);
                 }
             }

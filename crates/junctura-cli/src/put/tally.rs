@@ -52,6 +52,19 @@ pub(crate) struct Origin {
     key: String,
 }
 
+impl Origin {
+    pub(crate) fn new(place: &Place, bytes: u64, key: String) -> Origin {
+        let place = place.clone();
+        Origin { place, bytes, key }
+    }
+}
+
+impl TellArguments {
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+}
+
 /// See the module.
 pub(crate) struct Tally {
     arguments: TellArguments,
@@ -109,11 +122,7 @@ impl Tally {
         } else {
             String::new()
         };
-        Ok(Origin {
-            place: place.clone(),
-            bytes: bytes as u64,
-            key,
-        })
+        Ok(Origin::new(place, bytes as u64, key))
     }
 
     /// It has come.

@@ -10,7 +10,7 @@ use super::StoreArguments;
 use crate::interrupt::Interrupt;
 use crate::put::files::{FilesArguments, Goal, Payload, Place};
 use crate::put::tally::{Origin, Tally, TellArguments};
-use crate::serve;
+use crate::schema_files;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each message by its header
@@ -64,7 +64,7 @@ impl Arguments {
             Err(error) if error.code() == Code::NotFound && self.create => {}
             opened => return opened,
         }
-        match Store::create_url(self.store.url(), &serve::schemas(&[])?, &Layout::default()) {
+        match Store::create_url(self.store.url(), &schema_files::with_builtin(&[])?, &Layout::default()) {
             Err(error) if error.code() == Code::AlreadyExists => self.store.open(),
             created => created,
         }

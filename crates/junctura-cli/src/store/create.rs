@@ -7,7 +7,10 @@ use junctura::Result;
 use junctura_store::{Ages, Commits, Layout, Store};
 
 use super::StoreArguments;
-use crate::{serve, size};
+use crate::{schema_files, size};
+
+/// Schemas that are named one by one.
+const SCHEMAS_TOLD: usize = 12;
 
 const EXAMPLES: &str = "Examples:
   junctura create --store /data/archive                      for the built-in schemas, mars before the others
@@ -25,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// A schema of what it keeps: the name of a built-in one or a YAML file; the first given is the default, the built-in ones
+    /// A schema of what it keeps: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
     /// are there in any case
     #[arg(long, value_name = "NAME|FILE")]
     schema: Vec<String>,
@@ -67,10 +70,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }),
         data: arguments.data.clone(),
     };
-    let store = Store::create_url(arguments.store.url(), &serve::schemas(&arguments.schema)?, &layout)?;
+    let store = Store::create_url(
+        arguments.store.url(),
+        &schema_files::with_builtin(&arguments.schema)?,
+        &layout,
+    )?;
     if !arguments.quiet {
-        let names: Vec<&str> = store.schemas().iter().map(|schema| schema.name()).collect();
-        say!("{}: a store for {}", arguments.store.url(), names.join(", "));
+        let names = store.schemas().iter().map(|schema| schema.name());
+        let told: Vec<&str> = names.take(SCHEMAS_TOLD).collect();
+        let more = match store.schemas().len() - told.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        say!("{}: a store for {}{more}", arguments.store.url(), told.join(", "));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;
 pub(crate) mod create;
+pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;

@@ -2,26 +2,12 @@
 
 use std::fmt::Write as _;
 
-use xxhash_rust::xxh3::xxh3_128;
-
-use super::{Attribute, Fingerprint, LEVELS, Schema};
-use crate::key::HASH_NAME;
+use super::{Attribute, LEVELS, Schema};
 use crate::text::quote;
 
 impl Schema {
-    /// Fills in what is computed from the rest.
-    pub(super) fn completed(mut self) -> Schema {
-        let frames = |a: &Attribute| [format!("{{{}=", a.name), format!(",{}=", a.name)];
-        self.key_frames = self.attributes[..self.key_len()].iter().map(frames).collect();
-        // Besides the frames: the closing braces, and `{}` for empty levels.
-        self.key_frame_len = 6 + self.key_frames.iter().map(|frame| frame[0].len()).sum::<usize>();
-        self.hash_prefix = format!("{HASH_NAME}\0{}\0{}\0", self.name, self.generation).into_bytes();
-        self.fingerprint = Fingerprint(xxh3_128(self.essence().as_bytes()));
-        self
-    }
-
     /// All that the fingerprint covers, as a text.
-    fn essence(&self) -> String {
+    pub(super) fn essence(&self) -> String {
         let mut text = format!(
             "junctura schema/1\nname {}\ngeneration {}\nopen {}\n",
             self.name, self.generation, self.open

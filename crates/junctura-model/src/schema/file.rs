@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-use super::names::Names;
-use super::{AttrId, Attribute, Durability, Fingerprint, LEVELS, Retention, SameKey, Schema, is_name, retaining};
+use super::{Attribute, Durability, LEVELS, Parts, Retention, SameKey, Schema, is_name, retaining};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::value::{Given, Kind, Type};
@@ -46,7 +45,7 @@ fn schema(root: &Node) -> Read<Schema> {
     let name = fields.need("name")?;
     let keyed = keyed_names(fields.need("key")?)?;
     let (attributes, level_ends) = attributes(fields.need("attributes")?, &keyed)?;
-    let schema = Schema {
+    let parts = Parts {
         name: name_of(name.text("name")?, name.line)?,
         generation: fields
             .read("generation", "a number from 1", |text| {
@@ -66,32 +65,15 @@ fn schema(root: &Node) -> Read<Schema> {
         retention: fields
             .get("retention")
             .map_or(Ok(Retention::UntilWithdrawn), retaining::retention)?,
-        retention_rules: Vec::new(),
-        names: names(&attributes, root.line)?,
-        required: bits(&attributes, |a| {
-            a.level.is_some() && (!a.optional || a.default.is_some())
-        }),
-        defaulted: bits(&attributes, |a| a.default.is_some()),
-        key_frames: Vec::new(),
-        key_frame_len: 0,
-        hash_prefix: Vec::new(),
-        fingerprint: Fingerprint(0),
         attributes,
         level_ends,
     };
-    let mut schema = schema.completed();
+    let twice = |name: String| Trouble::new(root.line, format!("{name} names two attributes"));
+    let mut schema = Schema::of(parts).map_err(twice)?;
     if let Some(node) = fields.get("retention_by_dataset") {
         schema.retention_rules = retaining::rules(node, &schema)?;
     }
     Ok(schema)
-}
-
-fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
-    attributes
-        .iter()
-        .enumerate()
-        .filter(|(_, a)| which(a))
-        .fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
 fn name_of(text: &str, line: usize) -> Read<String> {
@@ -299,14 +281,4 @@ fn default(node: &Node, attribute: &Attribute) -> Read<String> {
     allowed
         .then_some(text)
         .ok_or_else(|| Trouble::new(node.line, "the default is not among the allowed values"))
-}
-
-fn names(attributes: &[Attribute], line: usize) -> Read<Names> {
-    let mut entries = Vec::new();
-    for (at, attribute) in attributes.iter().enumerate() {
-        let id = AttrId(at as u8);
-        entries.push((attribute.name.clone(), id));
-        entries.extend(attribute.aliases.iter().map(|alias| (alias.clone(), id)));
-    }
-    Names::new(entries).map_err(|name| Trouble::new(line, format!("{name} names two attributes")))
 }

@@ -1,16 +1,18 @@
 //! What the objects of a pool are described by: which attributes exist, their types and allowed values, and which of them,
 //! in three levels, are the key.
 //!
-//! A schema is read from a YAML file ([`Schema::parse_yaml`]) or comes with Junctura ([`Schema::builtin`]), and never changes
+//! A schema is read from a YAML file ([`Schema::parse_yaml`]), from a rule of FDB's ([`Schema::parse_fdb`]), or comes with Junctura ([`Schema::builtin`]), and never changes
 //! after that. Attributes have small numbers ([`AttrId`]): those of the key first, so that the key is a prefix of every
 //! record. Two sides that connect compare [`Schema::fingerprint`]s, which cover what identity depends on and nothing else:
 //! documentation, aliases, defaults of retention, and attributes added outside the key do not part old from new.
 
 mod builtin;
 mod compatible;
+mod fdb;
 mod file;
 mod names;
 mod order;
+mod parts;
 mod print;
 mod retaining;
 mod retention;
@@ -18,7 +20,9 @@ mod retention;
 use std::fmt;
 
 use crate::value::Kind;
+pub use fdb::{fdb_key, fdb_value};
 use names::Names;
+use parts::Parts;
 pub use retention::{Consumers, Retention};
 
 /// Which attribute of a schema: those of the key first, in key order, then the others in schema order.

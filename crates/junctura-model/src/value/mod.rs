@@ -242,7 +242,7 @@ fn put_digits(number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
 }
 
 /// The number that a text of ASCII digits, and nothing else, stands for.
-fn read_digits(text: &[u8]) -> Option<u64> {
+pub(crate) fn read_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

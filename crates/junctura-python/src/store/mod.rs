@@ -195,10 +195,13 @@ impl Store {
         let py = path.py();
         let place = Place::of(path)?;
         let schemas = match schema {
-            Some(given) => sources(given)?
-                .into_iter()
-                .map(|source| source.read().or_raise(py))
-                .collect::<PyResult<Vec<_>>>()?,
+            Some(given) => {
+                let mut schemas = Vec::new();
+                for source in sources(given)? {
+                    schemas.extend(source.read().or_raise(py)?);
+                }
+                schemas
+            }
             None => builtin(),
         };
         let mut layout = Layout {

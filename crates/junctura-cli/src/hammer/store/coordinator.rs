@@ -17,7 +17,7 @@ use super::{Plan, Role};
 use crate::hammer::Arguments;
 use crate::interrupt::Interrupt;
 use crate::output::Out;
-use crate::serve;
+use crate::schema_files;
 
 const TOUCHED: &str =
     "bytes are there before; of each object first and last are stamped, and all are written, read and verified";
@@ -207,7 +207,7 @@ impl<'a> Loaded<'a> {
 fn open(url: &str) -> Result<Store> {
     let store = match crate::store::open(url) {
         Err(error) if error.code() == Code::NotFound => {
-            Store::create_url(url, &serve::schemas(&[])?, &Layout::default())?
+            Store::create_url(url, &schema_files::with_builtin(&[])?, &Layout::default())?
         }
         opened => opened?,
     };

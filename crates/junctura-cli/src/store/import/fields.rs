@@ -1,0 +1,218 @@
+//! The fields of an FDB, as its own Python package lists them.
+//!
+//! ```text
+//!  junctura ──starts──> python, fdb_listing.py, pyfdb ──reads──> catalogue of FDB
+//!     └──reads──> data files of FDB           │
+//!     <────────── a JSON line for each field ─┘
+//! ```
+//! How FDB's catalogue lies on the disk is FDB's affair, and changes. Where the bytes of a field are is told by FDB: a file, an
+//! offset, a length.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use junctura::{Code, Error, Result};
+use serde::Deserialize;
+
+const PROGRAM: &str = include_str!("fdb_listing.py");
+/// Of what the process says when it dies, so much is told.
+const LAST_WORDS_MAX: usize = 400;
+/// Data files that are open at once.
+const FILES_MAX: usize = 64;
+
+/// One field: its key in three levels, and where its bytes are.
+#[derive(Debug, Deserialize)]
+pub(super) struct Field {
+    pub(super) key: [BTreeMap<String, String>; 3],
+    scheme: String,
+    pub(super) file: String,
+    offset: u64,
+    pub(super) length: u64,
+}
+
+impl Field {
+    /// The attributes that it has, with the level of each: FDB gives those that it leaves out an empty text.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        let levels = self.key.iter().enumerate();
+        let all = levels.flat_map(|(level, of_level)| of_level.iter().map(move |(name, text)| (level, name, text)));
+        let given = all.filter(|(_, _, text)| !text.is_empty());
+        given.map(|(level, name, text)| (level, name.as_str(), text.as_str()))
+    }
+
+    /// For messages.
+    pub(super) fn name(&self) -> String {
+        let of_level = |level: usize| {
+            let given = self.attributes().filter(|(at, ..)| *at == level);
+            given
+                .map(|(_, name, text)| format!("{name}={text}"))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        format!("{{{}}}{{{}}}{{{}}}", of_level(0), of_level(1), of_level(2))
+    }
+}
+
+/// The schema file that an FDB works with.
+#[derive(Debug, Deserialize)]
+pub(super) struct SchemaFile {
+    pub(super) file: String,
+    pub(super) text: String,
+    /// Why it could not be read.
+    pub(super) error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Told {
+    Schema(SchemaFile),
+    Field(Field),
+    Error { code: String, cause: String },
+    End,
+}
+
+/// A listing that is being read. Dropped, it ends the process.
+pub(super) struct Fields {
+    child: Child,
+    told: BufReader<ChildStdout>,
+    last_words: Option<JoinHandle<String>>,
+    root: String,
+}
+
+impl Fields {
+    /// Begins to list, with this Python; the schema comes first.
+    ///
+    /// # Errors
+    /// `Unsupported` without Python or FDB's package; `NotFound` where no FDB is.
+    pub(super) fn of(root: &Path, python: &OsStr) -> Result<(SchemaFile, Fields)> {
+        let mut command = Command::new(python);
+        command.args(["-c", PROGRAM]).arg(root);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            let cause = format!("{error}; FDB is read with its own Python package: --python says which Python has it");
+            Error::new(Code::Unsupported, python.display().to_string(), cause)
+        })?;
+        let (Some(told), Some(noise)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(Error::new(Code::Io, "python", "it has no output"));
+        };
+        let mut fields = Fields {
+            child,
+            told: BufReader::new(told),
+            last_words: Some(std::thread::spawn(move || last_words(noise))),
+            root: root.display().to_string(),
+        };
+        match fields.told()? {
+            Told::Schema(schema) => Ok((schema, fields)),
+            _ => Err(Error::new(
+                Code::Protocol,
+                &fields.root,
+                "the listing does not begin with a schema",
+            )),
+        }
+    }
+
+    /// The next field, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Field>> {
+        match self.told()? {
+            Told::Field(field) => Ok(Some(field)),
+            Told::End => Ok(None),
+            _ => Err(Error::new(Code::Protocol, &self.root, "the listing has no field")),
+        }
+    }
+
+    fn told(&mut self) -> Result<Told> {
+        let mut line = String::new();
+        let read = self.told.read_line(&mut line);
+        let length = read.map_err(|error| Error::new(Code::Io, &self.root, error.to_string()))?;
+        if length == 0 {
+            return Err(self.died());
+        }
+        match serde_json::from_str(&line) {
+            Ok(Told::Error { code, cause }) => {
+                let code = Code::from_name(&code).unwrap_or(Code::Io);
+                Err(Error::new(code, format!("FDB {}", self.root), cause))
+            }
+            Ok(told) => Ok(told),
+            Err(error) => Err(Error::new(Code::Protocol, &self.root, error.to_string())),
+        }
+    }
+
+    /// Why there is no line where one has to be.
+    fn died(&mut self) -> Error {
+        let ended = self
+            .child
+            .wait()
+            .map_or_else(|error| error.to_string(), |status| status.to_string());
+        let words = self.last_words.take().and_then(|words| words.join().ok());
+        let cause = format!("the listing ended early ({ended}): {}", words.unwrap_or_default());
+        Error::new(Code::Io, format!("FDB {}", self.root), cause)
+    }
+}
+
+impl Drop for Fields {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a process says in the end, all else forgotten.
+fn last_words(mut noise: ChildStderr) -> String {
+    let (mut kept, mut read) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = noise.read(&mut read) {
+        kept.extend_from_slice(&read[..count]);
+        kept.drain(..kept.len().saturating_sub(LAST_WORDS_MAX));
+    }
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+/// Data files, kept open.
+#[derive(Default)]
+pub(super) struct DataFiles {
+    open: HashMap<String, File>,
+}
+
+impl DataFiles {
+    /// Reads the bytes of a field.
+    ///
+    /// # Errors
+    /// `Unsupported` for what lies in no file; what the system refuses.
+    pub(super) fn read(&mut self, field: &Field, bytes: &mut Vec<u8>) -> Result<()> {
+        if !matches!(field.scheme.as_str(), "" | "file") {
+            let cause = format!(
+                "its bytes are at {}: {}, and only files are read",
+                field.scheme, field.file
+            );
+            return Err(Error::new(Code::Unsupported, field.name(), cause));
+        }
+        let failed = |error: std::io::Error| {
+            let cause = format!("{} at {}: {error}", field.file, field.offset);
+            Error::new(Code::Io, field.name(), cause)
+        };
+        if !self.open.contains_key(&field.file) && self.open.len() == FILES_MAX {
+            self.open.clear();
+        }
+        let file = match self.open.entry(field.file.clone()) {
+            std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => place.insert(File::open(&field.file).map_err(failed)?),
+        };
+        bytes.clear();
+        let length = usize::try_from(field.length);
+        let room = length.ok().filter(|&length| bytes.try_reserve_exact(length).is_ok());
+        let Some(length) = room else {
+            let cause = format!("{} bytes do not fit into memory", field.length);
+            return Err(Error::new(Code::TooLarge, field.name(), cause));
+        };
+        bytes.resize(length, 0);
+        file.read_exact_at(bytes, field.offset).map_err(failed)
+    }
+}

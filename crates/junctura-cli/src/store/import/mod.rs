@@ -1,0 +1,35 @@
+//! `junctura import`: what others have kept, into a store.
+
+mod fdb;
+mod fields;
+mod placing;
+
+use clap::{Args, Subcommand};
+use junctura::Result;
+
+use crate::program::Program;
+
+const EXAMPLES: &str = "Examples:
+  junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
+  junctura import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
+  junctura import fdb /fdb --store /data/archive --dry-run            what would be copied";
+
+/// Copy what other libraries keep into a store
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, Subcommand)]
+enum From {
+    Fdb(fdb::Arguments),
+}
+
+/// Imports.
+pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+    match &arguments.from {
+        From::Fdb(arguments) => fdb::run(arguments, program),
+    }
+}

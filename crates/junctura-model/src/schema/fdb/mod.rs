@@ -1,0 +1,118 @@
+//! The schema files of FDB, the field store of ECMWF: rules in three levels, each of which becomes a schema of ours.
+//!
+//! ```text
+//! date: Date; step: Step; levelist: Double;          types, by name
+//!
+//! [ class, expver, stream=enfo/efov, date            the dataset        one of these values
+//!     [ type=tu, levtype, grid-                      the collocation    taken, but no part of the key
+//!         [ step, levelist?, param ]]                the element        may be left out
+//!     [ type, levtype
+//!         [ step, number?, param ]]]                 another collocation and its element: another schema
+//! ```
+//! The rules are those of the file, in its order, and of several that take an object FDB uses the first; so does whoever
+//! chooses among the schemas here. `docs/formats/fdb.md` says what becomes of what. What is read has limits on its size, on its
+//! depth (three levels), and on what it grows to, since what an outer level says stands in each of its rules.
+
+mod reader;
+mod rules;
+mod schemas;
+mod values;
+
+use super::{Schema, is_name};
+use crate::error::{Code, Error, Result};
+use crate::limits::SCHEMA_BYTES_MAX;
+use reader::{Place, Reader};
+pub use values::{fdb_key, fdb_value};
+
+/// What is wrong, and where.
+#[derive(Debug)]
+struct Trouble {
+    place: Place,
+    why: String,
+}
+
+type Read<T> = std::result::Result<T, Trouble>;
+
+impl Trouble {
+    fn new(place: Place, why: impl Into<String>) -> Trouble {
+        let why = why.into();
+        Trouble { place, why }
+    }
+}
+
+impl Schema {
+    /// Reads a schema file, whether it is one of ours, which is one schema, or one of FDB's, which is one for each of its rules:
+    /// called as the file without its ending, or `fdb` where that is no name, or the usual `schema`; and if there are several
+    /// `fdb-1`, `fdb-2` and so on.
+    ///
+    /// # Errors
+    /// As [`Schema::parse_yaml`]; for FDB's files line and column are the subject.
+    pub fn parse_file(text: &str, file: &str) -> Result<Vec<Schema>> {
+        if text.len() <= SCHEMA_BYTES_MAX && is_fdb(text) {
+            Schema::parse_fdb(text, stem(file))
+        } else {
+            Ok(vec![Schema::parse_yaml(text)?])
+        }
+    }
+
+    /// Reads a schema file of FDB's: a schema for each of its rules, in their order.
+    ///
+    /// # Errors
+    /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with line and column as the subject.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # fn main() -> junctura_model::Result<()> {
+    /// let rules = "step: Step; [ class, stream=enfo/efov [ type=tu [ step ]] [ type [ step, number? ]]]";
+    /// let schemas = Schema::parse_fdb(rules, "fields")?;
+    /// let names: Vec<&str> = schemas.iter().map(Schema::name).collect();
+    /// assert_eq!(names, ["fields-1", "fields-2"]);
+    /// assert!(schemas[0].attributes()[1].allows("efov"));
+    /// assert_eq!(Schema::parse_file(rules, "/etc/fields.rules")?, schemas);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parse_fdb(text: &str, name: &str) -> Result<Vec<Schema>> {
+        if text.len() > SCHEMA_BYTES_MAX {
+            let cause = format!("more than {SCHEMA_BYTES_MAX} bytes");
+            return Err(Error::new(Code::TooLarge, "schema", cause));
+        }
+        let trouble = |trouble: Trouble| {
+            let Place { line, column } = trouble.place;
+            let subject = format!("schema line {line}, column {column}");
+            Error::new(Code::InvalidArgument, subject, trouble.why)
+        };
+        rules::read(text)
+            .and_then(|file| schemas::schemas(&file, name))
+            .map_err(trouble)
+    }
+}
+
+/// The name of a file without its ending, where schemas can be called so. FDB's own are often called just `schema`.
+fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    if stem == "schema" || !is_name(stem) {
+        "fdb"
+    } else {
+        stem
+    }
+}
+
+/// Does this begin as FDB's schema files do, with a rule or with `name: Type;`? A file of ours cannot.
+fn is_fdb(text: &str) -> bool {
+    let mut reader = Reader::new(text);
+    if reader.peek() == Some('[') {
+        return true;
+    }
+    let typed = |reader: &mut Reader<'_>| {
+        reader.name()?;
+        reader.need(':')?;
+        reader.name()?;
+        reader.need(';')
+    };
+    typed(&mut reader).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! From the tree to schemas: one for each way from an outermost level to an innermost one.
+
+use super::rules::{Condition, File, Level, Takes, Typed};
+use super::{Read, Trouble, fdb_value};
+use crate::limits::{ATTRIBUTES_MAX, SCHEMA_GROWN_BYTES_MAX, SCHEMA_RULES_MAX, VALUE_BYTES_MAX};
+use crate::schema::{Attribute, Durability, Parts, Retention, SameKey, Schema, is_name};
+use crate::value::{Given, Kind, Type};
+
+/// What FDB calls its types, and what is read as which of ours. What FDB makes of dates here (`ClimateDaily` and those after it)
+/// are no dates any more.
+const TYPES: [(&str, Type); 20] = [
+    ("Date", Type::Date),
+    ("Time", Type::Time),
+    ("Step", Type::Step),
+    ("Integer", Type::Integer),
+    ("Double", Type::Decimal),
+    ("Default", Type::String),
+    ("Expver", Type::String),
+    ("Param", Type::String),
+    ("ParamID", Type::String),
+    ("Grid", Type::String),
+    ("First3", Type::String),
+    ("Lowercase", Type::String),
+    ("ClimateDaily", Type::String),
+    ("ClimateMonthly", Type::String),
+    ("YearMonth", Type::String),
+    ("Month", Type::String),
+    ("MonthOfDate", Type::String),
+    ("Year", Type::String),
+    (IGNORED, Type::String),
+    ("Abbreviation", Type::String),
+];
+/// The type of what is no part of the key.
+const IGNORED: &str = "Ignore";
+/// Under these types FDB's keys have an attribute under another name.
+const RENAMED: [(&str, &str); 3] = [("Month", "month"), ("MonthOfDate", "month"), ("Year", "year")];
+/// Characters of a rule's conditions in the line that documents its schema.
+const SHOWN_MAX: usize = 120;
+
+/// The schemas of a file.
+pub(super) fn schemas(file: &File<'_>, name: &str) -> Read<Vec<Schema>> {
+    let levels = |rule| paths(rule).collect::<Vec<_>>();
+    let paths: Vec<[&Level<'_>; 3]> = file.rules.iter().flat_map(levels).collect();
+    let first = file.rules[0].place;
+    let name_longest = format!("{name}-{}", paths.len());
+    if !is_name(&name_longest) {
+        return Err(Trouble::new(first, format!("{name:?} cannot be the name of schemas")));
+    }
+    if paths.len() > SCHEMA_RULES_MAX || paths.iter().map(grown_bytes).sum::<usize>() > SCHEMA_GROWN_BYTES_MAX {
+        let why =
+            format!("more than {SCHEMA_RULES_MAX} rules, or {SCHEMA_GROWN_BYTES_MAX} bytes of them when written out");
+        return Err(Trouble::new(first, why));
+    }
+    let is_single = paths.len() == 1;
+    let named = |at: usize| {
+        if is_single {
+            name.to_owned()
+        } else {
+            format!("{name}-{}", at + 1)
+        }
+    };
+    let made = paths
+        .iter()
+        .enumerate()
+        .map(|(at, path)| schema(path, named(at), &file.types));
+    made.collect()
+}
+
+/// The ways through a rule. Levels that are not innermost have others inside: the reader has seen to that.
+fn paths<'a, 'b>(rule: &'a Level<'b>) -> impl Iterator<Item = [&'a Level<'b>; 3]> {
+    let middle = move |middle: &'a Level<'b>| middle.inner.iter().map(move |inner| [rule, middle, inner]);
+    rule.inner.iter().flat_map(middle)
+}
+
+/// What a schema takes, roughly: an outer level is written out in each of its rules.
+fn grown_bytes(path: &[&Level<'_>; 3]) -> usize {
+    let of_values = |condition: &Condition<'_>| match &condition.takes {
+        Takes::OneOf(values) => values.iter().map(|(value, _)| value.len() + 1).sum(),
+        Takes::NoneOf(values) => values.iter().map(|value| value.len() + 1).sum(),
+        Takes::Optional(default) => default.len(),
+        Takes::Any | Takes::Hidden => 0,
+    };
+    let conditions = path.iter().flat_map(|level| &level.conditions);
+    conditions
+        .map(|condition| condition.name.len() + of_values(condition))
+        .sum()
+}
+
+fn schema(path: &[&Level<'_>; 3], name: String, types: &[Typed<'_>]) -> Read<Schema> {
+    let place = path[2].place;
+    let (mut key, mut others, mut level_ends) = (Vec::new(), Vec::new(), [0; 3]);
+    for (level, level_end) in level_ends.iter_mut().enumerate() {
+        for condition in &path[level].conditions {
+            let made = attribute(condition, level, types)?;
+            let mut known = key.iter().chain(&others);
+            if known.any(|other: &Attribute| other.name == made.name) {
+                return Err(Trouble::new(
+                    condition.place,
+                    format!("{} stands twice in one rule", made.name),
+                ));
+            }
+            if made.level.is_some() {
+                key.push(made);
+            } else {
+                others.push(made);
+            }
+        }
+        *level_end = key.len();
+    }
+    if key.is_empty() {
+        return Err(Trouble::new(place, "no attribute of this rule is part of the key"));
+    }
+    key.append(&mut others);
+    if key.len() > ATTRIBUTES_MAX {
+        return Err(Trouble::new(
+            place,
+            format!("more than {ATTRIBUTES_MAX} attributes in one rule"),
+        ));
+    }
+    let parts = Parts {
+        name,
+        generation: 1,
+        doc: doc(path),
+        open: false,
+        same_key: SameKey::Supersede,
+        durability: Durability::Memory,
+        retention: Retention::UntilWithdrawn,
+        attributes: key,
+        level_ends,
+    };
+    Schema::of(parts).map_err(|twice| Trouble::new(place, format!("{twice} names two attributes")))
+}
+
+fn attribute(condition: &Condition<'_>, level: usize, types: &[Typed<'_>]) -> Read<Attribute> {
+    let given = condition
+        .kind
+        .or_else(|| types.iter().find(|typed| typed.name == condition.name).copied());
+    let kind = given.map_or(Ok(Type::String), type_of)?;
+    let fdb_kind = given.map_or("Default", |typed| typed.kind);
+    let renamed = RENAMED.iter().find(|(kind, _)| *kind == fdb_kind);
+    let name = renamed.map_or(condition.name, |(_, name)| name);
+    if !is_name(name) {
+        return Err(Trouble::new(
+            condition.place,
+            format!("{name:?} cannot be the name of an attribute"),
+        ));
+    }
+    let is_hidden = matches!(condition.takes, Takes::Hidden) || fdb_kind == IGNORED;
+    let values = match &condition.takes {
+        Takes::OneOf(values) if !is_hidden => {
+            let canonical = values.iter().map(|&(value, place)| {
+                canonical(kind, value).map_err(|why| Trouble::new(place, format!("{name}: {why}")))
+            });
+            canonical.collect::<Read<Vec<_>>>()?
+        }
+        _ => Vec::new(),
+    };
+    let doc = match &condition.takes {
+        Takes::NoneOf(values) => shortened(&format!("FDB: none of {}", values.join(", "))),
+        Takes::Optional(default) if !default.is_empty() => shortened(&format!("FDB: {default} where it is not given")),
+        _ => String::new(),
+    };
+    Ok(Attribute {
+        name: name.to_owned(),
+        kind: Kind::one(kind),
+        unit: String::new(),
+        values,
+        range: None,
+        aliases: Vec::new(),
+        default: None,
+        doc,
+        level: (!is_hidden).then_some(level),
+        optional: is_hidden || matches!(condition.takes, Takes::Optional(_)),
+        bounds: None,
+    })
+}
+
+fn type_of(given: Typed<'_>) -> Read<Type> {
+    let known = TYPES.iter().find(|(name, _)| *name == given.kind);
+    known.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names = TYPES.map(|(name, _)| name).join(", ");
+        let why = format!(
+            "{}: {:?} is no type that is known here ({names})",
+            given.name, given.kind
+        );
+        Trouble::new(given.place, why)
+    })
+}
+
+fn canonical(kind: Type, value: &str) -> std::result::Result<String, String> {
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(format!("more than {VALUE_BYTES_MAX} bytes"));
+    }
+    let mut out = String::new();
+    kind.canonical(Given::Text(&fdb_value(kind, value)), &mut out)?;
+    Ok(out)
+}
+
+/// Where the rule stands, and what tells it from others.
+fn doc(path: &[&Level<'_>; 3]) -> String {
+    let conditions = path.iter().flat_map(|level| &level.conditions);
+    let told = conditions.filter_map(|condition| match &condition.takes {
+        Takes::OneOf(values) => {
+            let values: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
+            Some(format!("{}={}", condition.name, values.join("/")))
+        }
+        Takes::NoneOf(values) => Some(format!("{} not {}", condition.name, values.join("/"))),
+        Takes::Any | Takes::Optional(_) | Takes::Hidden => None,
+    });
+    let told: Vec<String> = told.collect();
+    let place = format!("The rule in line {} of a schema of FDB's", path[2].place.line);
+    if told.is_empty() {
+        return place;
+    }
+    format!("{place}: {}", shortened(&told.join(", ")))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
