@@ -170,9 +170,9 @@ impl Replay {
             }
             let schema = item.object.schema();
             let key = schema.parse_key(item.object.key())?;
-            let versions = self.depot.versions(&snapshot, schema, key.as_ref())?;
+            let row = self.depot.version(&snapshot, schema, key.as_ref(), item.version)?;
             let comes_live = is_live || item.version.sequence > self.since;
-            match versions.into_iter().rfind(|row| row.version() == item.version) {
+            match row {
                 Some(row) if comes_live => _ = self.live.insert(item.version.sequence, row),
                 Some(row) => self.first.insert(row),
                 None => missing.push(item),

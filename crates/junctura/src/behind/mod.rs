@@ -76,26 +76,32 @@ impl Depot {
     /// # Errors
     /// Those of reading the store.
     pub(crate) fn newest(&self, selector: &str) -> Result<Vec<Row>> {
-        let listing = match self.store.snapshot()?.list(selector) {
-            Ok(listing) => Arc::new(listing),
-            // The pool has taken it: it asks for what no schema of the store knows.
-            Err(error) if error.code() == Code::InvalidSelector => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        Ok(self.rows(&listing))
+        let listing = self.listing(selector)?;
+        let rows = listing.iter().flat_map(|listing| {
+            let objects = listing.iter().enumerate();
+            objects.filter_map(|(at, object)| self.row(listing, at, &object))
+        });
+        Ok(rows.collect())
     }
 
-    fn rows(&self, listing: &Arc<Listing>) -> Vec<Row> {
-        let rows = listing.iter().enumerate().filter_map(|(at, object)| {
-            Some(Row {
-                number: self.numbers[object.schema_index()]?,
-                record: object.record(),
-                version: object.version().unwrap_or(BY_HAND),
-                listing: Arc::clone(listing),
-                at,
-            })
-        });
-        rows.collect()
+    /// `None`: it asks for what no schema of the store knows; the pool has taken it.
+    fn listing(&self, selector: &str) -> Result<Option<Arc<Listing>>> {
+        match self.store.snapshot()?.list(selector) {
+            Ok(listing) => Ok(Some(Arc::new(listing))),
+            Err(error) if error.code() == Code::InvalidSelector => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An object of a listing, if the pool has its schema.
+    fn row(&self, listing: &Arc<Listing>, at: usize, object: &junctura_store::Object<'_>) -> Option<Row> {
+        Some(Row {
+            number: self.numbers[object.schema_index()]?,
+            record: object.record(),
+            version: object.version().unwrap_or(BY_HAND),
+            listing: Arc::clone(listing),
+            at,
+        })
     }
 
     /// What a demand means: the object with this key, or the newest that a selector matches.
@@ -103,24 +109,43 @@ impl Depot {
     /// # Errors
     /// Those of reading the store.
     pub(crate) fn find(&self, target: &body::Target<'_>, schemas: &[Arc<Schema>]) -> Result<Option<Row>> {
-        let mut rows = match target {
-            body::Target::Selector(selector) => self.newest(selector)?,
+        let listing = match target {
+            body::Target::Selector(selector) => self.listing(selector)?,
             body::Target::Key { schema, record } => {
                 let key = RecordRef::trusted(record);
-                self.versions(&self.store.snapshot()?, &schemas[usize::from(*schema)], key)?
+                versions(&self.store.snapshot()?, &schemas[usize::from(*schema)], key)?
             }
         };
-        let newest = (0..rows.len()).max_by_key(|&at| (rows[at].commit(), at));
-        Ok(newest.map(|at| rows.swap_remove(at)))
+        let Some(listing) = listing else { return Ok(None) };
+        let known = |object: &junctura_store::Object<'_>| self.numbers[object.schema_index()].is_some();
+        let objects = listing.iter().enumerate().filter(|(_, object)| known(object));
+        let newest = objects.max_by_key(|(at, object)| (object.commit(), *at));
+        Ok(newest.and_then(|(at, object)| self.row(&listing, at, &object)))
     }
 
-    /// All versions of a key.
-    fn versions(&self, snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<Vec<Row>> {
-        match snapshot.versions_of(schema.name(), key) {
-            Ok(listing) => Ok(self.rows(&Arc::new(listing))),
-            Err(error) if error.code() == Code::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+    /// This version of a key.
+    fn version(
+        &self,
+        snapshot: &Snapshot,
+        schema: &Schema,
+        key: RecordRef<'_>,
+        version: Version,
+    ) -> Result<Option<Row>> {
+        let Some(listing) = versions(snapshot, schema, key)? else {
+            return Ok(None);
+        };
+        let mut objects = listing.iter().enumerate();
+        let found = objects.find(|(_, object)| object.version() == Some(version));
+        Ok(found.and_then(|(at, object)| self.row(&listing, at, &object)))
+    }
+}
+
+/// All versions of a key; `None` where the store does not have its schema.
+fn versions(snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<Option<Arc<Listing>>> {
+    match snapshot.versions_of(schema.name(), key) {
+        Ok(listing) => Ok(Some(Arc::new(listing))),
+        Err(error) if error.code() == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -147,10 +172,6 @@ impl Row {
     fn object(&self) -> Result<junctura_store::Object<'_>> {
         let found = self.listing.get(self.at);
         found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing is shorter"))
-    }
-
-    fn commit(&self) -> u64 {
-        self.object().map_or(0, |object| object.commit())
     }
 
     pub(crate) fn bytes(&self) -> u64 {
