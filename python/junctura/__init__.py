@@ -91,6 +91,7 @@ from junctura.errors import (
 
 if TYPE_CHECKING:
     from junctura import aio
+    from junctura._compare import Comparison, compare
     from junctura._tables import to_arrow, to_pandas
 
 __all__ = [
@@ -104,6 +105,7 @@ __all__ = [
     "Checkpointed",
     "Closed",
     "Compacted",
+    "Comparison",
     "Completed",
     "Conflict",
     "Corrupt",
@@ -155,13 +157,19 @@ __all__ = [
     "Version",
     "__version__",
     "aio",
+    "compare",
     "to_arrow",
     "to_pandas",
 ]
 
 # What not every program needs is loaded when it is first named.
-_LATER = {"aio": ("junctura.aio", None), "to_arrow": ("junctura._tables", "to_arrow")}
-_LATER["to_pandas"] = ("junctura._tables", "to_pandas")
+_LATER: dict[str, tuple[str, str | None]] = {
+    "Comparison": ("junctura._compare", "Comparison"),
+    "aio": ("junctura.aio", None),
+    "compare": ("junctura._compare", "compare"),
+    "to_arrow": ("junctura._tables", "to_arrow"),
+    "to_pandas": ("junctura._tables", "to_pandas"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -45,6 +45,9 @@ def test_all_of_a_command_becomes_visible_at_once(bare: Shell, filled: list[str]
     assert (summary["objects"], summary["failed"]) == (len(told), 0)
     assert bare.documents("ls", *filled, "--json", "--count")[0]["objects"] == len(told), "newer ones mask"
     assert bare.text("ls", *filled, "--all-versions", "--count") == f"{2 * len(told)}\n"
+    assert bare.text("ls", *filled, "--all-versions", "--after", "1", "--count") == f"{len(told)}\n"
+    assert {line["commit"] for line in bare.documents("inspect", *filled, "--after", "1", "--json")} == {2}
+    assert "nothing matches" in bare.error(3, "inspect", *filled, "--after", "2")
 
 
 def test_what_is_damaged_leaves_nothing_behind(bare: Shell, filled: list[str], file: Path, tmp_path: Path) -> None:
@@ -254,6 +257,7 @@ def test_a_store_is_made_once_and_opened_where_it_is(bare: Shell, store: list[st
 def test_what_is_about_pools_is_refused(bare: Shell, filled: list[str], shell: Shell) -> None:
     assert "no bundles" in bare.error(2, "ls", *filled, "--incomplete")
     assert "about a store" in shell.error(2, "ls", "--all-versions")
+    assert "about a store" in shell.error(2, "ls", "--after", "1")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data")

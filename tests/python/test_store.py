@@ -32,6 +32,19 @@ def test_nothing_is_visible_before_its_flush(store: junctura.Store) -> None:
     assert len(junctura.Store(store.path).list("name=a")) == 1
 
 
+def test_what_is_new_since_a_look_is_told_with_its_place(store: junctura.Store) -> None:
+    with store:
+        store.archive(b"one", name="a")
+    seen = store.snapshot().commit
+    assert len(store.list(after=seen)) == 0
+    for payload in (b"two", b"three"):
+        with store:
+            store.archive(payload, name="a")
+    assert [obj.read() for obj in store.list(after=seen)] == [b"three"]
+    new = store.list(all_versions=True, after=seen)
+    assert [(obj.read(), obj.commit, obj.location.nbytes) for obj in new] == [(b"two", 2, 3), (b"three", 3, 5)]
+
+
 def test_a_block_flushes_and_one_that_fails_forgets(store: junctura.Store) -> None:
     with store as same:
         assert same is store

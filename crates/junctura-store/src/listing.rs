@@ -73,6 +73,38 @@ impl Listing {
         self.snapshot.store()
     }
 
+    /// Those of them that came with a later commit than this one: what is new since.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # writer.archive([("name", "old")], b"")?;
+    /// # writer.flush()?;
+    /// let seen = store.snapshot()?.commit();
+    /// writer.archive([("name", "new")], b"bytes")?;
+    /// writer.flush()?;
+    /// for object in &store.snapshot()?.list_all("")?.after(seen) {
+    ///     println!("{}: {} lies at {}", object.index(), object.key(), object.location());
+    /// #   assert_eq!((object.key(), object.commit()), ("{space=default}{}{name=new}".into(), seen + 1));
+    /// }
+    /// # assert_eq!(store.snapshot()?.list("")?.after(seen).len(), 1);
+    /// # assert!(store.snapshot()?.list("")?.after(seen + 1).is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after(mut self, commit: u64) -> Self {
+        for part in &mut self.parts {
+            let table = &part.table;
+            part.rows.retain(|&row| table.commit(row) > commit);
+        }
+        self.parts.retain(|part| !part.rows.is_empty());
+        self
+    }
+
     /// How many objects.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -396,6 +428,18 @@ impl Object<'_> {
             return Err(Error::new(Code::Corrupt, self.key(), cause));
         }
         Ok((file, name))
+    }
+
+    /// Where it stands in its listing, from 0: [`Listing::get`] gives it.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        let before = self
+            .listing
+            .parts
+            .iter()
+            .take_while(|part| !std::ptr::eq(*part, self.part));
+        let before: usize = before.map(|part| part.rows.len()).sum();
+        before + self.part.rows.partition_point(|&row| row < self.row)
     }
 
     /// Its row in the table of its part.

@@ -51,9 +51,8 @@ pub(crate) struct Arguments {
     store: Option<String>,
     #[command(flatten)]
     behind: BehindArguments,
-    /// Show the versions that are masked by newer ones, too (of a store)
-    #[arg(long)]
-    all_versions: bool,
+    #[command(flatten)]
+    versions: store::VersionsArguments,
     /// What to list: param=t, step=0/to/24/by/6, 'levelist>=500'
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
@@ -124,10 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 impl Arguments {
     fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
-        if self.all_versions {
-            let cause = "a pool has one version of each key; --all-versions is about a store";
-            return Err(Error::new(Code::InvalidArgument, "--all-versions", cause));
-        }
+        self.versions.are_of_no_pool()?;
         let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
         let selector = selector(&self.selectors, &pool)?;
         let options = ListOptions {
@@ -150,12 +146,7 @@ impl Arguments {
         }
         let selector = store::selector(&self.selectors, store)?;
         let snapshot = store.snapshot()?;
-        let listing = if self.all_versions {
-            snapshot.list_all(&selector)
-        } else {
-            snapshot.list(&selector)
-        };
-        let listing = about_selector(listing, &selector)?;
+        let listing = self.versions.list(&snapshot, &selector)?;
         if self.count {
             list.total.objects += listing.len() as u64;
             list.total.bytes += listing.bytes();

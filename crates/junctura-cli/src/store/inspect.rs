@@ -4,13 +4,13 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 use serde_json::json;
 
-use super::StoreArguments;
-use crate::attributes::about_selector;
+use super::{StoreArguments, VersionsArguments};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
 
 const EXAMPLES: &str = "Examples:
   junctura inspect --store /data/archive param=t,step=6
+  junctura inspect --store /data/archive --after 41              what commits after the 41st have brought
   junctura inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
 
 /// Show where objects of a store lie
@@ -25,9 +25,8 @@ pub(crate) struct Arguments {
     /// What to look for
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Show the versions that are masked by newer ones, too
-    #[arg(long)]
-    all_versions: bool,
+    #[command(flatten)]
+    versions: VersionsArguments,
     /// Print JSON: a line for each object
     #[arg(long)]
     json: bool,
@@ -39,12 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = super::selector(&arguments.selectors, &store)?;
     let snapshot = store.snapshot()?;
-    let listing = if arguments.all_versions {
-        snapshot.list_all(&selector)
-    } else {
-        snapshot.list(&selector)
-    };
-    let listing = about_selector(listing, &selector)?;
+    let listing = arguments.versions.list(&snapshot, &selector)?;
     if listing.is_empty() {
         return Err(Error::new(Code::NotFound, selector, "nothing matches"));
     }

@@ -15,9 +15,9 @@ pub(crate) mod stat;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::Store;
+use junctura_store::{Listing, Snapshot, Store};
 
-use crate::attributes::selector_for;
+use crate::attributes::{about_selector, selector_for};
 
 /// Which store a command is about.
 #[derive(Args, Clone, Debug)]
@@ -39,6 +39,44 @@ impl StoreArguments {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+}
+
+/// Which versions of a store's objects.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct VersionsArguments {
+    /// Show the versions that are masked by newer ones, too (of a store)
+    #[arg(long)]
+    all_versions: bool,
+    /// Only what came with a later commit than this one (of a store)
+    #[arg(long, value_name = "COMMIT")]
+    after: Option<u64>,
+}
+
+impl VersionsArguments {
+    pub(crate) fn list(self, snapshot: &Snapshot, selector: &str) -> Result<Listing> {
+        let listing = if self.all_versions {
+            snapshot.list_all(selector)
+        } else {
+            snapshot.list(selector)
+        };
+        let listing = about_selector(listing, selector)?;
+        Ok(match self.after {
+            Some(commit) => listing.after(commit),
+            None => listing,
+        })
+    }
+
+    /// # Errors
+    /// `InvalidArgument` where a pool is asked.
+    pub(crate) fn are_of_no_pool(self) -> Result<()> {
+        let cause = "it is about a store: a pool has one version of each key, and no commits";
+        let refused = |name: &str| Err(Error::new(Code::InvalidArgument, name, cause));
+        match self {
+            Self { all_versions: true, .. } => refused("--all-versions"),
+            Self { after: Some(_), .. } => refused("--after"),
+            _ => Ok(()),
+        }
     }
 }
 

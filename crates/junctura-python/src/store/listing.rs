@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatchIterator;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use junctura_store::What;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice};
@@ -180,6 +181,30 @@ impl Listing {
             .call_method("dataset", (slf,), options)
     }
 
+    /// How many keys both have, and how they differ: what it is, the key, and of each side an object or attributes.
+    fn _compare<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+        ignore: Vec<String>,
+    ) -> PyResult<(u64, Bound<'py, PyList>)> {
+        let py = slf.py();
+        let (first, second) = (slf.get(), other.get());
+        let (both, found) = py
+            .detach(|| differences(&first.inner, &second.inner, &ignore))
+            .or_raise(py)?;
+        let stored = |listing: &Bound<'py, Self>, at: usize| Stored::new(listing.clone().unbind(), at);
+        let told = PyList::empty(py);
+        for (key, side) in found {
+            match side {
+                Sides::First(at) => told.append(("first", key, stored(slf, at), py.None()))?,
+                Sides::Second(at) => told.append(("second", key, py.None(), stored(other, at)))?,
+                Sides::Bytes(one, two) => told.append(("bytes", key, stored(slf, one), stored(other, two)))?,
+                Sides::Attributes(all) => told.append(("attributes", key, all, py.None()))?,
+            }
+        }
+        Ok((both, told))
+    }
+
     /// The schemas of the objects.
     #[getter]
     fn _schemas(&self) -> Vec<Schema> {
@@ -247,6 +272,34 @@ impl Listing {
     fn __repr__(&self) -> String {
         format!("<junctura.Listing of {} objects in {}>", self.len, self.place)
     }
+}
+
+/// On which sides something is, by its place there.
+enum Sides {
+    First(usize),
+    Second(usize),
+    Bytes(usize, usize),
+    Attributes(Vec<(String, Option<String>, Option<String>)>),
+}
+
+fn differences(
+    first: &junctura_store::Listing,
+    second: &junctura_store::Listing,
+    ignore: &[String],
+) -> junctura::Result<(u64, Vec<(String, Sides)>)> {
+    let left_out: Vec<&str> = ignore.iter().map(String::as_str).collect();
+    let mut found = Vec::new();
+    let compared = first.compare(second, &left_out, |difference| {
+        let sides = match &difference.what {
+            What::OnlyFirst(object) => Sides::First(object.index()),
+            What::OnlySecond(object) => Sides::Second(object.index()),
+            What::Bytes(one, two) => Sides::Bytes(one.index(), two.index()),
+            What::Attributes(all) => Sides::Attributes(all.clone()),
+        };
+        found.push((difference.key.to_owned(), sides));
+        Ok(())
+    })?;
+    Ok((compared.both, found))
 }
 
 /// The objects of a listing, one after the other.

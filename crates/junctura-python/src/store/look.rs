@@ -24,13 +24,13 @@ impl Store {
         Ok(Snapshot::new(home.place(), taken))
     }
 
-    /// list(selector='', *, all_versions=False)
+    /// list(selector='', *, all_versions=False, after=None)
     /// --
     ///
     /// As `Snapshot.list`, of what is visible now.
-    #[pyo3(signature = (selector="", *, all_versions=false))]
-    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool) -> PyResult<Listing> {
-        self.snapshot(py)?.list(py, selector, all_versions)
+    #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
+    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool, after: Option<u64>) -> PyResult<Listing> {
+        self.snapshot(py)?.list(py, selector, all_versions, after)
     }
 
     /// axes(selector='')

@@ -47,7 +47,7 @@ impl Snapshot {
         self.inner.commit()
     }
 
-    /// list(selector='', *, all_versions=False)
+    /// list(selector='', *, all_versions=False, after=None)
     /// --
     ///
     /// The newest version of each key that a selector matches, in the order in which they were committed.
@@ -58,6 +58,9 @@ impl Snapshot {
     ///     The empty one matches everything.
     /// all_versions : bool
     ///     Whether to list those that newer ones mask, too.
+    /// after : int, optional
+    ///     Only what came with a later commit than the one of this number: with `Snapshot.commit` of an earlier look, what is new
+    ///     since.
     ///
     /// Returns
     /// -------
@@ -69,14 +72,24 @@ impl Snapshot {
     ///     Pointing at the character.
     /// Expired
     ///     The snapshot has outlived its time.
-    #[pyo3(signature = (selector="", *, all_versions=false))]
-    pub(super) fn list(&self, py: Python<'_>, selector: &str, all_versions: bool) -> PyResult<Listing> {
+    #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
+    pub(super) fn list(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        all_versions: bool,
+        after: Option<u64>,
+    ) -> PyResult<Listing> {
         let found = py.detach(|| {
-            if all_versions {
+            let listing = if all_versions {
                 self.inner.list_all(selector)
             } else {
                 self.inner.list(selector)
-            }
+            }?;
+            Ok(match after {
+                Some(commit) => listing.after(commit),
+                None => listing,
+            })
         });
         Ok(Listing::new(
             found.or_raise_about(py, selector)?,

@@ -1,0 +1,139 @@
+"""What two listings do not have in common: keys, attributes, bytes, and values within a tolerance.
+
+Loaded when it is first needed; ecCodes only where values of GRIB messages are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from junctura._labels import decoded, grib, values_of
+
+if TYPE_CHECKING:
+    from junctura import Listing, Stored
+
+
+@dataclass
+class Comparison:
+    """What two listings do not have in common, by keys (without what was ignored).
+
+    Attributes
+    ----------
+    both : int
+        How many keys both have.
+    only_first, only_second : dict of str to Stored
+        What one of them has alone.
+    attributes : dict of str to dict
+        Of keys that both have: attributes outside the key that differ, each with its text in the first and the
+        second; None where it has none.
+    bytes : dict of str to (Stored, Stored)
+        Of keys that both have: those whose bytes are others.
+    values : dict of str to float, or None
+        Where values were compared: of those whose bytes are others, the ones whose values differ by more than the
+        tolerance, with the largest difference; infinite where one of them has more values, or NaN where the other has
+        a number, or none that can be read.
+
+    """
+
+    both: int = 0
+    only_first: dict[str, Stored] = field(default_factory=dict)
+    only_second: dict[str, Stored] = field(default_factory=dict)
+    attributes: dict[str, dict[str, tuple[str | None, str | None]]] = field(default_factory=dict)
+    bytes: dict[str, tuple[Stored, Stored]] = field(default_factory=dict)
+    values: dict[str, float] | None = None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether there is no difference; where values were compared, other bytes with the same values are none."""
+        payloads = self.bytes if self.values is None else self.values
+        return not (self.only_first or self.only_second or self.attributes or payloads)
+
+
+def compare(
+    first: Listing,
+    second: Listing,
+    /,
+    *,
+    ignore: Sequence[str] = (),
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Comparison:
+    """Compares the objects of two listings: of two stores, or of two experiments in one.
+
+    Bytes are compared by length and checksum, and not read. With a tolerance, the values of those that differ are: of
+    GRIB messages, and of arrays with a ``dtype``.
+
+    Parameters
+    ----------
+    first, second : Listing
+        What `Store.list` gives, each with one version of each key.
+    ignore : sequence of str
+        Attributes that are left out, of keys too: ``["expver"]`` for two experiments.
+    rtol, atol : float, optional
+        Values are the same where they differ by no more than ``atol + rtol * abs(second)``, as for `numpy.allclose`;
+        one that is not given is 0. Without both, no values are compared.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InvalidArgument
+        No object has an attribute that is to be ignored, or several objects of one listing have one key without it.
+    ImportError
+        For values of GRIB messages without ecCodes: ``pip install 'junctura[grib]'``.
+
+    Examples
+    --------
+    >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    ...     for run, value in (("a", 1.0), ("b", 1.5)):
+    ...         store.archive(numpy.array([value, 2.0]), space=run, name="t")
+    >>> found = junctura.compare(store.list("space=a"), store.list("space=b"), ignore=["space"], atol=0.1)
+    >>> found.is_same, found.both, found.values
+    (False, 1, {'{}{}{name=t}': 0.5})
+
+    """
+    found = Comparison()
+    found.both, differences = first._compare(second, list(ignore))
+    for what, key, here, there in differences:
+        if what == "first":
+            found.only_first[key] = here
+        elif what == "second":
+            found.only_second[key] = there
+        elif what == "attributes":
+            found.attributes[key] = {name: (one, two) for name, one, two in here}
+        else:
+            found.bytes[key] = (here, there)
+    if rtol is not None or atol is not None:
+        apart = {key: _apart(*pair, rtol or 0.0, atol or 0.0) for key, pair in found.bytes.items()}
+        found.values = {key: difference for key, difference in apart.items() if difference > 0}
+    return found
+
+
+def _apart(first: Stored, second: Stored, rtol: float, atol: float) -> float:
+    """By how much two fields differ, at most; 0 where that is within the tolerance."""
+    one, two = _values(first), _values(second)
+    if one is None or two is None or one.shape != two.shape:
+        return math.inf
+    if np.isclose(one, two, rtol=rtol, atol=atol, equal_nan=True).all():
+        return 0.0
+    if not np.array_equal(np.isnan(one), np.isnan(two)):
+        return math.inf
+    return float(np.nanmax(np.abs(one - two)))
+
+
+def _values(obj: Stored) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """The values of a field or an array; None where it is neither, or no numbers."""
+    message = None if "dtype" in obj.attributes else grib(obj)
+    if message is not None:
+        return decoded(message, values_of)
+    if "dtype" not in obj.attributes:
+        return None
+    array = obj.array()
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.number) else None
