@@ -50,6 +50,16 @@ def test_all_of_a_command_becomes_visible_at_once(bare: Shell, filled: list[str]
     assert "nothing matches" in bare.error(3, "inspect", *filled, "--after", "2")
 
 
+def test_a_retrieval_waits_until_nothing_is_missing(bare: Shell, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "waits")]
+    bare.run("create", *store, "--schema", "free", "--quiet")
+    assert "missing: {name=a}" in bare.error(4, "retrieve", *store, "name=a/b", "--timeout", "10ms", "-o", "-")
+    waits = bare.start("retrieve", *store, "name=a/b", "--wait", "-o", "-")
+    for name in "ab":
+        bare.run("archive", *store, "-", "--schema", "free", "--set", f"name={name}", stdin=name.encode())
+    assert waits.end()[:2] == (0, "ab")
+
+
 def test_what_is_damaged_leaves_nothing_behind(bare: Shell, filled: list[str], file: Path, tmp_path: Path) -> None:
     before = bare.text("ls", *filled, "--all-versions", "--count")
     damaged = tmp_path / "damaged.grib2"

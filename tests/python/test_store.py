@@ -45,6 +45,29 @@ def test_what_is_new_since_a_look_is_told_with_its_place(store: junctura.Store) 
     assert [(obj.read(), obj.commit, obj.location.nbytes) for obj in new] == [(b"two", 2, 3), (b"three", 3, 5)]
 
 
+def test_a_retrieval_waits_for_what_is_missing(store: junctura.Store) -> None:
+    with store:
+        store.archive(b"", name="a")
+    assert [obj["name"] for obj in store.retrieve("name=a", wait=True)] == ["a"]
+    with pytest.raises(junctura.errors.NotFound, match=r"missing: \{name=b\}"):
+        store.retrieve("name=a/b", wait=False)
+    with pytest.raises(junctura.errors.Timeout, match=r"missing: \{name=b\}"):
+        store.retrieve("name=a/b", wait=0.01)
+    assert store.retrieve("name=a/b", partial=True, wait=0.01).missing == ["{name=b}"]
+    with pytest.raises(junctura.errors.InvalidArgument):
+        store.retrieve("name=a/b", wait=-1)
+
+    def offer_late() -> None:
+        other = junctura.Store(store.path)
+        with other:
+            other.archive(b"late", name="b")
+
+    late = threading.Thread(target=offer_late)
+    late.start()
+    assert [obj.read() for obj in store.retrieve("name=a/b", wait=True)] == [b"", b"late"]
+    late.join()
+
+
 def test_a_block_flushes_and_one_that_fails_forgets(store: junctura.Store) -> None:
     with store as same:
         assert same is store

@@ -37,6 +37,7 @@ mod snapshot;
 mod stats;
 mod store;
 mod table;
+mod wait;
 mod writer;
 
 use crc_fast::CrcAlgorithm;

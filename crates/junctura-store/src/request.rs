@@ -27,12 +27,18 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether all that was asked for is there, and something is.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && !self.listing.is_empty()
+    }
+
     /// What is there, if it is all that was asked for.
     ///
     /// # Errors
     /// `NotFound` that names what is missing, when something is, or when nothing matches.
     pub fn complete(self, selector: &str) -> Result<Listing> {
-        if self.missing.is_empty() && !self.listing.is_empty() {
+        if self.is_complete() {
             return Ok(self.listing);
         }
         let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();

@@ -1,5 +1,7 @@
 //! `junctura retrieve`: payloads out of a store, all that a selector asks for.
 
+use std::time::Duration;
+
 use clap::Args;
 use junctura::{Code, Error, Result};
 
@@ -9,6 +11,7 @@ use crate::get::got::Retrieved;
 use crate::get::taker::{IntoArguments, Taker};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use crate::size;
 
 /// Missing objects that are named one by one.
 const NAMED_MAX: usize = 20;
@@ -16,6 +19,7 @@ const NAMED_MAX: usize = 20;
 const EXAMPLES: &str = "Examples:
   junctura retrieve --store /data/archive param=t/u/v levelist=500 step=0/to/24/by/6 -o winds.grib
   junctura retrieve --store /data/archive 'levelist>=500' -o fields/ --template '{step}/{param}{ext}'
+  junctura retrieve --store /data/archive step=0/to/240/by/6 param=t --timeout 2h -o t.grib   when all are there
   junctura retrieve --store /data/archive --partial step=0/6/12 -o some.grib   those that are there
 What a selector names value by value is expected in every combination.";
 
@@ -34,8 +38,20 @@ pub(crate) struct Arguments {
     /// Retrieve what is there, and say what is missing
     #[arg(long)]
     partial: bool,
+    /// Wait until nothing is missing
+    #[arg(long, conflicts_with = "timeout")]
+    wait: bool,
+    /// Wait until nothing is missing, but no longer than this (exit status 4)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     into: IntoArguments,
+}
+
+impl Arguments {
+    fn waits(&self) -> bool {
+        self.wait || self.timeout.is_some()
+    }
 }
 
 /// Retrieves.
@@ -43,8 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let selector = super::selector(&arguments.selectors, &store)?;
-    let snapshot = store.snapshot()?;
-    let found = about_selector(snapshot.retrieve_partial(&selector), &selector)?;
+    let found = if arguments.waits() {
+        store.retrieve_within(&selector, arguments.timeout, || interrupt.check())
+    } else {
+        store.snapshot()?.retrieve_partial(&selector)
+    };
+    let found = about_selector(found, &selector)?;
     let listing = if arguments.partial {
         for missing in found.missing.iter().take(NAMED_MAX) {
             say!("junctura: missing {missing}");
@@ -53,6 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             say!("junctura: {} more are missing", found.missing.len() - NAMED_MAX);
         }
         found.listing
+    } else if arguments.waits() {
+        found.complete_in_time(&selector)?
     } else {
         found.complete(&selector)?
     };

@@ -7,6 +7,15 @@ use pyo3::types::PyDict;
 
 use super::{Checked, Checkpointed, Compacted, Listing, Removed, Snapshot, Store};
 use crate::error::OrRaise;
+use crate::interrupt;
+use crate::options::timeout;
+
+/// How long something is waited for.
+#[derive(FromPyObject)]
+enum Wait {
+    Whether(bool),
+    Seconds(f64),
+}
 
 #[pymethods]
 impl Store {
@@ -42,13 +51,41 @@ impl Store {
         self.snapshot(py)?.axes(py, selector)
     }
 
-    /// retrieve(selector, *, partial=False)
+    /// retrieve(selector, *, partial=False, wait=False)
     /// --
     ///
-    /// As `Snapshot.retrieve`, of what is visible now.
-    #[pyo3(signature = (selector, *, partial=false))]
-    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<Listing> {
-        self.snapshot(py)?.retrieve(py, selector, partial)
+    /// As `Snapshot.retrieve`, of what is visible now; or of the first moment at which nothing is missing.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// partial : bool
+    ///     Whether what is missing is named in the `missing` of the listing, and no error.
+    /// wait : bool or float
+    ///     Whether to wait until nothing is missing, or how many seconds. In a folder of this machine it wakes when somebody
+    ///     commits, elsewhere it looks some times a second.
+    ///
+    /// Raises
+    /// ------
+    /// Timeout
+    ///     Something is still missing; it is named.
+    #[pyo3(signature = (selector, *, partial=false, wait=None))]
+    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool, wait: Option<Wait>) -> PyResult<Listing> {
+        let timeout = match wait {
+            None | Some(Wait::Whether(false)) => return self.snapshot(py)?.retrieve(py, selector, partial),
+            Some(Wait::Whether(true)) => None,
+            Some(Wait::Seconds(seconds)) => timeout(py, Some(seconds))?,
+        };
+        let home = self.home(py)?;
+        let found = py.detach(|| {
+            let found = home.store().retrieve_within(selector, timeout, interrupt::check)?;
+            if partial {
+                return Ok((found.listing, found.missing));
+            }
+            found.complete_in_time(selector).map(|listing| (listing, Vec::new()))
+        });
+        let (listing, missing) = found.or_raise_about(py, selector)?;
+        Ok(Listing::new(listing, missing, home.place()))
     }
 
     /// check(selector='', *, sample=None)

@@ -133,6 +133,11 @@ impl Log {
     }
 
     /// Where it lies, as a checkpoint names it.
+    pub(crate) fn folder(&self) -> &str {
+        let name = self.name();
+        name.split_once('/').map_or(name, |(folder, _)| folder)
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.order.name()
     }

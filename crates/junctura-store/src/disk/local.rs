@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Disk, Draft, File};
+use super::{Disk, Draft, File, Notices, Pause, Watch};
 
 /// A folder of it.
 #[derive(Debug)]
@@ -112,6 +112,11 @@ impl Disk for LocalDisk {
         let path = self.root.join(path);
         let path = std::path::absolute(&path).unwrap_or(path);
         format!("file://{}", path.display())
+    }
+
+    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+        let told = self.path(folder).and_then(|path| Notices::of(&path));
+        told.map_or_else(|_| Box::new(Pause) as Box<dyn Watch>, |told| Box::new(told))
     }
 
     fn sync_names(&self, folder: &str) -> io::Result<()> {

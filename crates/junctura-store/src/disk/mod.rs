@@ -18,6 +18,7 @@ mod memory;
 #[cfg(feature = "s3")]
 mod s3;
 mod split;
+mod watch;
 
 use std::fmt::Debug;
 use std::io;
@@ -31,6 +32,7 @@ pub(crate) use memory::MemoryDisk;
 #[cfg(feature = "s3")]
 pub(crate) use s3::S3Disk;
 pub(crate) use split::SplitDisk;
+pub(crate) use watch::{Notices, Pause, Watch};
 
 /// Bytes that are to have a name, all at once.
 #[derive(Debug)]
@@ -106,6 +108,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn uri(&self, path: &str) -> String;
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
+    /// Tells, if it can, when something is written into a folder from now on.
+    fn watch(&self, _folder: &str) -> Box<dyn Watch> {
+        Box::new(Pause)
+    }
 }
 
 /// A file that is open.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Disk, Draft, File};
+use super::{Disk, Draft, File, Watch};
 
 /// See the module.
 #[derive(Debug)]
@@ -78,6 +78,10 @@ impl Disk for SplitDisk {
 
     fn uri(&self, path: &str) -> String {
         self.of(path).uri(path)
+    }
+
+    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+        self.of(folder).watch(folder)
     }
 
     fn sync_names(&self, folder: &str) -> io::Result<()> {

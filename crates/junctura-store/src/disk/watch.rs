@@ -1,0 +1,63 @@
+//! Being told that something is written into a folder.
+
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+
+/// Whoever waits for a folder. What others write on other machines is perhaps not told: so nobody waits for long.
+pub(crate) trait Watch: Debug + Send {
+    /// Waits until something is written, or so long; perhaps less.
+    fn wait(&mut self, time: Duration) -> io::Result<()>;
+}
+
+/// Of a place that tells nobody: the time goes by.
+#[derive(Debug)]
+pub(crate) struct Pause;
+
+impl Watch for Pause {
+    fn wait(&mut self, time: Duration) -> io::Result<()> {
+        thread::park_timeout(time);
+        Ok(())
+    }
+}
+
+/// What the kernel tells of a folder of this machine.
+#[derive(Debug)]
+pub(crate) struct Notices(OwnedFd);
+
+impl Notices {
+    /// # Errors
+    /// What the system refuses: it keeps so many for a user, and no more.
+    pub(crate) fn of(folder: &Path) -> io::Result<Self> {
+        let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let of_interest = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        inotify::add_watch(&told, folder, of_interest)?;
+        Ok(Self(told))
+    }
+}
+
+impl Watch for Notices {
+    fn wait(&mut self, time: Duration) -> io::Result<()> {
+        let time = Timespec::try_from(time).ok();
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], time.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            polled => _ = polled?,
+        }
+        // What it says does not matter, only that it says something.
+        let mut notices = [0; 4096];
+        loop {
+            match rustix::io::read(&self.0, &mut notices) {
+                Ok(1..) | Err(Errno::INTR) => {}
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}

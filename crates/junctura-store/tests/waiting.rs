@@ -1,0 +1,81 @@
+//! A retrieval that waits: it is answered when the last of what was asked for is there.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::thread;
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Schema};
+use junctura_store::{Commits, Layout, Store};
+
+fn archive(store: &Store, name: &str) {
+    let mut writer = store.writer().unwrap();
+    writer.archive([("name", name)], name.as_bytes()).unwrap();
+    writer.flush().unwrap();
+}
+
+fn waits_until_all_are_there(url: &str, commits: Commits) {
+    let layout = Layout {
+        commits: Some(commits),
+        ..Layout::default()
+    };
+    let store = Store::create_url(url, &[Schema::builtin("free").unwrap()], &layout).unwrap();
+    archive(&store, "a");
+    thread::scope(|scope| {
+        let reader = Store::open_url(url).unwrap();
+        let waits = scope.spawn(move || {
+            let found = reader.retrieve_within("name=a/b/c", None, || Ok(())).unwrap();
+            found.complete("name=a/b/c").unwrap().len()
+        });
+        archive(&store, "c");
+        archive(&store, "other");
+        archive(&store, "b");
+        assert_eq!(waits.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn in_every_place_and_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, commits) in [("appended", Commits::Appended), ("exclusive", Commits::Exclusive)] {
+        waits_until_all_are_there(&folder.path().join(name).display().to_string(), commits);
+        waits_until_all_are_there(&format!("memory:waiting-{name}"), commits);
+    }
+}
+
+#[test]
+fn when_the_time_is_over_what_is_missing_is_named() {
+    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    archive(&store, "a");
+    for time in [Duration::ZERO, Duration::from_millis(5)] {
+        let found = store.retrieve_within("name=a/b", Some(time), || Ok(())).unwrap();
+        assert_eq!(
+            (found.listing.len(), &*found.missing),
+            (1, &["{name=b}".to_owned()][..])
+        );
+        let error = found.complete_in_time("name=a/b").unwrap_err();
+        assert_eq!((error.code(), error.cause()), (Code::Timeout, "missing: {name=b}"));
+    }
+    // What is complete is given without a wait.
+    let found = store.retrieve_within("name=a", Some(Duration::ZERO), || Ok(()));
+    assert!(found.unwrap().is_complete());
+}
+
+#[test]
+fn who_is_told_to_stop_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store").display().to_string();
+    let store = Store::create_url(&path, &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    let mut looks = 0;
+    let stopped = store.retrieve_within("name=a", None, || {
+        looks += 1;
+        archive(&store, "b"); // it wakes at once
+        match looks {
+            3 => Err(Error::new(Code::Interrupted, "test", "enough")),
+            _ => Ok(()),
+        }
+    });
+    assert_eq!(stopped.unwrap_err().code(), Code::Interrupted);
+    let refused = store.retrieve_within("name=", None, || Ok(()));
+    assert_eq!(refused.unwrap_err().code(), Code::InvalidSelector);
+}
