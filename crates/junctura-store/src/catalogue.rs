@@ -15,8 +15,9 @@ use crate::commit::{COMMIT, Commit};
 use crate::commits::{Log, Position, Said};
 use crate::data;
 use crate::disk::Disk;
+use crate::live::Live;
 use crate::removal::{REMOVAL, Removal, Run};
-use crate::table::{Encoded, Live, Table};
+use crate::table::{Encoded, Table};
 
 /// The tables of each schema of the store, the oldest rows first.
 pub(crate) type Tables = Vec<Vec<Live>>;
@@ -28,23 +29,74 @@ pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 pub(crate) struct Catalogue {
     /// Where the log is read on; nothing was read yet without it.
     position: Option<Position>,
+    /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
+    newest: Option<String>,
+    looked: Duration,
     held: Vec<Vec<Held>>,
     /// Rows of each schema that were ever committed.
     counts: Vec<u64>,
     emptied: Emptied,
 }
 
-/// A table, and the file that has the same rows.
+/// Rows that follow each other, in one piece or as they lie in a file, and the file that has the same rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    pub(crate) table: Live,
+    pub(crate) pieces: Vec<Live>,
     pub(crate) segment: Option<Arc<Segment>>,
+}
+
+impl Held {
+    fn new(rows: impl Into<Live>) -> Self {
+        Self {
+            pieces: vec![rows.into()],
+            segment: None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.iter().map(Live::len).sum()
+    }
+
+    /// Whether nothing has been removed from it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.pieces.iter().all(Live::is_whole)
+    }
+
+    /// Whether both are the same rows.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let pieces = || self.pieces.iter().zip(&other.pieces);
+        self.pieces.len() == other.pieces.len() && pieces().all(|(one, other)| one.is(other))
+    }
+
+    /// The rows that are left, in one table; none when none is.
+    ///
+    /// # Errors
+    /// As [`Table::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
+        let mut joined: Option<Arc<Table>> = None;
+        for piece in &self.pieces {
+            joined = match (joined, piece.condensed()?) {
+                (Some(before), Some(table)) => Some(join(before, &table)?),
+                (one, other) => one.or(other),
+            };
+        }
+        Ok(joined)
+    }
+}
+
+/// All rows of both. Others may hold the older one; where nobody does, its rows stay where they are.
+fn join(older: Arc<Table>, newer: &Table) -> Result<Arc<Table>> {
+    let mut rows = Arc::unwrap_or_clone(older);
+    rows.append(newer)?;
+    Ok(Arc::new(rows))
 }
 
 impl Catalogue {
     pub(crate) fn new(schemas: usize) -> Self {
         Self {
             position: None,
+            newest: None,
+            looked: Duration::ZERO,
             held: vec![Vec::new(); schemas],
             counts: vec![0; schemas],
             emptied: Emptied::new(),
@@ -58,7 +110,7 @@ impl Catalogue {
 
     /// What all known commits say.
     pub(crate) fn tables(&self) -> Tables {
-        let tables = |held: &Vec<Held>| held.iter().map(|held| held.table.clone()).collect();
+        let tables = |held: &Vec<Held>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
         self.held.iter().map(tables).collect()
     }
 
@@ -75,19 +127,47 @@ impl Catalogue {
         &self.emptied
     }
 
-    /// Reads what was committed since.
+    /// Reads what was committed since; `age_max`: for so long a snapshot that is taken now can be read.
     ///
     /// # Errors
-    /// Those of the log; `Corrupt`, `Unsupported` for what cannot be read. What was known before stays known.
-    pub(crate) fn refresh(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>], log: &Log) -> Result<()> {
-        let mut position = match self.position {
-            Some(position) => position,
-            None => self.begin(disk, schemas)?,
-        };
+    /// Those of the log; `Corrupt`, `Unsupported` for what cannot be read. What was known before stays known, or is read again.
+    pub(crate) fn refresh(
+        &mut self,
+        disk: &dyn Disk,
+        schemas: &[Arc<Schema>],
+        log: &Log,
+        now: Duration,
+        age_max: Duration,
+    ) -> Result<()> {
+        self.look_again(disk, now, age_max)?;
+        if self.position.is_none() {
+            self.looked = now;
+            self.position = Some(self.begin(disk, schemas)?);
+        }
+        let mut position = self.position();
         let mut news = News::new(schemas, self.counts.clone());
         log.read(&mut position, &mut |said| news.take(said))?;
-        self.add(news)?;
+        if let Err(error) = self.add(news) {
+            // It is not known how much of the news it has.
+            *self = Self::new(schemas.len());
+            return Err(error);
+        }
         self.position = Some(position);
+        Ok(())
+    }
+
+    /// Begins anew where files that are still to be read could be gone before a snapshot of now is too old: they stay for twice its
+    /// age from when another checkpoint than the one that names them is made.
+    fn look_again(&mut self, disk: &dyn Disk, now: Duration, age_max: Duration) -> Result<()> {
+        let mut pieces = self.held.iter().flatten().flat_map(|held| &held.pieces);
+        if now.saturating_sub(self.looked) <= age_max / 2 || pieces.all(Live::is_in_memory) {
+            return Ok(());
+        }
+        if checkpoint::names(disk)?.pop() == self.newest {
+            self.looked = now;
+        } else {
+            *self = Self::new(self.held.len());
+        }
         Ok(())
     }
 
@@ -97,35 +177,34 @@ impl Catalogue {
                 continue;
             }
             new.files().iter().for_each(|file| _ = self.emptied.remove(file));
-            held.push(Held {
-                table: new.into(),
-                segment: None,
-            });
+            held.push(Held::new(new));
         }
         self.counts = news.counts;
         for (at, schema, runs) in news.removals {
-            self.remove(at, schema, &runs);
+            self.remove(at, schema, &runs)?;
         }
         self.held.iter_mut().try_for_each(join_small)
     }
 
     /// Takes rows out. Files that had some of them and have no others are empty since then.
-    fn remove(&mut self, at: Duration, schema: usize, runs: &[Run]) {
+    fn remove(&mut self, at: Duration, schema: usize, runs: &[Run]) -> Result<()> {
         let mut files = HashSet::new();
-        for held in &mut self.held[schema] {
-            let table = Arc::clone(held.table.table());
-            held.table.remove(runs, |place| {
+        for piece in self.held[schema].iter_mut().flat_map(|held| &mut held.pieces) {
+            piece.remove(runs, |table, place| {
                 _ = files.insert(Arc::clone(&table.files()[place.file as usize]));
-            });
+            })?;
         }
-        if files.is_empty() {
-            return;
-        }
-        for held in self.held.iter().flatten() {
-            held.table.files().for_each(|file| _ = files.remove(file));
+        for piece in self.held.iter().flatten().flat_map(|held| &held.pieces) {
+            if files.is_empty() {
+                return Ok(());
+            }
+            for file in piece.files()? {
+                files.remove(&file);
+            }
         }
         let data = files.into_iter().filter(|file| data::is_one(file));
         self.emptied.extend(data.map(|file| (file, at)));
+        Ok(())
     }
 
     /// Begins with the newest checkpoint. While it is read, a newer one may be made, and this one removed.
@@ -138,7 +217,10 @@ impl Catalogue {
             let read = Checkpoint::read(disk, &name);
             match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas)) {
                 Err(error) if error.code() == Code::NotFound && tried.as_ref() != Some(&name) => tried = Some(name),
-                begun => return begun,
+                begun => {
+                    self.newest = Some(name);
+                    return begun;
+                }
             }
         }
     }
@@ -146,9 +228,9 @@ impl Catalogue {
     fn begin_with(&mut self, checkpoint: &Checkpoint, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
         let mut held = vec![Vec::new(); schemas.len()];
         for segment in &checkpoint.segments {
-            let table = segment.read(disk, schemas)?;
+            let pieces = segment.open(disk, schemas)?;
             held[segment.schema].push(Held {
-                table: table.into(),
+                pieces,
                 segment: Some(Arc::new(segment.clone())),
             });
         }
@@ -158,12 +240,17 @@ impl Catalogue {
         Ok(checkpoint.position())
     }
 
-    /// A table has been written, as these rows in this file.
-    pub(crate) fn is_written(&mut self, table: &Live, written: &Live, segment: &Arc<Segment>) {
-        let held = self.held.iter_mut().flatten();
-        if let Some(held) = held.into_iter().find(|held| held.table.is(table)) {
-            held.table = written.clone();
-            held.segment = Some(Arc::clone(segment));
+    /// A checkpoint that has this name names the files of all that is held.
+    pub(crate) fn is_named_by(&mut self, checkpoint: String) {
+        self.newest = Some(checkpoint);
+    }
+
+    /// What was held has been written: these rows, in this file.
+    pub(crate) fn is_written(&mut self, held: &Held, written: &Arc<Table>, segment: &Arc<Segment>) {
+        let all = self.held.iter_mut().flatten();
+        if let Some(known) = all.into_iter().find(|known| known.is(held)) {
+            known.pieces = vec![Arc::clone(written).into()];
+            known.segment = Some(Arc::clone(segment));
         }
     }
 }
@@ -240,26 +327,18 @@ impl<'s> News<'s> {
 /// Each is more than twice as long as the next one.
 fn join_small(held: &mut Vec<Held>) -> Result<()> {
     while let [.., older, newer] = &**held
-        && older.table.table().len() <= 2 * newer.table.table().len()
+        && older.len() <= 2 * newer.len()
     {
-        let (older, newer) = (older.table.condensed()?, newer.table.condensed()?);
+        let (older, newer) = (older.condensed()?, newer.condensed()?);
         held.truncate(held.len() - 2);
         let joined = match (older, newer) {
-            (Some(older), Some(newer)) => {
-                // Others may hold the older one; where nobody does, its rows stay where they are.
-                let mut rows = Arc::unwrap_or_clone(older.into_table());
-                rows.append(newer.table())?;
-                rows.into()
-            }
+            (Some(older), Some(newer)) => join(older, &newer)?,
             (one, other) => match one.or(other) {
                 Some(left) => left,
                 None => continue,
             },
         };
-        held.push(Held {
-            table: joined,
-            segment: None,
-        });
+        held.push(Held::new(joined));
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! Whether everything is there, and as it was.
 
-use std::collections::BTreeSet;
-
 use junctura_model::{Code, Error, Result};
 
 use crate::listing::Object;
@@ -70,7 +68,7 @@ impl Snapshot {
 
     /// Data files that no commit names.
     pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
-        let named: BTreeSet<_> = self.files().collect();
+        let named = self.files()?;
         let mut unnamed = self.store().data_files()?;
         unnamed.retain(|file| !named.contains(&**file));
         unnamed.sort();

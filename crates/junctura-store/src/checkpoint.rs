@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Emptied;
 use crate::commits::Position;
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
-use crate::segment;
+use crate::live::Live;
+use crate::segment::{self, Checks, SegmentFile};
 use crate::table::Table;
 
 const FOLDER: &str = "checkpoints";
@@ -35,6 +36,9 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
     /// CRC-32C of the file.
     pub(crate) checksum: u32,
+    /// What its parts have to be; without that it is read whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Checks>,
 }
 
 /// See the module.
@@ -117,6 +121,11 @@ impl Checkpoint {
         }
     }
 
+    /// Where it stands.
+    pub(crate) fn path(&self) -> String {
+        format!("{FOLDER}/{:020}.json", self.commit)
+    }
+
     /// Makes it visible. False: another one of the same commit was there already, which is as good.
     ///
     /// # Errors
@@ -125,7 +134,7 @@ impl Checkpoint {
         let mut text =
             serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
         text.push(b'\n');
-        let name = format!("{FOLDER}/{:020}.json", self.commit);
+        let name = self.path();
         let draft = Draft {
             beside: format!("{FOLDER}/.{}", crate::hex(&crate::random()?)),
             bytes: text,
@@ -224,7 +233,7 @@ impl Segment {
     /// # Errors
     /// What the system refuses.
     pub(crate) fn write(disk: &dyn Disk, index: usize, schema: &Schema, table: &Table) -> Result<Self> {
-        let bytes = segment::encode(table, schema)?;
+        let (bytes, checks) = segment::encode(table, schema)?;
         let path = format!("segments/{}.parquet", crate::hex(&crate::random()?));
         let make = || {
             let file = disk.create(&path)?;
@@ -238,25 +247,44 @@ impl Segment {
             rows: table.len() as u64,
             bytes: bytes.len() as u64,
             checksum: crate::checksum(&bytes),
+            parts: Some(checks),
             path,
         })
     }
 
+    /// Its rows, the oldest first, which are read when somebody asks for them.
+    ///
     /// # Errors
     /// `Corrupt` when it is not what was written; `NotFound` when it is gone.
-    pub(crate) fn read(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Table> {
-        let corrupt = |cause: &str| Error::new(Code::Corrupt, &*self.path, cause);
+    pub(crate) fn open(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Vec<Live>> {
         let schema = schemas
             .get(self.schema)
-            .ok_or_else(|| corrupt("the store has no such schema"))?;
+            .ok_or_else(|| self.corrupt("the store has no such schema"))?;
+        let pieces: Vec<Live> = match &self.parts {
+            Some(checks) => {
+                let file = disk.open(&self.path);
+                let file = file.map_err(|error| refused(&*self.path, "cannot be read", &error))?;
+                let file = SegmentFile::open(&self.path, file, self.bytes, checks, schema)?;
+                file.groups().map(Live::from).collect()
+            }
+            None => vec![self.read(disk, schema)?.into()],
+        };
+        if pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() != self.rows {
+            return Err(self.corrupt("it has another number of rows than was written"));
+        }
+        Ok(pieces)
+    }
+
+    /// All of its rows.
+    fn read(&self, disk: &dyn Disk, schema: &Arc<Schema>) -> Result<Table> {
         let bytes = read_whole(disk, &self.path, SEGMENT_BYTES_MAX)?;
         if crate::checksum(&bytes) != self.checksum {
-            return Err(corrupt("its bytes are not what was written"));
+            return Err(self.corrupt("its bytes are not what was written"));
         }
-        let table = segment::decode(bytes, schema)?;
-        if table.len() as u64 != self.rows {
-            return Err(corrupt("it has another number of rows than was written"));
-        }
-        Ok(table)
+        segment::decode(bytes, schema)
+    }
+
+    fn corrupt(&self, cause: &str) -> Error {
+        Error::new(Code::Corrupt, &*self.path, cause)
     }
 }

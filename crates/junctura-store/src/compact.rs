@@ -23,7 +23,7 @@ pub struct Compacted {
 
 impl Store {
     /// Makes a [checkpoint](Self::checkpoint), and removes what nobody needs any more: checkpoints and segments that were superseded
-    /// longer ago than a snapshot may be old; data files of which nothing is left since twice as long; and files that no commit and no
+    /// twice as long ago as a snapshot may be old; data files of which nothing is left since as long; and files that no commit and no
     /// checkpoint names. What has changed within twice the time that archived objects may wait for their flush stays. Others may read and write meanwhile, and compact, too.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Store {
         let Some(all) = self.checkpoints(&names)? else {
             return Ok(Vec::new());
         };
-        let mut doomed = superseded(&names, &all, began.saturating_sub(self.ages().snapshot_max));
+        let mut doomed = superseded(&names, &all, began.saturating_sub(2 * self.ages().snapshot_max));
         doomed.extend(self.left_behind(&all, began)?);
         Ok(doomed)
     }
@@ -155,6 +155,8 @@ mod tests {
     use crate::commits::Commits;
     use crate::disk::{Disk, MemoryDisk};
     use crate::root::{Ages, Root};
+    use crate::snapshot::Snapshot;
+    use crate::writer::Writer;
 
     const AGE: Duration = Duration::from_millis(30);
 
@@ -200,5 +202,57 @@ mod tests {
             let count = store.snapshot().unwrap().commit();
             assert!(count > 0 && store.disk().list("checkpoints").unwrap().len() < 50);
         }
+    }
+
+    static SET: AtomicU64 = AtomicU64::new(1 << 40);
+
+    /// Goes on when it is told to.
+    fn set_clock() -> Duration {
+        Duration::from_millis(SET.load(Ordering::Relaxed))
+    }
+
+    fn keys(snapshot: &Snapshot) -> Vec<String> {
+        snapshot.list("").unwrap().iter().map(|object| object.key()).collect()
+    }
+
+    const ROWS: i32 = 40;
+
+    #[test]
+    fn what_was_not_read_yet_is_there_for_as_long_as_a_snapshot() {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let ages = Ages {
+            snapshot_max: Duration::from_secs(1),
+            unflushed_max: Duration::from_secs(1),
+        };
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, ages, Commits::Appended, None).unwrap();
+        let store = Store::open_on(Arc::clone(&disk), set_clock).unwrap();
+        let mut writer = store.writer().unwrap();
+        let archive = |writer: &mut Writer, number: i32| writer.archive([("name", &number.to_string())], b"").unwrap();
+        (0..ROWS).for_each(|number| archive(&mut writer, number));
+        let (mut number, mut removed) = (ROWS, 0);
+        // Time goes on, and files are written anew of which a row is gone.
+        let mut pass = |milliseconds: u64| {
+            for _ in 0..milliseconds / 100 {
+                SET.fetch_add(100, Ordering::Relaxed);
+                archive(&mut writer, number);
+                writer.flush().unwrap();
+                store.wipe(&format!("name={}", number - ROWS)).unwrap();
+                removed += store.compact().unwrap().removed.len();
+                number += 1;
+            }
+            removed
+        };
+        pass(1000);
+        for idle in [100, 400, 500, 600, 1000, 1100, 1500, 1900, 2500, 5000] {
+            let reader = Store::open_on(Arc::clone(&disk), set_clock).unwrap();
+            reader.snapshot().unwrap();
+            pass(idle);
+            let (snapshot, expected) = (reader.snapshot().unwrap(), keys(&store.snapshot().unwrap()));
+            assert_eq!(expected.len(), ROWS as usize);
+            pass(1000);
+            assert_eq!(keys(&snapshot), expected, "after {idle} ms");
+        }
+        assert!(pass(0) > 200);
     }
 }

@@ -27,6 +27,7 @@ mod frame;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod listing;
+mod live;
 mod place;
 mod removal;
 mod remove;

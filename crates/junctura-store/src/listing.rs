@@ -60,11 +60,10 @@ impl fmt::Display for Location {
 }
 
 impl Listing {
-    pub(crate) fn new(snapshot: Snapshot, parts: Vec<(usize, Arc<Table>, Vec<u32>)>) -> Self {
-        let part = |(schema, table, rows)| Part { schema, table, rows };
+    pub(crate) fn new(snapshot: Snapshot, parts: Vec<Part>) -> Self {
         Self {
             snapshot,
-            parts: parts.into_iter().map(part).collect(),
+            parts,
             files: Arc::default(),
         }
     }
@@ -252,6 +251,11 @@ impl Listing {
 }
 
 impl Part {
+    /// Rows of a table of this schema, which rise.
+    pub(crate) fn new(schema: usize, table: Arc<Table>, rows: Vec<u32>) -> Self {
+        Self { schema, table, rows }
+    }
+
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }

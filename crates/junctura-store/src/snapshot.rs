@@ -1,5 +1,6 @@
 //! What was visible at one commit, and questions to it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +8,10 @@ use junctura_model::selector::Question;
 use junctura_model::{AttrId, Code, Error, IntoGiven, RecordRef, Result, Schema, SelectorSet, Version};
 
 use crate::catalogue::{Emptied, Tables};
-use crate::listing::Listing;
+use crate::listing::{Listing, Part};
+use crate::live::{By, Live};
 use crate::store::Store;
-use crate::table::{Column, Live, Seen, Table};
+use crate::table::{Column, Seen, Table, select};
 
 /// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
 #[derive(Clone, Debug)]
@@ -43,8 +45,8 @@ pub(crate) enum Which {
     Masked,
 }
 
-/// Rows of each table, which rise.
-type Found = Vec<Vec<u32>>;
+/// Tables, and rows of each, which rise.
+type Found = Vec<(Arc<Table>, Vec<u32>)>;
 
 impl Snapshot {
     pub(crate) fn new(store: Store, number: u64, tables: Tables, emptied: Emptied, taken: Duration) -> Self {
@@ -120,25 +122,29 @@ impl Snapshot {
 
     fn find_set(&self, set: &SelectorSet, which: Which) -> Result<Listing> {
         self.check_age()?;
+        let found = self.find_parts(set, which);
+        // Who outstays a snapshot may find anything, and is told only that.
+        self.check_age()?;
+        Ok(Listing::new(self.clone(), found?))
+    }
+
+    fn find_parts(&self, set: &SelectorSet, which: Which) -> Result<Vec<Part>> {
         let schemas = self.store.schemas();
         let mut parts = Vec::new();
         for (index, (schema, tables)) in schemas.iter().zip(&*self.tables).enumerate() {
             let Some(selector) = set.of(index) else { continue };
             let question = selector.question();
+            let with_keys = || find(tables, &question, By::Key(schema.key_len()));
             let found = match which {
-                Which::All => all(tables, &question),
-                Which::Newest => newest(tables, schema, &question),
-                Which::OfKeys => of_keys(tables, schema, &question, &newest(tables, schema, &question)),
-                Which::Masked => masked(tables, schema, &question),
+                Which::All => find(tables, &question, By::All)?,
+                Which::Newest => newest(with_keys()?, schema, &question)?,
+                Which::OfKeys => of_keys(&with_keys()?, schema, &question)?,
+                Which::Masked => masked(&with_keys()?, schema, &question)?,
             };
-            let tables = tables.iter().zip(found);
-            parts.extend(
-                tables
-                    .filter(|(_, rows)| !rows.is_empty())
-                    .map(|(table, rows)| (index, Arc::clone(table.table()), rows)),
-            );
+            let found = found.into_iter().filter(|(_, rows)| !rows.is_empty());
+            parts.extend(found.map(|(table, rows)| Part::new(index, table, rows)));
         }
-        Ok(Listing::new(self.clone(), parts))
+        Ok(parts)
     }
 
     /// The values of each attribute that objects have which the selector matches: the axes of the cube that they fill, or do not
@@ -151,9 +157,15 @@ impl Snapshot {
     }
 
     /// The files in which objects lie.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
-        let tables = self.tables.iter().flatten();
-        tables.flat_map(Live::files).map(|file| &**file)
+    ///
+    /// # Errors
+    /// What reading the catalogue says.
+    pub(crate) fn files(&self) -> Result<BTreeSet<Arc<str>>> {
+        let mut files = BTreeSet::new();
+        for table in self.tables.iter().flatten() {
+            files.extend(table.files()?);
+        }
+        Ok(files)
     }
 
     /// Since when nothing of a file is left, where that is so.
@@ -183,53 +195,52 @@ impl Snapshot {
     }
 }
 
-fn all(tables: &[Live], question: &Question<'_>) -> Found {
-    tables
-        .iter()
-        .map(|table| table.select(question).iter().collect())
-        .collect()
+fn find(tables: &[Live], question: &Question<'_>, by: By) -> Result<Found> {
+    tables.iter().map(|table| table.find(question, by)).collect()
 }
 
-/// All rows with the key of one of these.
-fn of_keys(tables: &[Live], schema: &Schema, question: &Question<'_>, these: &Found) -> Found {
-    let count = these.iter().map(Vec::len).sum();
-    let mut seen = Seen::new(&tables.iter().map(|table| &**table.table()), schema, count);
-    for (table, rows) in tables.iter().zip(these) {
-        seen.leave_new(table.table(), &mut rows.clone());
-    }
-    let candidates = |table: &Live| {
-        let mut rows = table.select_keys(question, schema.key_len()).iter().collect();
-        seen.leave_seen(table.table(), &mut rows);
-        rows
-    };
-    tables.iter().map(candidates).collect()
+fn seen<'s>(found: &Found, schema: &'s Schema) -> Seen<'s> {
+    let count = found.iter().map(|(_, rows)| rows.len()).sum();
+    Seen::new(&found.iter().map(|(table, _)| &**table), schema, count)
 }
 
-/// All rows with the key of one that it asks for, but the newest of each key.
-fn masked(tables: &[Live], schema: &Schema, question: &Question<'_>) -> Found {
-    let newest = newest(tables, schema, question);
-    let mut found = of_keys(tables, schema, question, &newest);
-    for (rows, newest) in found.iter_mut().zip(&newest) {
-        rows.retain(|row| newest.binary_search(row).is_err());
-    }
-    found
-}
-
-/// The rows of each table that it asks for and that no newer row of the same key masks.
-fn newest(tables: &[Live], schema: &Schema, question: &Question<'_>) -> Found {
+/// Of these rows those that it asks for and that no newer one of the same key masks.
+fn newest(among: Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
     let asks_beyond_key = asks_beyond(question, schema.key_len());
-    let of_keys = |table: &Live| table.select_keys(question, schema.key_len()).iter().collect();
-    let mut found: Found = tables.iter().map(of_keys).collect();
-    let count = found.iter().map(Vec::len).sum();
-    let mut seen = Seen::new(&tables.iter().map(|table| &**table.table()), schema, count);
-    for (table, rows) in tables.iter().zip(&mut found).rev() {
-        seen.leave_new(table.table(), rows);
-        if asks_beyond_key {
-            let asked = table.select(question);
+    let mut found = among;
+    let mut seen = seen(&found, schema);
+    for (table, rows) in found.iter_mut().rev() {
+        seen.leave_new(table, rows);
+        if asks_beyond_key && !rows.is_empty() {
+            let asked = select(&**table, question)?;
             rows.retain(|&row| asked.contains(row));
         }
     }
-    found
+    Ok(found)
+}
+
+/// Of these rows all with the key of one that is asked for and that no newer one masks.
+fn of_keys(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
+    let newest = newest(among.clone(), schema, question)?;
+    let mut seen = seen(&newest, schema);
+    for (table, mut rows) in newest {
+        seen.leave_new(&table, &mut rows);
+    }
+    let mut found = among.clone();
+    for (table, rows) in &mut found {
+        seen.leave_seen(table, rows);
+    }
+    Ok(found)
+}
+
+/// The same but the newest of each key.
+fn masked(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
+    let newest = newest(among.clone(), schema, question)?;
+    let mut found = of_keys(among, schema, question)?;
+    for ((_, rows), (_, newest)) in found.iter_mut().zip(&newest) {
+        rows.retain(|row| newest.binary_search(row).is_err());
+    }
+    Ok(found)
 }
 
 fn asks_beyond(question: &Question<'_>, key_len: usize) -> bool {

@@ -13,7 +13,7 @@ use crate::disk::{Disk, SplitDisk, refused};
 use crate::place::Place;
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
-use crate::table::Live;
+use crate::table::Table;
 use crate::writer::Writer;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
@@ -45,7 +45,7 @@ use crate::writer::Writer;
 pub struct Store(Arc<Inner>);
 
 /// A table, its rows that were left, and the file that they were written into.
-type Written = (Live, Live, Arc<Segment>);
+type Written = (Held, Arc<Table>, Arc<Segment>);
 
 /// What a checkpoint covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -262,8 +262,9 @@ impl Store {
         let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments, rest);
         if checkpoint.publish(self.disk())? {
             let mut catalogue = self.catalogue();
-            for (table, left, segment) in &written {
-                catalogue.is_written(table, left, segment);
+            catalogue.is_named_by(checkpoint.path());
+            for (held, left, segment) in &written {
+                catalogue.is_written(held, left, segment);
             }
         }
         Ok(Checkpointed::of(
@@ -276,13 +277,13 @@ impl Store {
     fn write_missing(&self, held: &[Vec<Held>], named: &[Segment]) -> Result<(Vec<Segment>, Vec<Written>)> {
         let (mut segments, mut written) = (Vec::new(), Vec::new());
         for (index, (schema, held)) in self.schemas().iter().zip(held).enumerate() {
-            for Held { table, segment } in held {
-                let known = segment.as_deref().filter(|segment| named.contains(segment));
-                if let Some(segment) = known.filter(|_| table.is_whole()) {
+            for held in held {
+                let known = held.segment.as_deref().filter(|segment| named.contains(segment));
+                if let Some(segment) = known.filter(|_| held.is_whole()) {
                     segments.push(segment.clone());
-                } else if let Some(left) = table.condensed()? {
-                    let segment = Segment::write(self.disk(), index, schema, left.table())?;
-                    written.push((table.clone(), left, Arc::new(segment.clone())));
+                } else if let Some(left) = held.condensed()? {
+                    let segment = Segment::write(self.disk(), index, schema, &left)?;
+                    written.push((held.clone(), left, Arc::new(segment.clone())));
                     segments.push(segment);
                 }
             }
@@ -319,7 +320,8 @@ impl Store {
 
     fn refreshed(&self) -> Result<MutexGuard<'_, Catalogue>> {
         let mut catalogue = self.catalogue();
-        catalogue.refresh(self.disk(), self.schemas(), self.log())?;
+        let age_max = self.ages().snapshot_max;
+        catalogue.refresh(self.disk(), self.schemas(), self.log(), self.now(), age_max)?;
         Ok(catalogue)
     }
 

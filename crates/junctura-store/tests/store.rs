@@ -328,7 +328,8 @@ fn a_damaged_segment_is_named() {
     let mut bytes = fs::read(&segment).unwrap();
     bytes[40] ^= 1;
     fs::write(&segment, bytes).unwrap();
-    let error = Store::open(&world.path).unwrap().snapshot().unwrap_err();
+    let snapshot = Store::open(&world.path).unwrap().snapshot().unwrap();
+    let error = snapshot.list("").unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
     assert!(error.subject().contains("segments/"), "{error}");
     fs::remove_file(&segment).unwrap();

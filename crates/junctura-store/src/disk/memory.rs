@@ -19,7 +19,8 @@ type Names = Mutex<BTreeMap<String, Arc<Content>>>;
 
 #[derive(Debug, Default)]
 struct Content {
-    bytes: RwLock<Vec<u8>>,
+    /// None when it has been removed: as in an object store, who has it open reads nothing any more.
+    bytes: RwLock<Option<Vec<u8>>>,
     /// Nanoseconds since 1970.
     modified: AtomicU64,
     /// Whether somebody has the lock.
@@ -54,7 +55,7 @@ impl MemoryDisk {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let content = Arc::new(Content {
-            bytes: RwLock::new(bytes),
+            bytes: RwLock::new(Some(bytes)),
             ..Content::default()
         });
         content.touch();
@@ -64,6 +65,18 @@ impl MemoryDisk {
 }
 
 impl Content {
+    fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
+        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(read(bytes.as_ref().ok_or(io::ErrorKind::NotFound)?))
+    }
+
+    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        write(bytes.as_mut().ok_or(io::ErrorKind::NotFound)?);
+        self.touch();
+        Ok(())
+    }
+
     fn touch(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.modified.store(now.as_nanos() as u64, Ordering::Relaxed);
@@ -95,7 +108,8 @@ impl Disk for MemoryDisk {
     fn discard(&self, _draft: &Draft) {}
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        lock(&self.0).remove(path).ok_or(io::ErrorKind::NotFound)?;
+        let content = lock(&self.0).remove(path).ok_or(io::ErrorKind::NotFound)?;
+        *content.bytes.write().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
@@ -129,43 +143,38 @@ impl Disk for MemoryDisk {
 
 impl File for MemoryFile {
     fn len(&self) -> io::Result<u64> {
-        let bytes = self.0.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(bytes.len() as u64)
+        self.0.read(|bytes| bytes.len() as u64)
     }
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        let bytes = self.0.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        let rest = usize::try_from(at)
-            .ok()
-            .and_then(|at| bytes.get(at..))
-            .unwrap_or_default();
-        let read = rest.len().min(into.len());
-        into[..read].copy_from_slice(&rest[..read]);
-        Ok(read)
+        self.0.read(|bytes| {
+            let rest = usize::try_from(at)
+                .ok()
+                .and_then(|at| bytes.get(at..))
+                .unwrap_or_default();
+            let read = rest.len().min(into.len());
+            into[..read].copy_from_slice(&rest[..read]);
+            read
+        })
     }
 
     fn write_at(&self, written: &[u8], at: u64) -> io::Result<usize> {
         let at = usize::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = self.0.bytes.write().unwrap_or_else(PoisonError::into_inner);
         let end = at.checked_add(written.len()).ok_or(io::ErrorKind::FileTooLarge)?;
-        if bytes.len() < at {
-            bytes.resize(at, 0);
-        }
-        let overlap = bytes.len().min(end) - at;
-        bytes[at..at + overlap].copy_from_slice(&written[..overlap]);
-        bytes.extend_from_slice(&written[overlap..]);
-        drop(bytes);
-        self.0.touch();
+        self.0.write(|bytes| {
+            if bytes.len() < at {
+                bytes.resize(at, 0);
+            }
+            let overlap = bytes.len().min(end) - at;
+            bytes[at..at + overlap].copy_from_slice(&written[..overlap]);
+            bytes.extend_from_slice(&written[overlap..]);
+        })?;
         Ok(written.len())
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = self.0.bytes.write().unwrap_or_else(PoisonError::into_inner);
-        bytes.resize(length, 0);
-        drop(bytes);
-        self.0.touch();
-        Ok(())
+        self.0.write(|bytes| bytes.resize(length, 0))
     }
 
     fn sync(&self) -> io::Result<()> {

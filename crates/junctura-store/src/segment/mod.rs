@@ -10,17 +10,27 @@
 //! | `_number` | `UINT_64` | which row of its schema it is, of all that were ever committed, from 0 |
 //! | `_incarnation`, `_sequence` | `UINT_64` | its version in a pool, or null |
 
+mod checks;
 #[cfg(feature = "parquet")]
-mod file;
+mod codes;
+#[cfg(feature = "parquet")]
+mod read;
+#[cfg(feature = "parquet")]
+mod span;
 #[cfg(not(feature = "parquet"))]
 mod without;
+#[cfg(feature = "parquet")]
+mod write;
 
 use junctura_model::{Code, Error, Result, Schema};
 
+pub(crate) use checks::Checks;
 #[cfg(feature = "parquet")]
-pub(crate) use file::{array, decode, encode, own_fields, type_of};
+pub(crate) use read::{Group, SegmentFile, decode};
 #[cfg(not(feature = "parquet"))]
-pub(crate) use without::{decode, encode};
+pub(crate) use without::{Group, SegmentFile, decode, encode};
+#[cfg(feature = "parquet")]
+pub(crate) use write::{array, encode, own_fields, type_of};
 
 /// The columns that are the store's own.
 const OWN: [&str; 8] = [
@@ -48,3 +58,6 @@ pub(crate) fn check_names(schema: &Schema) -> Result<()> {
         Err(Error::new(Code::SchemaMismatch, &*attribute.name, cause))
     })
 }
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests;

@@ -33,7 +33,7 @@ pub(crate) enum Numbers {
 }
 
 impl Column {
-    pub(super) fn new(id: AttrId, name: &str) -> Self {
+    pub(crate) fn new(id: AttrId, name: &str) -> Self {
         Self {
             id,
             name: if id == AttrId::OPEN { name.into() } else { "".into() },
@@ -125,15 +125,33 @@ impl Column {
     }
 
     /// Adds some rows of another column to this one, which has none.
-    pub(super) fn take(&mut self, other: &Column, rows: &[u32]) {
-        let mut numbers = vec![0; other.values_len() + 1];
-        for (row, &from) in (0..).zip(rows) {
-            let number = other.number(from) as usize;
+    pub(crate) fn take(&mut self, other: &Column, rows: &[u32]) {
+        self.take_numbers(other, rows.iter().map(|&row| other.number(row)));
+    }
+
+    /// Adds to this column, which has no rows, some with numbers of another one's values.
+    pub(crate) fn take_numbers(&mut self, values: &Column, numbers: impl Iterator<Item = u32>) {
+        let mut known = vec![0; values.values_len() + 1];
+        for (row, number) in (0..).zip(numbers) {
             let Some(at) = number.checked_sub(1) else { continue };
-            if numbers[number] == 0 {
-                numbers[number] = self.values.number(other.values.get(at));
+            if known[number as usize] == 0 {
+                known[number as usize] = self.values.number(values.values.get(at as usize));
             }
-            self.set(row, numbers[number]);
+            self.set(row, known[number as usize]);
+        }
+    }
+
+    /// Adds rows behind the last one, with numbers of values that it has.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn extend(&mut self, numbers: &[u32]) {
+        let number_max = self.values_len() as u32;
+        if number_max > self.numbers.number_max() {
+            self.numbers.widen(number_max);
+        }
+        match &mut self.numbers {
+            Numbers::One(all) => all.extend(numbers.iter().map(|&number| number as u8)),
+            Numbers::Two(all) => all.extend(numbers.iter().map(|&number| number as u16)),
+            Numbers::Four(all) => all.extend(numbers),
         }
     }
 

@@ -6,7 +6,6 @@
 mod code;
 mod column;
 mod keys;
-mod live;
 mod select;
 
 use std::sync::Arc;
@@ -19,7 +18,9 @@ use crate::removal::Run;
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
 pub(crate) use keys::{KeyTexts, Seen, datasets};
-pub(crate) use live::Live;
+#[cfg(feature = "parquet")]
+pub(crate) use select::passing;
+pub(crate) use select::{Asking, Rows, select, select_keys};
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
 const COLUMNS_MAX: usize = 4096;
@@ -232,6 +233,17 @@ impl Table {
     pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> Result<&mut Column> {
         let at = self.column_of(id, name)?;
         Ok(&mut self.columns[at])
+    }
+
+    /// Takes a column over that it does not have.
+    ///
+    /// # Errors
+    /// As [`Self::column_mut`].
+    #[cfg(feature = "parquet")]
+    pub(crate) fn adopt(&mut self, column: Column) -> Result<()> {
+        let at = self.column_of(column.id(), column.name())?;
+        self.columns[at] = column;
+        Ok(())
     }
 
     /// The number of a file in this table.

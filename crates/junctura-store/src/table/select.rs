@@ -1,10 +1,10 @@
 //! Which rows of a table a selector asks for.
 
-use junctura_model::AttrId;
 use junctura_model::selector::{Asked, Question};
+use junctura_model::{AttrId, Result};
 
-use super::Table;
 use super::column::Numbers;
+use super::{Column, Table};
 
 /// Some rows of a table, a bit for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn all(len: usize) -> Self {
+    pub(crate) fn all(len: usize) -> Self {
         let mut rows = Self {
             words: vec![u64::MAX; len.div_ceil(64)],
             len,
@@ -23,7 +23,7 @@ impl Rows {
         rows
     }
 
-    pub(super) fn none(len: usize) -> Self {
+    pub(crate) fn none(len: usize) -> Self {
         Self {
             words: vec![0; len.div_ceil(64)],
             len,
@@ -53,16 +53,16 @@ impl Rows {
         self.words[row as usize / 64] >> (row % 64) & 1 == 1
     }
 
-    pub(super) fn insert(&mut self, row: u32) {
+    pub(crate) fn insert(&mut self, row: u32) {
         self.words[row as usize / 64] |= 1 << (row % 64);
     }
 
     /// Leaves those that are not among others of the same table.
-    pub(super) fn leave_out(&mut self, others: &Self) {
+    pub(crate) fn leave_out(&mut self, others: &Self) {
         self.join(others, |word, others| word & !others);
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
@@ -96,73 +96,157 @@ impl Beyond {
             Self::Fails => Self::Passes,
         }
     }
+
+    /// How this one counts, if attributes from `end` on are beyond.
+    fn of(self, asked: Asked<'_>, end: usize) -> Self {
+        if asked.attribute().index() < end {
+            Self::Considered
+        } else {
+            self
+        }
+    }
+}
+
+/// Rows whose columns a question can be asked of.
+pub(crate) trait Asking {
+    /// How many rows.
+    fn rows(&self) -> usize;
+    /// Which values of an attribute pass, by their numbers; none where no row has the attribute.
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>>;
+    /// Shows the column of an attribute, where a row has it.
+    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()>;
+}
+
+impl Asking for Table {
+    fn rows(&self) -> usize {
+        self.len()
+    }
+
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
+        let column = self.column(asked.attribute(), asked.name());
+        Ok(column.map(|column| passing(column, asked)))
+    }
+
+    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()> {
+        if let Some(column) = self.column(asked.attribute(), asked.name()) {
+            take(column);
+        }
+        Ok(())
+    }
+}
+
+/// Which values of a column pass, by their numbers: each is asked once.
+pub(crate) fn passing(column: &Column, asked: Asked<'_>) -> Vec<bool> {
+    std::iter::once(false)
+        .chain(column.values().map(|text| asked.holds(text)))
+        .collect()
+}
+
+/// The rows that a question asks for.
+///
+/// # Errors
+/// What reading them says.
+pub(crate) fn select(rows: &impl Asking, question: &Question<'_>) -> Result<Rows> {
+    answer(rows, question, usize::MAX, Beyond::Considered)
+}
+
+/// The rows that it may ask for, as far as the attributes of the key say it (ids below `key_len`): all rows with the key of
+/// one that it asks for are among them.
+///
+/// # Errors
+/// What reading them says.
+pub(crate) fn select_keys(rows: &impl Asking, question: &Question<'_>, key_len: usize) -> Result<Rows> {
+    answer(rows, question, key_len, Beyond::Passes)
+}
+
+fn answer(rows: &impl Asking, question: &Question<'_>, end: usize, beyond: Beyond) -> Result<Rows> {
+    match question {
+        Question::Everything => Ok(Rows::all(rows.rows())),
+        Question::All(parts) => answer_all(rows, parts, end, beyond),
+        Question::Any(parts) => {
+            let mut found = Rows::none(rows.rows());
+            for part in parts {
+                found.join(&answer(rows, part, end, beyond)?, |a, b| a | b);
+            }
+            Ok(found)
+        }
+        Question::Not(inner) => {
+            let mut found = answer(rows, inner, end, beyond.not())?;
+            found.negate();
+            Ok(found)
+        }
+        Question::Test(asked) => match beyond.of(*asked, end) {
+            Beyond::Passes => Ok(Rows::all(rows.rows())),
+            Beyond::Fails => Ok(Rows::none(rows.rows())),
+            Beyond::Considered => match passing_any(rows, *asked)? {
+                Some(passes) => marked(rows, *asked, &passes),
+                None => Ok(Rows::none(rows.rows())),
+            },
+        },
+    }
+}
+
+/// Values alone can say that no row is asked for; no row is looked at before all of them have been asked.
+fn answer_all(rows: &impl Asking, parts: &[Question<'_>], end: usize, beyond: Beyond) -> Result<Rows> {
+    let mut tests = Vec::new();
+    for part in parts {
+        let Question::Test(asked) = part else { continue };
+        match beyond.of(*asked, end) {
+            Beyond::Passes => {}
+            Beyond::Fails => return Ok(Rows::none(rows.rows())),
+            Beyond::Considered => match passing_any(rows, *asked)? {
+                Some(passes) => tests.push((*asked, passes)),
+                None => return Ok(Rows::none(rows.rows())),
+            },
+        }
+    }
+    let mut found = Rows::all(rows.rows());
+    for (asked, passes) in tests {
+        if found.is_empty() {
+            return Ok(found);
+        }
+        found.join(&marked(rows, asked, &passes)?, |a, b| a & b);
+    }
+    for part in parts.iter().filter(|part| !matches!(part, Question::Test(_))) {
+        if found.is_empty() {
+            return Ok(found);
+        }
+        found.join(&answer(rows, part, end, beyond)?, |a, b| a & b);
+    }
+    Ok(found)
+}
+
+/// Which values pass, if one does.
+fn passing_any(rows: &impl Asking, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
+    let passes = rows.passing(asked)?;
+    Ok(passes.filter(|passes| passes.contains(&true)))
+}
+
+/// The rows with values that pass.
+fn marked(rows: &impl Asking, asked: Asked<'_>, passes: &[bool]) -> Result<Rows> {
+    let mut found = Rows::none(rows.rows());
+    rows.with_numbers(asked, &mut |column| match column.numbers() {
+        Numbers::One(all) => mark_passing(&mut found.words, all, passes),
+        Numbers::Two(all) => mark_passing(&mut found.words, all, passes),
+        Numbers::Four(all) => mark_passing(&mut found.words, all, passes),
+    })?;
+    Ok(found)
+}
+
+fn mark_passing<T: Copy + PartialEq + Into<u32> + TryFrom<usize>>(words: &mut [u64], numbers: &[T], passes: &[bool]) {
+    let mut those = passes
+        .iter()
+        .enumerate()
+        .filter(|(_, passes)| **passes)
+        .map(|(number, _)| number);
+    match (those.next().map(T::try_from), those.next()) {
+        // One is compared with, many at once, where several are looked up.
+        (Some(Ok(one)), None) => mark(words, numbers, |number| number == one),
+        _ => mark(words, numbers, |number| passes[number.into() as usize]),
+    }
 }
 
 impl Table {
-    /// The rows that it asks for.
-    pub(crate) fn select(&self, question: &Question<'_>) -> Rows {
-        self.answer(question, usize::MAX, Beyond::Considered)
-    }
-
-    /// The rows that it may ask for, as far as the attributes of the key say it (ids below `key_len`): all rows with the key of
-    /// one that it asks for are among them.
-    pub(crate) fn select_keys(&self, question: &Question<'_>, key_len: usize) -> Rows {
-        self.answer(question, key_len, Beyond::Passes)
-    }
-
-    fn answer(&self, question: &Question<'_>, end: usize, beyond: Beyond) -> Rows {
-        match question {
-            Question::Everything => Rows::all(self.len()),
-            Question::All(parts) => {
-                let mut rows = Rows::all(self.len());
-                for part in parts {
-                    if rows.is_empty() {
-                        break;
-                    }
-                    rows.join(&self.answer(part, end, beyond), |a, b| a & b);
-                }
-                rows
-            }
-            Question::Any(parts) => {
-                let mut rows = Rows::none(self.len());
-                for part in parts {
-                    rows.join(&self.answer(part, end, beyond), |a, b| a | b);
-                }
-                rows
-            }
-            Question::Not(inner) => {
-                let mut rows = self.answer(inner, end, beyond.not());
-                rows.negate();
-                rows
-            }
-            Question::Test(asked) if beyond == Beyond::Considered || asked.attribute().index() < end => {
-                self.ask(*asked)
-            }
-            Question::Test(_) if beyond == Beyond::Passes => Rows::all(self.len()),
-            Question::Test(_) => Rows::none(self.len()),
-        }
-    }
-
-    /// Asks each value once.
-    fn ask(&self, asked: Asked<'_>) -> Rows {
-        let Some(column) = self.column(asked.attribute(), asked.name()) else {
-            return Rows::none(self.len());
-        };
-        let mut passes = vec![false; column.values_len() + 1];
-        for (passes, text) in passes[1..].iter_mut().zip(column.values()) {
-            *passes = asked.holds(text);
-        }
-        let mut rows = Rows::none(self.len());
-        if passes.contains(&true) {
-            match column.numbers() {
-                Numbers::One(all) => mark(&mut rows.words, all, |&number| passes[usize::from(number)]),
-                Numbers::Two(all) => mark(&mut rows.words, all, |&number| passes[usize::from(number)]),
-                Numbers::Four(all) => mark(&mut rows.words, all, |&number| passes[number as usize]),
-            }
-        }
-        rows
-    }
-
     /// The values that some rows have, by column: which of them are used.
     pub(crate) fn used_values(&self, rows: &[u32], id: AttrId, name: &str) -> Vec<&str> {
         let Some(column) = self.column(id, name) else {
@@ -177,10 +261,20 @@ impl Table {
     }
 }
 
-fn mark<T>(words: &mut [u64], numbers: &[T], passes: impl Fn(&T) -> bool) {
+fn mark<T: Copy>(words: &mut [u64], numbers: &[T], passes: impl Fn(T) -> bool) {
     for (word, numbers) in words.iter_mut().zip(numbers.chunks(64)) {
-        for (bit, number) in numbers.iter().enumerate() {
-            *word |= u64::from(passes(number)) << bit;
+        let mut bits = [0; 64];
+        for (bit, &number) in bits.iter_mut().zip(numbers) {
+            *bit = u8::from(passes(number));
         }
+        *word |= packed(&bits);
     }
+}
+
+/// Bytes that are 0 or 1 as bits.
+fn packed(bits: &[u8; 64]) -> u64 {
+    let (eights, _) = bits.as_chunks::<8>();
+    // The product has the eight of them, one beside the other, in its highest byte.
+    let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    eights.iter().rev().fold(0, |word, eight| word << 8 | byte(eight))
 }

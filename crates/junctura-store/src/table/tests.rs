@@ -184,12 +184,12 @@ fn columns_answer_as_records_do() {
         .collect();
     for _ in 0..100 {
         let selector = Selector::parse(&random_selector(&mut random, &schema), &schema).unwrap();
-        let rows = table.select(&selector.question());
+        let rows = select(&table, &selector.question()).unwrap();
         let expected: Vec<u32> = (0..500)
             .filter(|&row| selector.matches(records[row as usize].as_ref()))
             .collect();
         assert_eq!(rows.iter().collect::<Vec<_>>(), expected, "{selector}");
-        let keys = table.select_keys(&selector.question(), schema.key_len());
+        let keys = select_keys(&table, &selector.question(), schema.key_len()).unwrap();
         for row in expected {
             let key = &record_keys[row as usize];
             let mut same = (0..500).filter(|&other| record_keys[other as usize] == *key);

@@ -1,0 +1,208 @@
+//! Rows of which some have been removed, in memory or where they were written.
+
+use std::sync::Arc;
+
+use junctura_model::Result;
+use junctura_model::selector::Question;
+
+use crate::removal::Run;
+use crate::segment::Group;
+use crate::table::{Place, Rows, Table, select, select_keys};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    rows: Source,
+    gone: Option<Arc<Rows>>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Table(Arc<Table>),
+    /// Nothing of it is gone as long as it is not in memory.
+    Group(Arc<Group>),
+}
+
+/// What a question may go by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By {
+    /// All attributes.
+    All,
+    /// Those of the key, so many: what it finds are all rows with the key of one that is asked for, and others.
+    Key(usize),
+}
+
+impl From<Arc<Table>> for Live {
+    fn from(table: Arc<Table>) -> Self {
+        Self {
+            rows: Source::Table(table),
+            gone: None,
+        }
+    }
+}
+
+impl From<Table> for Live {
+    fn from(table: Table) -> Self {
+        Arc::new(table).into()
+    }
+}
+
+impl From<Group> for Live {
+    fn from(group: Group) -> Self {
+        Self {
+            rows: Source::Group(Arc::new(group)),
+            gone: None,
+        }
+    }
+}
+
+impl Live {
+    /// How many rows, those that have been removed, too.
+    pub(crate) fn len(&self) -> usize {
+        match &self.rows {
+            Source::Table(table) => table.len(),
+            Source::Group(group) => group.len(),
+        }
+    }
+
+    /// Whether it needs no file any more.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        match &self.rows {
+            Source::Table(_) => true,
+            Source::Group(group) => group.in_memory().is_some(),
+        }
+    }
+
+    /// Whether nothing has been removed from it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.gone.is_none()
+    }
+
+    /// Whether both are the same rows.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let is_same = match (&self.rows, &other.rows) {
+            (Source::Table(one), Source::Table(other)) => Arc::ptr_eq(one, other),
+            (Source::Group(one), Source::Group(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        is_same && self.gone.as_ref().map(Arc::as_ptr) == other.gone.as_ref().map(Arc::as_ptr)
+    }
+
+    /// All rows, those that have been removed, too.
+    fn table(&self) -> Result<Arc<Table>> {
+        match &self.rows {
+            Source::Table(table) => Ok(Arc::clone(table)),
+            Source::Group(group) => group.table(),
+        }
+    }
+
+    /// The rows that are left and that a question asks for, in a table that has them.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn find(&self, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+        let group = match &self.rows {
+            Source::Table(table) => return self.find_in(table, question, by),
+            Source::Group(group) => group,
+        };
+        if let Some(table) = group.in_memory() {
+            return self.find_in(table, question, by);
+        }
+        let rows: Vec<u32> = match by {
+            By::All => select(&**group, question)?,
+            By::Key(length) => select_keys(&**group, question, length)?,
+        }
+        .iter()
+        .collect();
+        if rows.is_empty() {
+            return Ok(Default::default());
+        }
+        match group.only(&rows)? {
+            Some(few) => Ok((Arc::new(few), (0..rows.len() as u32).collect())),
+            None => Ok((group.table()?, rows)),
+        }
+    }
+
+    fn find_in(&self, table: &Arc<Table>, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+        let found = match by {
+            By::All => select(&**table, question)?,
+            By::Key(length) => select_keys(&**table, question, length)?,
+        };
+        Ok((Arc::clone(table), self.left_of(found).iter().collect()))
+    }
+
+    fn left_of(&self, mut rows: Rows) -> Rows {
+        if let Some(gone) = &self.gone {
+            rows.leave_out(gone);
+        }
+        rows
+    }
+
+    /// The files in which objects lie that are left.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
+        if let Source::Group(group) = &self.rows
+            && !self.is_in_memory()
+        {
+            return group.files();
+        }
+        let table = self.table()?;
+        let mut used = vec![self.gone.is_none(); table.files().len()];
+        if self.gone.is_some() {
+            for row in self.left_of(Rows::all(table.len())).iter() {
+                used[table.place(row).file as usize] = true;
+            }
+        }
+        let files = table.files().iter().zip(used);
+        Ok(files
+            .filter(|(_, used)| *used)
+            .map(|(file, _)| Arc::clone(file))
+            .collect())
+    }
+
+    /// Takes rows out, by their numbers; tells the files and places of those that were there.
+    ///
+    /// # Errors
+    /// What reading them says; then nothing is taken out.
+    pub(crate) fn remove(&mut self, runs: &[Run], mut tell: impl FnMut(&Table, Place)) -> Result<()> {
+        if let Source::Group(group) = &self.rows
+            && !group.may_have(runs)
+        {
+            return Ok(());
+        }
+        let table = self.table()?;
+        let mut gone = None;
+        for row in runs.iter().flat_map(|run| table.rows_numbered(run)) {
+            let gone = gone.get_or_insert_with(|| match &self.gone {
+                Some(gone) => Rows::clone(gone),
+                None => Rows::none(table.len()),
+            });
+            if !gone.contains(row) {
+                gone.insert(row);
+                tell(&table, table.place(row));
+            }
+        }
+        if let Some(gone) = gone {
+            self.gone = Some(Arc::new(gone));
+        }
+        Ok(())
+    }
+
+    /// The rows that are left, in a table of their own if some are not; none when none is.
+    ///
+    /// # Errors
+    /// As [`Table::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
+        let table = self.table()?;
+        if self.gone.is_none() {
+            return Ok(Some(table));
+        }
+        let rows: Vec<u32> = self.left_of(Rows::all(table.len())).iter().collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(table.only(&rows)?)))
+    }
+}

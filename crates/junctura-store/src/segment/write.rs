@@ -1,0 +1,211 @@
+//! Rows as a Parquet file.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field};
+use junctura_model::{AttrId, Code, Error, Result, Schema, Type};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Encoding;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::{Checks, OWN};
+use crate::table::{Column, Table};
+
+/// Rows that a reader who looks for few has to look at.
+pub(super) const GROUP_ROWS: usize = 128 << 10;
+/// Behind what a file's end says: the length of that, and who wrote it.
+pub(super) const FOOTER_TAIL: usize = 8;
+const PAGE_ROWS: usize = 8 << 10;
+/// Digits of a decimal in all, and behind the point.
+pub(super) const DECIMAL: (u8, i8) = (38, 18);
+
+/// The rows of a table as a Parquet file.
+///
+/// # Errors
+/// `Corrupt` when values are not what their types say.
+pub(crate) fn encode(table: &Table, schema: &Schema) -> Result<(Vec<u8>, Checks)> {
+    encode_in_groups(table, schema, GROUP_ROWS)
+}
+
+pub(super) fn encode_in_groups(table: &Table, schema: &Schema, group_rows: usize) -> Result<(Vec<u8>, Checks)> {
+    let mut file = Vec::new();
+    let fields: Vec<Field> = table
+        .columns()
+        .iter()
+        .map(|column| field(column, schema))
+        .chain(own_fields())
+        .collect();
+    let arrow_schema = Arc::new(arrow_schema::Schema::new(fields));
+    let mut writer = ArrowWriter::try_new(&mut file, Arc::clone(&arrow_schema), Some(properties(group_rows)))
+        .map_err(|error| refused(&error))?;
+    for start in (0..table.len()).step_by(group_rows) {
+        let rows = start as u32..table.len().min(start + group_rows) as u32;
+        let mut arrays = Vec::new();
+        for column in table.columns() {
+            arrays.push(array(column, type_of(column.id(), schema), rows.clone())?);
+        }
+        arrays.extend(own_arrays(table, rows));
+        let batch = RecordBatch::try_new(Arc::clone(&arrow_schema), arrays).map_err(|error| unfit(&error))?;
+        writer.write(&batch).map_err(|error| refused(&error))?;
+    }
+    let metadata = writer.close().map_err(|error| refused(&error))?;
+    let checks = Checks::of(&file, &metadata);
+    Ok((file, checks))
+}
+
+impl Checks {
+    /// Of a whole file.
+    fn of(file: &[u8], metadata: &ParquetMetaData) -> Self {
+        let tail = file.len() - FOOTER_TAIL;
+        let length = file[tail..]
+            .first_chunk()
+            .map_or(0, |length| u32::from_le_bytes(*length));
+        let groups = metadata.row_groups().iter();
+        let chunks = groups.flat_map(RowGroupMetaData::columns).map(|column| {
+            let (start, length) = column.byte_range();
+            crate::checksum(&file[start as usize..(start + length) as usize])
+        });
+        Self::new(&file[tail - length as usize..], chunks)
+    }
+}
+
+fn properties(group_rows: usize) -> WriterProperties {
+    WriterProperties::builder()
+        .set_created_by(concat!("junctura ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_write_batch_size(PAGE_ROWS)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_column_dictionary_enabled("_number".into(), false)
+        .set_column_encoding("_number".into(), Encoding::DELTA_BINARY_PACKED)
+        .build()
+}
+
+/// The type of a column's values; text where a file of another kind of number would say less.
+pub(crate) fn type_of(id: AttrId, schema: &Schema) -> Type {
+    match schema.attributes().get(id.index()) {
+        Some(attribute) if !attribute.kind.list => attribute.kind.scalar,
+        _ => Type::String,
+    }
+}
+
+fn field(column: &Column, schema: &Schema) -> Field {
+    let name = match column.id() {
+        AttrId::OPEN => format!("@{}", column.name()),
+        id => schema.attribute(id).name.clone(),
+    };
+    let kind = match type_of(column.id(), schema) {
+        Type::Integer => DataType::Int64,
+        Type::Decimal => DataType::Decimal128(DECIMAL.0, DECIMAL.1),
+        Type::Float => DataType::Float64,
+        Type::Bool => DataType::Boolean,
+        Type::Date => DataType::Date32,
+        _ => text_type(),
+    };
+    Field::new(name, kind, true)
+}
+
+fn text_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// The store's own columns.
+pub(crate) fn own_fields() -> Vec<Field> {
+    let kinds = [
+        text_type(),
+        DataType::UInt64,
+        DataType::UInt64,
+        DataType::UInt32,
+        DataType::UInt64,
+        DataType::UInt64,
+        DataType::UInt64,
+        DataType::UInt64,
+    ];
+    let may_be_null = |name: &str| name == "_incarnation" || name == "_sequence";
+    OWN.iter()
+        .zip(kinds)
+        .map(|(name, kind)| Field::new(*name, kind, may_be_null(name)))
+        .collect()
+}
+
+/// The values of some rows.
+///
+/// # Errors
+/// `Corrupt` when values are not what their type says.
+pub(crate) fn array(column: &Column, kind: Type, rows: std::ops::Range<u32>) -> Result<ArrayRef> {
+    /// The value of each row, read once for each distinct text.
+    fn typed<T: Copy>(
+        column: &Column,
+        rows: std::ops::Range<u32>,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<impl Iterator<Item = Option<T>>> {
+        let values: Option<Vec<T>> = column.values().map(read).collect();
+        let values = values.ok_or_else(|| corrupt("a value is not what its type says"))?;
+        let value = move |row| Some(values[column.number(row).checked_sub(1)? as usize]);
+        Ok(rows.map(value))
+    }
+    Ok(match kind {
+        Type::Integer => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<Int64Array>()),
+        Type::Float => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<Float64Array>()),
+        Type::Bool => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<BooleanArray>()),
+        Type::Date => {
+            let days = |text: &str| Type::Date.order(text).and_then(|days| i32::try_from(days).ok());
+            Arc::new(typed(column, rows, days)?.collect::<Date32Array>())
+        }
+        Type::Decimal => {
+            let numbers = typed(column, rows, |text| Type::Decimal.order(text))?.collect::<Decimal128Array>();
+            let numbers = numbers.with_precision_and_scale(DECIMAL.0, DECIMAL.1);
+            Arc::new(numbers.map_err(|error| unfit(&error))?)
+        }
+        _ => {
+            let numbers = rows.map(|row| column.number(row).checked_sub(1).map(|at| at as i32));
+            let values: StringArray = column.values().map(Some).collect();
+            let texts = DictionaryArray::try_new(numbers.collect::<Int32Array>(), Arc::new(values));
+            Arc::new(texts.map_err(|error| unfit(&error))?)
+        }
+    })
+}
+
+fn own_arrays(table: &Table, rows: std::ops::Range<u32>) -> Vec<ArrayRef> {
+    let places = || rows.clone().map(|row| table.place(row));
+    let files = places().map(|place| place.file as i32).collect::<Int32Array>();
+    let names: StringArray = table.files().iter().map(|name| Some(&**name)).collect();
+    let versions = || rows.clone().map(|row| table.version(row));
+    vec![
+        Arc::new(DictionaryArray::new(files, Arc::new(names))),
+        Arc::new(UInt64Array::from_iter_values(places().map(|place| place.offset))),
+        Arc::new(UInt64Array::from_iter_values(places().map(|place| place.length))),
+        Arc::new(UInt32Array::from_iter_values(places().map(|place| place.checksum))),
+        Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.commit(row)))),
+        Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.number(row)))),
+        Arc::new(
+            versions()
+                .map(|version| Some(version?.incarnation))
+                .collect::<UInt64Array>(),
+        ),
+        Arc::new(
+            versions()
+                .map(|version| Some(version?.sequence))
+                .collect::<UInt64Array>(),
+        ),
+    ]
+}
+
+pub(super) fn refused(error: &ParquetError) -> Error {
+    corrupt(&error.to_string())
+}
+
+pub(super) fn unfit(error: &ArrowError) -> Error {
+    corrupt(&error.to_string())
+}
+
+#[cold]
+pub(super) fn corrupt(cause: &str) -> Error {
+    Error::new(Code::Corrupt, "segment", cause)
+}
