@@ -332,6 +332,38 @@ def test_a_wrong_selector_is_pointed_at(store: junctura.Store, verb: str) -> Non
     assert caught.value.picture and "^" in caught.value.picture
 
 
+def test_bytes_where_they_lie(store: junctura.Store) -> None:
+    values = np.arange(100_000, dtype="<f8")
+    with store:
+        store.archive(values, name="large")
+        store.archive(b"", name="empty")
+    large, empty = (store.retrieve(f"name={name}")[0] for name in ("large", "empty"))
+    view = large.map()
+    assert view.readonly and view.nbytes == large.nbytes and bytes(empty.map()) == b""
+    shown = np.frombuffer(view, "<f8")
+    del large, view
+    assert shown.base is not None and np.array_equal(shown, values)
+    with junctura.Store.create("memory:mapped", schema="free") as elsewhere:
+        elsewhere.archive(b"read", name="a")
+    assert bytes(elsewhere.list()[0].map()) == b"read"
+
+
+def test_many_are_read_at_once(store: junctura.Store) -> None:
+    payloads = [bytes([number % 256]) * (number * 37 % 5000) for number in range(3000)]
+    with store:
+        store.archive_many((payload, {"name": f"{number:04}"}) for number, payload in enumerate(payloads))
+    assert store.list().read() == payloads
+    assert store.list("name=0007/0009").read() == [payloads[7], payloads[9]]
+    assert store.list("name=none").read() == []
+    damaged = store.list("name=0100")[0]
+    path = Path(str(store.path)) / damaged.location.file
+    with path.open("r+b") as file:
+        file.seek(damaged.location.offset)
+        file.write(b"other")
+    with pytest.raises(junctura.Corrupt, match="name=0100"):
+        store.list().read()
+
+
 def test_files_that_seek_peek_and_end(store: junctura.Store) -> None:
     payload = bytes(range(256)) * 1000
     with store:

@@ -34,7 +34,7 @@ pub mod view;
 pub use allocator::{Reuse, Slots};
 pub use extents::Extents;
 pub use ledger::{Full, Grant, Ledger, Limits, Refused, Vacated};
-pub use mapping::{Mapping, SlotMut, SlotPart, WritableMapping};
+pub use mapping::{FileMap, Mapping, SlotMut, SlotPart, WritableMapping};
 pub use segment::Segment;
 pub use tier::SpillFile;
 pub use view::Payload;

@@ -10,7 +10,7 @@
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +66,46 @@ impl Mapping {
     /// `Io` when the system refuses.
     pub fn prefault(&self) -> Result<()> {
         self.0.advise(Advice::LinuxPopulateRead)
+    }
+}
+
+/// The first bytes of a file, mapped for reading. Unmapped when dropped; share it by `Arc`.
+///
+/// What the compiler cannot see: whoever may write the file could change these bytes, or cut them off, and then reading them
+/// kills the reader, as does a disk that fails. It is for files whose owners promise to do neither.
+#[derive(Debug)]
+pub struct FileMap(Region);
+
+impl FileMap {
+    /// Maps the first `bytes` of a file, which it has.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there are none, or the file has fewer; `Denied` when it may not be read; `Io` when the system has no
+    /// room for the map, or cannot map such a file.
+    pub fn new(file: BorrowedFd<'_>, bytes: u64) -> Result<Self> {
+        let stat = rustix::fs::fstat(file).map_err(|errno| Error::new(Code::Io, "file", errno.to_string()))?;
+        if bytes == 0 || u64::try_from(stat.st_size).is_ok_and(|there| there < bytes) {
+            let cause = format!("{bytes} bytes to be mapped of a file of {}", stat.st_size);
+            return Err(Error::new(Code::InvalidArgument, "file", cause));
+        }
+        Region::of(file, bytes, ProtFlags::READ).map(Self)
+    }
+
+    /// Bytes of it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes as u64
+    }
+
+    /// The bytes of a range.
+    ///
+    /// # Errors
+    /// `Corrupt` when the range reaches over the end.
+    pub fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
+        let start = self.0.range(offset, length)?;
+        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self`; the file's owners neither
+        // change nor cut off what they have once written (see the type's belief).
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
     }
 }
 
@@ -284,11 +324,15 @@ unsafe impl Sync for Region {}
 impl Region {
     fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
         check(&fd, bytes)?;
+        Self::of(fd, bytes, rights)
+    }
+
+    /// Maps the first bytes of what stays at least as long: by its seals, or by the promise of its owners.
+    fn of(fd: impl AsFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
         let size = usize::try_from(bytes).map_err(|_| corrupt(format!("{bytes} bytes do not fit into an address")))?;
-        // SAFETY: a new map at an address that the system chooses overlaps no memory that Rust knows; the seals keep
-        // the file at its size, so every byte of the map stays backed.
-        let start = unsafe { rustix::mm::mmap(null_mut(), size, rights, MapFlags::SHARED, &fd, 0) };
-        drop(fd);
+        // SAFETY: a new map at an address that the system chooses overlaps no memory that Rust knows; the file stays at least
+        // at its size, so every byte of the map stays backed.
+        let start = unsafe { rustix::mm::mmap(null_mut(), size, rights, MapFlags::SHARED, fd.as_fd(), 0) };
         let start = start.map_err(|errno| match errno {
             Errno::ACCESS | Errno::PERM => {
                 Error::new(Code::Denied, "segment", format!("mapping {bytes} bytes: {errno}"))

@@ -1,7 +1,7 @@
 //! How fast a store finds and reads, for `benches/store.py`; prints its figures as JSON.
 //!
 //! `fill FOLDER OBJECTS BYTES EVERY` makes a store; `list FOLDER SELECTOR` lists it in a process that has just begun, and then again;
-//! `read FOLDER` reads it beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
+//! `read FOLDER` reads it one by one, together and mapped, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
 //! store's writer flushes ten fields every 100 ms, and while nobody does.
 
 #![allow(clippy::unwrap_used, reason = "an example")]
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use junctura_model::{Given, Schema};
-use junctura_store::{Ages, Listing, Store, Writer};
+use junctura_model::{Given, Result, Schema};
+use junctura_store::{Ages, Buffer, Listing, Mapped, Object, Store, Writer};
 
 const PARAMS: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "o3"];
 const LEVELS: [i64; 10] = [1000, 925, 850, 700, 600, 500, 400, 300, 250, 200];
@@ -111,42 +111,63 @@ fn list(folder: &str, selector: &str) -> String {
 }
 
 /// Reads everything, verified; says how many bytes that were.
-fn read_all(listing: &Listing, buffer: &mut Vec<u8>) -> u64 {
+fn read_all(listing: &Listing, buffer: &mut Buffer) -> u64 {
     for object in listing.by_location() {
         object.read_into(buffer).unwrap();
     }
     listing.bytes()
 }
 
+fn read_together(listing: &Listing) {
+    let verified = |_: Object<'_>, payload: Result<&[u8]>| payload.map(|_| ());
+    listing.for_each_payload(verified).unwrap();
+}
+
+fn map_all(listing: &Listing) {
+    let maps: Vec<Mapped> = listing.iter().map(|object| object.map().unwrap()).collect();
+    assert!(maps.iter().all(Mapped::is_mapped));
+}
+
+fn read_plainly(listing: &Listing, folder: &str, buffer: &mut [u8]) {
+    for object in listing.by_location() {
+        let place = object.location();
+        let file = File::open(Path::new(folder).join(&*place.file)).unwrap();
+        file.read_exact_at(&mut buffer[..place.length as usize], place.offset)
+            .unwrap();
+    }
+}
+
 fn read(folder: &str) -> String {
     let store = Store::open(folder.as_ref()).unwrap();
-    let listing = store.snapshot().unwrap().list("").unwrap();
-    let mut buffer = Vec::new();
-    let (mut ours, mut plain) = (f64::MAX, f64::MAX);
+    let list = || store.snapshot().unwrap().list("").unwrap();
+    let gib = list().bytes() as f64 / f64::from(1 << 30);
+    let (mut buffer, mut memory) = (Buffer::new(), vec![0; FIELD_BYTES + 64]);
+    let aligned = memory.as_ptr().align_offset(64);
+    let mut rates = [0.0_f64; 4];
     for _ in 0..AGAIN {
-        let began = Instant::now();
-        let bytes = read_all(&listing, &mut buffer);
-        ours = ours.min(began.elapsed().as_secs_f64() / bytes as f64);
-        let began = Instant::now();
-        for object in listing.by_location() {
-            let place = object.location();
-            let file = File::open(Path::new(folder).join(&*place.file)).unwrap();
-            file.read_exact_at(&mut buffer[..place.length as usize], place.offset)
-                .unwrap();
+        // Each way has a listing that has not opened or mapped a file yet.
+        let ways: [&mut dyn FnMut(&Listing); 4] = [
+            &mut |listing| _ = read_all(listing, &mut buffer),
+            &mut read_together,
+            &mut map_all,
+            &mut |listing| read_plainly(listing, folder, &mut memory[aligned..]),
+        ];
+        for (way, rate) in ways.into_iter().zip(&mut rates) {
+            let listing = list();
+            let began = Instant::now();
+            way(&listing);
+            *rate = rate.max(gib / began.elapsed().as_secs_f64());
         }
-        plain = plain.min(began.elapsed().as_secs_f64() / bytes as f64);
     }
-    let gib = |seconds_a_byte: f64| 1.0 / seconds_a_byte / f64::from(1 << 30);
+    let [one_by_one, together, mapped, plain] = rates;
     format!(
-        r#"{{"gib_per_s": {:.4}, "pread_gib_per_s": {:.4}}}"#,
-        gib(ours),
-        gib(plain)
+        r#"{{"gib_per_s": {one_by_one:.4}, "together_gib_per_s": {together:.4}, "mapped_gib_per_s": {mapped:.4}, "pread_gib_per_s": {plain:.4}}}"#
     )
 }
 
 /// Bytes read a second.
 fn read_for_a_while(listing: &Listing) -> f64 {
-    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    let (mut buffer, mut bytes) = (Buffer::new(), 0);
     let began = Instant::now();
     while began.elapsed() < READ_FOR {
         bytes += read_all(listing, &mut buffer);

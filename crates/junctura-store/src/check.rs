@@ -3,6 +3,7 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::listing::Object;
+use crate::payloads::for_each_payload;
 use crate::snapshot::Snapshot;
 
 /// What a check found.
@@ -40,7 +41,6 @@ impl Snapshot {
     ) -> Result<Checked> {
         let listing = self.list_all(selector)?;
         let mut checked = Checked::default();
-        let mut buffer = Vec::new();
         let objects = listing.by_location();
         let count = objects.len() as u64;
         let sample = sample.map_or(count, |sample| sample.min(count)).max(1);
@@ -49,13 +49,14 @@ impl Snapshot {
         let chosen = (0..sample.min(count)).map(|number| (start + number * count / sample) % count);
         let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
         chosen.sort_unstable();
-        for at in chosen {
-            let object = &objects[at];
-            checked.take(object, object.read_into(&mut buffer))?;
-            if !progress(checked.objects, checked.bytes) {
-                return Err(Error::new(Code::Interrupted, "check", "it was stopped"));
+        let chosen = chosen.iter().map(|&at| objects[at]);
+        for_each_payload(chosen, self.store().disk().reads_at_once(), |object, read| {
+            checked.take(&object, read.map(|_| ()))?;
+            if progress(checked.objects, checked.bytes) {
+                return Ok(());
             }
-        }
+            Err(Error::new(Code::Interrupted, "check", "it was stopped"))
+        })?;
         if let Err(error) = self.check_commits() {
             checked.damaged_count += 1;
             checked.damaged.push((error.subject().to_owned(), error));

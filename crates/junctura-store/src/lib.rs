@@ -10,6 +10,7 @@
 //!   list, axes, retrieve ◄── tables in memory ◄── the commit log
 //! ```
 
+mod buffer;
 mod catalogue;
 mod check;
 mod checkpoint;
@@ -28,6 +29,7 @@ mod frame;
 pub mod fuzzing;
 mod listing;
 mod live;
+mod payloads;
 mod place;
 mod removal;
 mod remove;
@@ -44,11 +46,12 @@ mod writer;
 use crc_fast::CrcAlgorithm;
 use junctura_model::{Code, Error, Result};
 
+pub use buffer::Buffer;
 pub use check::{Checked, DAMAGES_MAX};
 pub use commits::Commits;
 pub use compact::Compacted;
 pub use compare::{Compared, Difference, What};
-pub use listing::{Listing, Location, Object};
+pub use listing::{Listing, Location, Mapped, Object};
 pub use remove::Removed;
 pub use request::Found;
 pub use root::{Ages, Layout};

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
+use junctura_memory::FileMap;
 use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
 
+use crate::buffer::Buffer;
 use crate::data::read_exact;
 use crate::disk::{File, refused};
 use crate::snapshot::{Axis, Snapshot, attributes};
@@ -29,9 +32,15 @@ pub(crate) struct Part {
     rows: Vec<u32>,
 }
 
-/// Files that were read from stay open.
+/// Files that were read from stay open, and mapped.
 #[derive(Debug, Default)]
-struct Files(Mutex<HashMap<Arc<str>, Arc<dyn File>>>);
+struct Files(Mutex<HashMap<Arc<str>, Opened>>);
+
+#[derive(Debug)]
+struct Opened {
+    file: Arc<dyn File>,
+    map: Option<Arc<FileMap>>,
+}
 
 /// One object of a listing.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +48,36 @@ pub struct Object<'a> {
     listing: &'a Listing,
     part: &'a Part,
     row: u32,
+}
+
+/// The bytes of an object, as they lie in its file, or as they were read where that cannot be mapped.
+#[derive(Debug)]
+pub struct Mapped(Shown);
+
+#[derive(Debug)]
+enum Shown {
+    Map(Arc<FileMap>, Range<u64>),
+    Read(Vec<u8>),
+}
+
+impl Mapped {
+    /// Whether they lie in their file, and were not copied.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.0, Shown::Map(..))
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            // The range was looked at when it was made.
+            Shown::Map(map, range) => map.slice(range.start, range.end - range.start).unwrap_or_default(),
+            Shown::Read(bytes) => bytes,
+        }
+    }
 }
 
 /// Where an object's bytes lie.
@@ -138,7 +177,7 @@ impl Listing {
     }
 
     /// The objects.
-    pub fn iter(&self) -> impl Iterator<Item = Object<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = Object<'_>> + Clone {
         self.parts.iter().flat_map(move |part| self.objects_of(part))
     }
 
@@ -208,7 +247,7 @@ impl Listing {
     }
 
     /// The objects of one of its parts.
-    pub(crate) fn objects_of<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = Object<'a>> {
+    pub(crate) fn objects_of<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = Object<'a>> + Clone {
         let listing = self;
         part.rows.iter().map(move |&row| Object { listing, part, row })
     }
@@ -240,13 +279,28 @@ impl Listing {
 
     fn file(&self, name: &Arc<str>) -> Result<Arc<dyn File>> {
         let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.get(name) {
-            return Ok(Arc::clone(file));
+        if let Some(known) = files.get(name) {
+            return Ok(Arc::clone(&known.file));
         }
         let opened = self.store().disk().open(name);
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
-        files.insert(Arc::clone(name), Arc::clone(&file));
+        let opened = Opened {
+            file: Arc::clone(&file),
+            map: None,
+        };
+        files.insert(Arc::clone(name), opened);
         Ok(file)
+    }
+
+    /// A map that reaches to this byte of a file that is open, where there can be one.
+    fn map(&self, name: &Arc<str>, end: u64) -> Option<Arc<FileMap>> {
+        let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = files.get_mut(name)?;
+        let reaches = |map: &Arc<FileMap>| map.bytes() >= end;
+        if !opened.map.as_ref().is_some_and(reaches) {
+            opened.map = opened.file.map().map(Arc::new);
+        }
+        opened.map.clone().filter(reaches)
     }
 }
 
@@ -352,18 +406,36 @@ impl Object<'_> {
     /// system refuses.
     pub fn read(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.read_into(&mut bytes)?;
-        Ok(bytes)
+        let read = self.read_verified(|length| {
+            bytes = vec![0; length];
+            &mut bytes
+        });
+        self.snapshot().check_age()?;
+        read.map(|()| bytes)
+    }
+
+    /// The same into room of the caller's, of as many bytes as it has.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; `InvalidArgument` when there is more or less room. What is there afterwards means nothing.
+    pub fn read_exact(&self, into: &mut [u8]) -> Result<()> {
+        if into.len() as u64 != self.bytes() {
+            let cause = format!("room for {} bytes, and it has {}", into.len(), self.bytes());
+            return Err(Error::new(Code::InvalidArgument, self.key(), cause));
+        }
+        let read = self.read_verified(|_| into);
+        self.snapshot().check_age()?;
+        read
     }
 
     /// The same into a buffer of the caller's, whose memory is used again.
     ///
     /// # Errors
     /// As [`Self::read`]; what the buffer then has means nothing.
-    pub fn read_into(&self, bytes: &mut Vec<u8>) -> Result<()> {
-        let read = self.read_verified(bytes);
+    pub fn read_into(&self, buffer: &mut Buffer) -> Result<()> {
+        let read = self.read_verified(|length| buffer.room(length));
         // Who outstays a snapshot may find anything, and is told only that.
-        self.listing.snapshot.check_age()?;
+        self.snapshot().check_age()?;
         read
     }
 
@@ -374,7 +446,7 @@ impl Object<'_> {
     /// As [`Self::read`], but that nobody sees whether they are what they were.
     pub fn read_range(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
         let read = self.read_part(from, bytes);
-        self.listing.snapshot.check_age()?;
+        self.snapshot().check_age()?;
         read
     }
 
@@ -389,31 +461,71 @@ impl Object<'_> {
         Ok(count)
     }
 
-    fn read_verified(&self, bytes: &mut Vec<u8>) -> Result<()> {
+    /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
+    /// checksum, as [`Self::read`] does; otherwise they are read. The map is the file's, shared by all objects of the listing that
+    /// are mapped, and lasts as long as one of them or the listing.
+    ///
+    /// A disk that fails while they are looked at kills the process, which a read would be told; so does somebody who cuts the file
+    /// off, which no program of ours does.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn map(&self) -> Result<Mapped> {
+        let mapped = self.map_verified();
+        self.snapshot().check_age()?;
+        mapped
+    }
+
+    fn map_verified(&self) -> Result<Mapped> {
         let place = self.place();
-        bytes.clear();
+        let range = place.offset..place.offset + place.length;
+        let map = match place.length {
+            0 => None,
+            _ => self.listing.map(self.file()?.1, range.end),
+        };
+        match map {
+            Some(map) => {
+                let mapped = Mapped(Shown::Map(map, range));
+                self.verify(&mapped)?;
+                Ok(mapped)
+            }
+            None => Ok(Mapped(Shown::Read(self.read()?))),
+        }
+    }
+
+    /// Reads it into the room that it is given once it is known to have so many bytes.
+    pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
+        let place = self.place();
         if place.length == 0 {
             // It has no file, perhaps.
+            room(0);
             return Ok(());
         }
         let (file, name) = self.file()?;
-        bytes.resize(usize::try_from(place.length).map_err(|_| too_large(place.length))?, 0);
+        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?);
         read_exact(&*file, name, bytes, place.offset)?;
+        self.verify(bytes)
+    }
+
+    /// Whether these are the bytes that were archived.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<()> {
+        let place = self.place();
         let found = crate::checksum(bytes);
-        if found != place.checksum {
-            let cause = format!(
-                "bytes {} to {} of {name} have the checksum {found:08x} and were archived with {:08x}",
-                place.offset,
-                place.offset + place.length,
-                place.checksum
-            );
-            return Err(Error::new(Code::Corrupt, self.key(), cause));
+        if found == place.checksum {
+            return Ok(());
         }
-        Ok(())
+        let cause = format!(
+            "bytes {} to {} of {} have the checksum {found:08x} and were archived with {:08x}",
+            place.offset,
+            place.offset + place.length,
+            self.file_name(),
+            place.checksum
+        );
+        Err(Error::new(Code::Corrupt, self.key(), cause))
     }
 
     /// The file that has all of its bytes.
-    fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
+    pub(crate) fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
         let place = self.place();
         let name = self.part.table.file_of(self.row);
         let file = self.listing.file(name).map_err(|error| match error.code() {
@@ -446,6 +558,11 @@ impl Object<'_> {
         before + self.part.rows.partition_point(|&row| row < self.row)
     }
 
+    /// The snapshot that it is of.
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.listing.snapshot
+    }
+
     /// Its row in the table of its part.
     pub(crate) fn row(&self) -> u32 {
         self.row
@@ -456,7 +573,7 @@ impl Object<'_> {
         self.part.table.file_of(self.row)
     }
 
-    fn place(&self) -> crate::table::Place {
+    pub(crate) fn place(&self) -> crate::table::Place {
         self.part.table.place(self.row)
     }
 }

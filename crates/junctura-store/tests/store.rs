@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Given, Schema};
-use junctura_store::{Ages, Store, Writer};
+use junctura_store::{Ages, Mapped, Store, Writer};
 
 struct World {
     _folder: tempfile::TempDir,
@@ -426,4 +426,49 @@ fn what_is_no_store_is_refused() {
             .code(),
         Code::InvalidArgument
     );
+}
+
+#[test]
+fn bytes_are_looked_at_where_they_lie() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    for (step, bytes) in [(0, 300_000), (6, 0), (12, 70_000)] {
+        archive(&mut writer, step, "2t", &vec![step as u8; bytes]);
+    }
+    writer.flush().unwrap();
+    let listing = world.store.snapshot().unwrap().list("").unwrap();
+    let maps: Vec<_> = listing.iter().map(|object| object.map().unwrap()).collect();
+    assert_eq!(
+        maps.iter().map(Mapped::is_mapped).collect::<Vec<_>>(),
+        [true, false, true]
+    );
+    assert!(*maps[0] == vec![0; 300_000] && maps[1].is_empty() && *maps[2] == vec![12; 70_000]);
+    // A file that has grown since is mapped anew where that is needed.
+    archive(&mut writer, 18, "2t", &vec![18; 100_000]);
+    writer.flush().unwrap();
+    let later = world.store.snapshot().unwrap().list("step=18").unwrap();
+    assert!(*later.get(0).unwrap().map().unwrap() == vec![18; 100_000]);
+    // What is mapped outlives its listing and its file's name.
+    let location = listing.get(0).unwrap().location();
+    drop(listing);
+    fs::remove_file(world.path.join(&*location.file)).unwrap();
+    assert!(*maps[0] == vec![0; 300_000]);
+}
+
+#[test]
+fn what_is_mapped_is_verified() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "2t", &vec![1; 200_000]);
+    writer.flush().unwrap();
+    let listing = world.store.snapshot().unwrap().list("").unwrap();
+    let object = listing.get(0).unwrap();
+    let path = world.path.join(&*object.location().file);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[object.location().offset as usize + 5] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(object.map().unwrap_err().code(), Code::Corrupt);
+    fs::write(&path, &bytes[..1000]).unwrap();
+    let again = world.store.snapshot().unwrap().list("").unwrap();
+    assert_eq!(again.get(0).unwrap().map().unwrap_err().code(), Code::Corrupt);
 }

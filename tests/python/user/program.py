@@ -126,6 +126,8 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     with kept.open() as file:
         assert len(file.read()) == kept.nbytes == place.nbytes
     print(done.objects, kept.array().shape, listing.to_arrow().num_rows, opened.axes()["name"])
+    views: list[memoryview] = [obj.map() for obj in listing]
+    print(len(views), len(listing.read()[0]))
     same: junctura.Comparison = junctura.compare(listing, opened.retrieve("", wait=True), atol=0.0)
     print(same.is_same, same.both, len(opened.list(after=done.commit)))
     checked: junctura.Checked = opened.check()

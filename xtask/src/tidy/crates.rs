@@ -5,9 +5,9 @@ use crate::tree::{Package, Tree};
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
 const FLOORS: [&[&str]; 9] = [
     &["junctura-model", "junctura-grib"],
-    &["junctura-wire", "junctura-store"],
+    &["junctura-wire"],
     &["junctura-memory"],
-    &["junctura-transport"],
+    &["junctura-transport", "junctura-store"],
     &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],
     &["junctura-cli"],

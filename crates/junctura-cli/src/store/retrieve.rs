@@ -84,17 +84,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut taker = Taker::open(&arguments.into, false)?;
     let mut progress = Progress::new();
     progress.expect(Some(listing.bytes()));
-    let mut buffer = Vec::new();
-    for object in &listing {
+    listing.for_each_payload(|object, payload| {
         interrupt.check()?;
-        object.read_into(&mut buffer)?;
         taker.take(&Retrieved {
             object: object.describe(),
             commit: object.commit(),
-            payload: &buffer,
+            payload: payload?,
         })?;
         progress.show(taker.bytes(), taker.objects());
-    }
+        Ok(())
+    })?;
     progress.end();
     taker.finish()
 }

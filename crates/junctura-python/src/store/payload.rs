@@ -1,23 +1,24 @@
 //! Bytes that were read, shown to Python without another copy.
 
 use std::ffi::c_int;
+use std::ops::Deref;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::buffer::Views;
 
-/// The bytes of an object, read and verified.
+/// The bytes of an object, verified: read, or mapped where they lie.
 #[pyclass(module = "junctura", name = "_Payload", frozen)]
 pub(crate) struct Payload {
-    bytes: Vec<u8>,
+    bytes: Box<dyn Deref<Target = [u8]> + Send + Sync>,
     views: Views,
 }
 
 impl Payload {
-    pub(super) fn new(bytes: Vec<u8>) -> Self {
+    pub(super) fn new(bytes: impl Deref<Target = [u8]> + Send + Sync + 'static) -> Self {
         Self {
-            bytes,
+            bytes: Box::new(bytes),
             views: Views::default(),
         }
     }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use junctura::{Code, Described, Error};
+use junctura_store::Buffer;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
 use super::{Listing, Payload};
 use crate::data::arrays;
@@ -44,7 +46,10 @@ impl Stored {
     }
 
     fn payload(&self, py: Python<'_>) -> PyResult<Payload> {
-        let read = py.detach(|| self.object()?.read());
+        let read = py.detach(|| {
+            let mut buffer = Buffer::new();
+            self.object()?.read_into(&mut buffer).map(|()| buffer)
+        });
         read.or_raise(py).map(Payload::new)
     }
 }
@@ -147,8 +152,37 @@ impl Stored {
     /// Expired
     ///     The snapshot has outlived its time.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let read = py.detach(|| self.object()?.read());
-        read.or_raise(py).map(|bytes| PyBytes::new(py, &bytes))
+        let object = self.object().or_raise(py)?;
+        let bytes = usize::try_from(object.bytes()).map_err(|_| PyMemoryError::new_err(object.bytes()))?;
+        PyBytes::new_with(py, bytes, |into| py.detach(|| object.read_exact(into)).or_raise(py))
+    }
+
+    /// map()
+    /// --
+    ///
+    /// Its bytes as they lie in their file, verified: nothing is copied, where that is on a file system of this machine. Elsewhere they
+    /// are read. A disk that fails while they are looked at ends the process (`SIGBUS`), which `read` would raise.
+    ///
+    /// Returns
+    /// -------
+    /// memoryview
+    ///     Of bytes that cannot be written; they are there for as long as somebody has it.
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt, Expired
+    ///     As `read`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import numpy as np
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(np.arange(20_000, dtype="<f8"), name="t")
+    /// >>> np.frombuffer(store.retrieve("name=t")[0].map(), "<f8")[-1]
+    /// np.float64(19999.0)
+    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        let mapped = py.detach(|| self.object()?.map()).or_raise(py)?;
+        PyMemoryView::from(Bound::new(py, Payload::new(mapped))?.as_any())
     }
 
     /// open(*, verified=True)

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use junctura_memory::FileMap;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Disk, Draft, File, Notices, Pause, Watch};
@@ -136,6 +138,10 @@ impl File for LocalFile {
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.0.read_at(into, at)
+    }
+
+    fn map(&self) -> Option<FileMap> {
+        FileMap::new(self.0.as_fd(), self.len().ok()?).ok()
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {

@@ -22,9 +22,11 @@ mod watch;
 
 use std::fmt::Debug;
 use std::io;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use junctura_memory::FileMap;
 use junctura_model::{Code, Error, Result};
 
 pub(crate) use local::LocalDisk;
@@ -33,6 +35,9 @@ pub(crate) use memory::MemoryDisk;
 pub(crate) use s3::S3Disk;
 pub(crate) use split::SplitDisk;
 pub(crate) use watch::{Notices, Pause, Watch};
+
+/// More at once are no quicker where what is read comes from memory, and seldom where it comes from a disk.
+const LOCAL_READS_MAX: usize = 4;
 
 /// Bytes that are to have a name, all at once.
 #[derive(Debug)]
@@ -108,6 +113,12 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn uri(&self, path: &str) -> String;
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
+    /// How many reads at once bring more than one.
+    fn reads_at_once(&self) -> usize {
+        std::thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(LOCAL_READS_MAX)
+    }
     /// Tells, if it can, when something is written into a folder from now on.
     fn watch(&self, _folder: &str) -> Box<dyn Watch> {
         Box::new(Pause)
@@ -120,6 +131,10 @@ pub(crate) trait File: Debug + Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Reads what is there, perhaps less than asked for; nothing at the end.
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
+    /// All that it has now, mapped; none where only reading is possible.
+    fn map(&self) -> Option<FileMap> {
+        None
+    }
     /// Writes, perhaps only a part.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize>;
     /// Cuts.

@@ -80,6 +80,10 @@ impl Disk for SplitDisk {
         self.of(path).uri(path)
     }
 
+    fn reads_at_once(&self) -> usize {
+        self.data.reads_at_once()
+    }
+
     fn watch(&self, folder: &str) -> Box<dyn Watch> {
         self.of(folder).watch(folder)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use junctura::{Code, Result};
-use junctura_store::{Listing, Object};
+use junctura_store::{Buffer, Listing, Object};
 
 use super::objects::{Objects, SCHEMA};
 use super::{Figures, Lane, Opened, Plan, Role, Start};
@@ -24,7 +24,7 @@ pub(super) struct Reader {
     /// The version that each has in the end.
     last: u64,
     figures: Figures,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Reader {
             wanted: wanted.map(|(key, n)| (key, Wanted { n, seen: None })).collect(),
             last: plan.versions.end.saturating_sub(1),
             figures: Figures::default(),
-            buffer: Vec::new(),
+            buffer: Buffer::new(),
         };
         if plan.role.follows() {
             opened.get()?;

@@ -32,6 +32,8 @@ use upload::Upload;
 /// What is asked for at once of a large object, of which several parts are under way.
 const PART_BYTES: usize = 8 << 20;
 const PARTS_AT_ONCE: usize = 8;
+/// Objects, or runs of them, that are read at the same time: each waits for its answer.
+const READS_AT_ONCE: usize = 16;
 /// Objects that are read ahead, and their bytes, if it is not one that has more.
 const AHEAD: usize = 256;
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
@@ -192,6 +194,10 @@ async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
 }
 
 impl Disk for S3Disk {
+    fn reads_at_once(&self) -> usize {
+        READS_AT_ONCE
+    }
+
     fn probe(&self, is_exclusive: bool) -> Result<()> {
         probe::probe(self, &self.bucket.name, is_exclusive)
     }
