@@ -67,6 +67,7 @@ fn create(folder: &Path) -> Store {
 fn fill(folder: &str, objects: usize, bytes: usize, every: usize) -> String {
     let store = create(folder.as_ref());
     let (mut writer, payload) = (store.writer().unwrap(), vec![7; bytes]);
+    writer.set_upkeep(false);
     for number in 0..objects {
         archive(&mut writer, number, &payload);
         if writer.pending() >= every as u64 {

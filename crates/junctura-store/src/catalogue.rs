@@ -18,6 +18,7 @@ use crate::disk::Disk;
 use crate::live::Live;
 use crate::removal::{REMOVAL, Removal, Run};
 use crate::table::{Encoded, Table};
+use crate::upkeep::Backlog;
 
 /// The tables of each schema of the store, the oldest rows first.
 pub(crate) type Tables = Vec<Vec<Live>>;
@@ -32,6 +33,8 @@ pub(crate) struct Catalogue {
     /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
     newest: Option<String>,
     looked: Duration,
+    /// The rows and commits that the checkpoint covers that it began with.
+    begun: Backlog,
     held: Vec<Vec<Held>>,
     /// Rows of each schema that were ever committed.
     counts: Vec<u64>,
@@ -97,6 +100,7 @@ impl Catalogue {
             position: None,
             newest: None,
             looked: Duration::ZERO,
+            begun: Backlog { rows: 0, commits: 0 },
             held: vec![Vec::new(); schemas],
             counts: vec![0; schemas],
             emptied: Emptied::new(),
@@ -116,6 +120,15 @@ impl Catalogue {
 
     pub(crate) fn held(&self) -> Vec<Vec<Held>> {
         self.held.clone()
+    }
+
+    /// What was committed since the checkpoint that it began with.
+    pub(crate) fn backlog(&self) -> Backlog {
+        let rows: u64 = self.counts.iter().sum();
+        Backlog {
+            rows: rows.saturating_sub(self.begun.rows),
+            commits: self.position().number.saturating_sub(self.begun.commits),
+        }
     }
 
     /// Rows of each schema that were ever committed.
@@ -237,6 +250,10 @@ impl Catalogue {
         self.counts = checkpoint.counts(schemas.len());
         self.emptied = checkpoint.emptied();
         self.held = held;
+        self.begun = Backlog {
+            rows: self.counts.iter().sum(),
+            commits: checkpoint.commit,
+        };
         Ok(checkpoint.position())
     }
 

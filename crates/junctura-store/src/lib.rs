@@ -40,6 +40,7 @@ mod snapshot;
 mod stats;
 mod store;
 mod table;
+mod upkeep;
 mod wait;
 mod writer;
 

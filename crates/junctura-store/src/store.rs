@@ -14,6 +14,7 @@ use crate::place::Place;
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
+use crate::upkeep::{Backlog, Upkeep};
 use crate::writer::Writer;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
@@ -81,6 +82,7 @@ struct Inner {
     log: Log,
     catalogue: Mutex<Catalogue>,
     clock: Clock,
+    upkeep: Upkeep,
 }
 
 impl Store {
@@ -165,6 +167,10 @@ impl Store {
             }),
             None => disk,
         };
+        Self::of(disk, root, clock)
+    }
+
+    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {
         let log = Log::open(&disk, root.commits)?;
         let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
         Ok(Self(Arc::new(Inner {
@@ -173,7 +179,24 @@ impl Store {
             log,
             catalogue,
             clock,
+            upkeep: Upkeep::default(),
         })))
+    }
+
+    /// Another opening of the same place, which knows nothing yet.
+    pub(crate) fn apart(&self) -> Result<Self> {
+        Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock)
+    }
+
+    /// What is in no checkpoint yet.
+    pub(crate) fn backlog(&self) -> Result<Backlog> {
+        let catalogue = self.refreshed()?;
+        Ok(catalogue.backlog())
+    }
+
+    /// What is done beside the work of writers.
+    pub(crate) fn upkeep(&self) -> &Upkeep {
+        &self.0.upkeep
     }
 
     /// The schemas of what it keeps.

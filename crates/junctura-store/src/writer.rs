@@ -33,6 +33,7 @@ pub struct Writer {
     /// The number of the last commit.
     commit: u64,
     broken: Option<Error>,
+    is_kept_up: bool,
     /// The record of an object, while it is looked at.
     scratch: Vec<u8>,
 }
@@ -85,6 +86,7 @@ impl Writer {
             rows: 0,
             commit: 0,
             broken: None,
+            is_kept_up: true,
             scratch: Vec::new(),
         })
     }
@@ -254,6 +256,12 @@ impl Writer {
         self.broken.is_none()
     }
 
+    /// Whether flushes of this writer let a [checkpoint](Store::checkpoint) be made beside them, on a thread, where much was written since
+    /// the last one; without being told otherwise they do.
+    pub fn set_upkeep(&mut self, is_kept_up: bool) {
+        self.is_kept_up = is_kept_up;
+    }
+
     /// Waits until everything archived before it is on the disk, and visible to everybody: all of it at once.
     ///
     /// # Errors
@@ -282,6 +290,9 @@ impl Writer {
             .map_err(|error| self.failed(error))?;
         self.commit = commit;
         self.settle(is_inline);
+        if self.is_kept_up {
+            self.store.upkeep().committed(objects, &self.store);
+        }
         Ok(Flushed { commit, objects })
     }
 
