@@ -39,6 +39,36 @@ def test_processes_write_into_one_bucket(url: str, method: str) -> None:
     assert store.check().damaged_count == 0
 
 
+def read_all(url: str, into: Any) -> None:
+    into.put([bytes(payload[:5]) for payload in junctura.Store(url).list().read()])
+
+
+@pytest.mark.parametrize("how", ["by its URL", "by the environment"])
+def test_what_was_read_is_kept_in_a_cache(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    with junctura.Store.create(url, schema="free") as store:
+        for name in ("one", "two"):
+            store.archive(name.encode() * 500_000, name=name)
+    if how == "by its URL":
+        cached = f"{url}{'&' if '?' in url else '?'}cache={tmp_path}/cache&cache_size=1GiB"
+    else:
+        cached = url
+        monkeypatch.setenv("JUNCTURA_STORE_CACHE", f"{tmp_path}/cache")
+    context: Any = multiprocessing.get_context("spawn")
+    read: Any = context.Queue()
+    for _ in range(2):
+        child = context.Process(target=read_all, args=(cached, read))
+        child.start()
+        assert read.get() == [b"oneon", b"twotw"]
+        child.join()
+        blocks = [path for path in (tmp_path / "cache").rglob("*") if path.stat().st_size > 500_000 and path.is_file()]
+        assert len(blocks) == 3
+    # Nothing of it is needed.
+    for path in blocks:
+        path.write_bytes(b"damaged")
+    read_all(cached, read)
+    assert read.get() == [b"oneon", b"twotw"]
+
+
 def test_threads_share_one_in_a_bucket(url: str) -> None:
     with junctura.Store(url, create=True) as store:
         threads = [

@@ -5,6 +5,9 @@
 //! | a path, `file:PATH`, or `file:///PATH` | a folder |
 //! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
 //! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
+//!
+//! What was read of a bucket is kept in a folder of this machine where its URL says `cache=FOLDER`, or the environment
+//! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +34,59 @@ pub(crate) struct Bucket {
     /// The server's address; that of Amazon, or what the environment says, without it.
     pub(crate) endpoint: Option<String>,
     pub(crate) region: Option<String>,
+    pub(crate) cache: Cache,
+}
+
+/// What a URL says of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+    bytes_max: Option<u64>,
+}
+
+impl Cache {
+    #[cfg(feature = "s3")]
+    const BYTES_MAX: u64 = 10 << 30;
+
+    /// The place, behind a cache if one was asked for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a size in the environment that is none.
+    #[cfg(feature = "s3")]
+    fn in_front_of(&self, disk: Arc<dyn Disk>) -> Result<Arc<dyn Disk>> {
+        let environment = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let folder = self
+            .folder
+            .clone()
+            .or_else(|| environment("JUNCTURA_STORE_CACHE").map(PathBuf::from));
+        let Some(folder) = folder else { return Ok(disk) };
+        let bytes_max = match (self.bytes_max, environment("JUNCTURA_STORE_CACHE_SIZE")) {
+            (Some(bytes), _) => bytes,
+            (None, Some(text)) => size(&text.to_string_lossy())?,
+            (None, None) => Self::BYTES_MAX,
+        };
+        Ok(Arc::new(crate::disk::CacheDisk::new(disk, &folder, bytes_max)))
+    }
+}
+
+/// A number of bytes: `500MiB`, `20 GiB`, `1000000`.
+fn size(text: &str) -> Result<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let shift = match unit.trim() {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        "TiB" => Some(40),
+        _ => None,
+    };
+    let bytes = number
+        .parse::<u64>()
+        .ok()
+        .zip(shift)
+        .and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| invalid("cache_size", "is no size: 500MiB, 20GiB, or a number of bytes"))
 }
 
 impl Place {
@@ -73,7 +129,7 @@ impl Place {
             Self::Memory(name) if name.is_empty() => Ok(Arc::new(MemoryDisk::default())),
             Self::Memory(name) => Ok(Arc::new(MemoryDisk::named(name))),
             #[cfg(feature = "s3")]
-            Self::S3(bucket) => Ok(Arc::new(crate::disk::S3Disk::new(bucket)?)),
+            Self::S3(bucket) => bucket.cache.in_front_of(Arc::new(crate::disk::S3Disk::new(bucket)?)),
             #[cfg(not(feature = "s3"))]
             Self::S3(_) => {
                 let cause = "this was built without object stores (the feature s3)";
@@ -127,6 +183,7 @@ impl Bucket {
             prefix,
             endpoint: None,
             region: None,
+            cache: Cache::default(),
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -148,8 +205,15 @@ impl Bucket {
                 self.endpoint = Some(value);
             }
             "region" => self.region = Some(value),
+            "cache" if !value.is_empty() => self.cache.folder = Some(value.into()),
+            "cache_size" => self.cache.bytes_max = Some(size(&value)?),
             // Not repeated, since it may be a key.
-            _ => return Err(invalid("s3://…", "has an option that is neither endpoint nor region")),
+            _ => {
+                return Err(invalid(
+                    "s3://…",
+                    "has an option that is none of endpoint, region, cache and cache_size",
+                ));
+            }
         }
         Ok(())
     }
@@ -187,7 +251,27 @@ mod tests {
             prefix: prefix.to_owned(),
             endpoint: endpoint.map(str::to_owned),
             region: region.map(str::to_owned),
+            cache: Cache::default(),
         })
+    }
+
+    #[test]
+    fn a_cache_is_read() {
+        let cache = |text: &str| match Place::parse(text).unwrap() {
+            Place::S3(bucket) => (bucket.cache.folder, bucket.cache.bytes_max),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(cache("s3://fields"), (None, None));
+        assert_eq!(cache("s3://fields?cache=/fast/a%20b"), (Some("/fast/a b".into()), None));
+        assert_eq!(
+            cache("s3://fields?cache_size=20GiB&cache=x"),
+            (Some("x".into()), Some(20 << 30))
+        );
+        assert_eq!(size("500 MiB").unwrap(), 500 << 20);
+        assert_eq!(size("12345").unwrap(), 12345);
+        for wrong in ["", "GiB", "1.5GiB", "-1", "9999999999TiB", "5 parsecs"] {
+            assert_eq!(size(wrong).unwrap_err().code(), Code::InvalidArgument, "{wrong}");
+        }
     }
 
     #[test]
@@ -235,6 +319,8 @@ mod tests {
             "s3://fields?secret=secret",
             "s3://fields?endpoint=http://secret:secret@host",
             "s3://fields?endpoint=host",
+            "s3://fields?cache=",
+            "s3://fields?cache_size=secret",
         ] {
             let error = Place::parse(text).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{text}");

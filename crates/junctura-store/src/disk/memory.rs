@@ -13,7 +13,11 @@ static NAMED: LazyLock<Mutex<HashMap<String, Weak<Names>>>> = LazyLock::new(Mute
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryDisk(Arc<Names>);
+pub(crate) struct MemoryDisk {
+    names: Arc<Names>,
+    /// Files are written up to their first sync, as in an object store.
+    is_still: bool,
+}
 
 type Names = Mutex<BTreeMap<String, Arc<Content>>>;
 
@@ -37,20 +41,33 @@ impl MemoryDisk {
         let mut all = lock(&NAMED);
         all.retain(|_, names| names.strong_count() > 0);
         if let Some(names) = all.get(name).and_then(Weak::upgrade) {
-            return Self(names);
+            return Self::of(names);
         }
         let names = Arc::default();
         all.insert(name.to_owned(), Arc::downgrade(&names));
-        Self(names)
+        Self::of(names)
+    }
+
+    fn of(names: Arc<Names>) -> Self {
+        Self { names, is_still: false }
+    }
+
+    /// One whose files do not grow.
+    #[cfg(test)]
+    pub(crate) fn still() -> Self {
+        Self {
+            names: Arc::default(),
+            is_still: true,
+        }
     }
 
     fn content(&self, path: &str) -> io::Result<Arc<Content>> {
-        let names = lock(&self.0);
+        let names = lock(&self.names);
         Ok(Arc::clone(names.get(path).ok_or(io::ErrorKind::NotFound)?))
     }
 
     fn insert(&self, path: &str, bytes: Vec<u8>) -> io::Result<Arc<Content>> {
-        let mut names = lock(&self.0);
+        let mut names = lock(&self.names);
         if names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -107,8 +124,12 @@ impl Disk for MemoryDisk {
 
     fn discard(&self, _draft: &Draft) {}
 
+    fn grows(&self, _path: &str) -> bool {
+        !self.is_still
+    }
+
     fn remove(&self, path: &str) -> io::Result<()> {
-        let content = lock(&self.0).remove(path).ok_or(io::ErrorKind::NotFound)?;
+        let content = lock(&self.names).remove(path).ok_or(io::ErrorKind::NotFound)?;
         *content.bytes.write().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
@@ -122,7 +143,7 @@ impl Disk for MemoryDisk {
             };
             rest.split('/').next().map(str::to_owned)
         };
-        let mut names: Vec<String> = lock(&self.0).keys().filter_map(within).collect();
+        let mut names: Vec<String> = lock(&self.names).keys().filter_map(within).collect();
         names.dedup();
         Ok(names)
     }

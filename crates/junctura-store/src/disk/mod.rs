@@ -9,6 +9,8 @@
 //!
 //! Paths are relative to the store's root, with `/` between names. `conformance.rs` is what all of them are held to.
 
+#[cfg(any(feature = "s3", test))]
+mod cache;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
@@ -29,6 +31,8 @@ use std::time::Duration;
 use junctura_memory::FileMap;
 use junctura_model::{Code, Error, Result};
 
+#[cfg(feature = "s3")]
+pub(crate) use cache::CacheDisk;
 pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
 #[cfg(feature = "s3")]

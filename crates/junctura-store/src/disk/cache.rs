@@ -1,0 +1,504 @@
+//! A folder on a quick disk in front of a slower place: what was read once is read there again.
+//!
+//! ```text
+//! CACHE/PLACE/FILE/length          how long a file is that never changes
+//! CACHE/PLACE/FILE/NUMBER          one of its blocks of a mebibyte, and behind it the CRC-32C of that
+//! ```
+//! Kept are blocks of data files and segments, whose bytes never change once they are named. Each is made beside its place and renamed; a
+//! block that is not what its checksum says is none. Several processes may share a folder, and whoever likes may remove
+//! from it what he likes at any time. Where it cannot be written, everything is read as if there were none.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use junctura_model::Result;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Disk, Draft, File, Watch, read_full};
+
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Behind each block.
+const CHECKSUM_BYTES: usize = 4;
+/// A block that was used is not noted as used again for so long.
+const NOTED_FOR: Duration = Duration::from_mins(1);
+/// When there is too much, so much of what there may be is left.
+const LEFT_PERCENT: u64 = 90;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct CacheDisk {
+    slow: Arc<dyn Disk>,
+    room: Arc<Room>,
+}
+
+/// The part of a cache that belongs to one place.
+#[derive(Debug)]
+struct Room {
+    /// That of all places.
+    cache: PathBuf,
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Bytes in the cache, about; none before somebody has counted.
+    bytes: OnceLock<AtomicU64>,
+    drafts: AtomicU64,
+}
+
+#[derive(Debug)]
+struct CachedFile {
+    path: String,
+    disk: Arc<dyn Disk>,
+    /// The file in the slower place, when it was needed.
+    slow: OnceLock<Arc<dyn File>>,
+    room: Arc<Room>,
+    folder: PathBuf,
+    /// How long it is, where that does not change.
+    length: Option<u64>,
+    /// The block that was read last, for those who read little by little.
+    last: Mutex<Option<(u64, Arc<[u8]>)>>,
+}
+
+impl CacheDisk {
+    /// With no more than about so many bytes in `cache`, which is made when it is needed.
+    pub(crate) fn new(slow: Arc<dyn Disk>, cache: &Path, bytes_max: u64) -> Self {
+        let folder = cache.join(named(&slow.uri("")));
+        let room = Room {
+            cache: cache.to_owned(),
+            folder,
+            bytes_max,
+            bytes: OnceLock::new(),
+            drafts: AtomicU64::new(0),
+        };
+        Self {
+            slow,
+            room: Arc::new(room),
+        }
+    }
+}
+
+fn named(text: &str) -> String {
+    format!("{:032x}", xxh3_128(text.as_bytes()))
+}
+
+/// Whether a file's bytes stay what they are, as far as there are any.
+fn is_kept(path: &str) -> bool {
+    path.starts_with("data/") || path.starts_with("segments/")
+}
+
+impl Disk for CacheDisk {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        if !is_kept(path) {
+            return self.slow.open(path);
+        }
+        let folder = self.room.folder.join(named(path));
+        let grows = self.slow.grows(path);
+        let mut file = CachedFile {
+            path: path.to_owned(),
+            disk: Arc::clone(&self.slow),
+            slow: OnceLock::new(),
+            room: Arc::clone(&self.room),
+            length: if grows { None } else { kept_length(&folder) },
+            folder,
+            last: Mutex::default(),
+        };
+        if file.length.is_none() {
+            let bytes = file.slow()?.len()?;
+            if !grows {
+                self.room.keep(&file.folder, "length", &bytes.to_le_bytes());
+                file.length = Some(bytes);
+            }
+        }
+        Ok(Arc::new(file))
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.slow.remove(path)?;
+        // Nobody asks for it any more; what is left goes when there is too much.
+        let _ = fs::remove_dir_all(self.room.folder.join(named(path)));
+        Ok(())
+    }
+
+    fn probe(&self, is_exclusive: bool) -> Result<()> {
+        self.slow.probe(is_exclusive)
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.slow.create(path)
+    }
+
+    fn stage(&self, draft: &Draft) -> io::Result<()> {
+        self.slow.stage(draft)
+    }
+
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.slow.publish(draft, to)
+    }
+
+    fn discard(&self, draft: &Draft) {
+        self.slow.discard(draft);
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.slow.list(folder)
+    }
+
+    fn list_after(&self, folder: &str, name: &str) -> io::Result<Vec<String>> {
+        self.slow.list_after(folder, name)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        self.slow.read(path, bytes_max)
+    }
+
+    fn ahead(&self, folder: &str, name: &str, bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+        self.slow.ahead(folder, name, bytes_max)
+    }
+
+    fn grows(&self, path: &str) -> bool {
+        self.slow.grows(path)
+    }
+
+    fn len(&self, path: &str) -> io::Result<u64> {
+        self.slow.len(path)
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        self.slow.modified(path)
+    }
+
+    fn uri(&self, path: &str) -> String {
+        self.slow.uri(path)
+    }
+
+    fn reads_at_once(&self) -> usize {
+        self.slow.reads_at_once()
+    }
+
+    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+        self.slow.watch(folder)
+    }
+
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        self.slow.sync_names(folder)
+    }
+}
+
+impl CachedFile {
+    fn slow(&self) -> io::Result<&Arc<dyn File>> {
+        if let Some(file) = self.slow.get() {
+            return Ok(file);
+        }
+        let file = self.disk.open(&self.path)?;
+        Ok(self.slow.get_or_init(|| file))
+    }
+
+    /// A block that is kept.
+    fn block(&self, number: u64) -> Option<Arc<[u8]>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = last.as_ref().filter(|(last, _)| *last == number) {
+            return Some(Arc::clone(block));
+        }
+        let block: Arc<[u8]> = kept(&self.folder.join(number.to_string()))?.into();
+        *last = Some((number, Arc::clone(&block)));
+        Some(block)
+    }
+
+    /// Reads whole blocks from the slower place into `into`, where the first byte is the first one of the first block, and keeps them.
+    /// How many bytes there were.
+    fn fetch(&self, blocks: Range<u64>, into: &mut Vec<u8>) -> io::Result<usize> {
+        into.clear();
+        into.resize(((blocks.end - blocks.start) * BLOCK_BYTES) as usize, 0);
+        let read = read_full(&**self.slow()?, into, blocks.start * BLOCK_BYTES)?;
+        for (block, bytes) in blocks.zip(into[..read].chunks(BLOCK_BYTES as usize)) {
+            // What has room for more may get it.
+            if bytes.len() as u64 == BLOCK_BYTES || self.length.is_some() {
+                self.room.keep(&self.folder, &block.to_string(), bytes);
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Copies what there is from one byte on; says how much.
+fn copy(from: &[u8], start: usize, into: &mut [u8]) -> usize {
+    let bytes = from.get(start..).unwrap_or_default();
+    let count = bytes.len().min(into.len());
+    into[..count].copy_from_slice(&bytes[..count]);
+    count
+}
+
+impl File for CachedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.length.map_or_else(|| self.slow()?.len(), Ok)
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let wanted = match self.length {
+            Some(length) => into
+                .len()
+                .min(usize::try_from(length.saturating_sub(at)).unwrap_or(usize::MAX)),
+            None => into.len(),
+        };
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let first = at / BLOCK_BYTES;
+        let within = (at % BLOCK_BYTES) as usize;
+        if let Some(block) = self.block(first)
+            && let count @ 1.. = copy(&block, within, &mut into[..wanted])
+        {
+            return Ok(count);
+        }
+        // Up to the next block that is here, so that one request brings all that lies between.
+        let end = (at + wanted as u64).div_ceil(BLOCK_BYTES);
+        let behind = (first + 1..end)
+            .find(|&block| self.folder.join(block.to_string()).exists())
+            .unwrap_or(end);
+        let mut fetched = Vec::new();
+        let read = self.fetch(first..behind, &mut fetched)?;
+        Ok(copy(&fetched[..read], within, &mut into[..wanted]))
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        self.slow()?.write_at(bytes, at)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.slow()?.set_len(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.slow()?.sync()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.slow()?.lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.slow()?.unlock()
+    }
+}
+
+/// What was kept, if it is still what it was.
+fn kept(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = fs::read(path).ok()?;
+    let checksum = bytes.split_off(bytes.len().checked_sub(CHECKSUM_BYTES)?);
+    if crate::checksum(&bytes).to_le_bytes() != *checksum {
+        let _ = fs::remove_file(path);
+        return None;
+    }
+    note(path);
+    Some(bytes)
+}
+
+fn kept_length(folder: &Path) -> Option<u64> {
+    let bytes = kept(&folder.join("length"))?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
+
+impl Room {
+    /// Keeps bytes if that is possible, and lets go of what was not used for longest if there is too much.
+    fn keep(&self, folder: &Path, name: &str, bytes: &[u8]) {
+        let number = self.drafts.fetch_add(1, Ordering::Relaxed);
+        let draft = folder.join(format!(".{}-{number}", std::process::id()));
+        let write = || {
+            fs::create_dir_all(folder)?;
+            fs::write(&draft, [bytes, &crate::checksum(bytes).to_le_bytes()].concat())?;
+            fs::rename(&draft, folder.join(name))
+        };
+        if write().is_err() {
+            let _ = fs::remove_file(&draft);
+            return;
+        }
+        let kept = (bytes.len() + CHECKSUM_BYTES) as u64;
+        let count = || AtomicU64::new(kept_files(&self.cache).map(|file| file.bytes).sum());
+        let all = self.bytes.get_or_init(count);
+        if all.fetch_add(kept, Ordering::Relaxed) + kept > self.bytes_max {
+            all.store(self.make_room(), Ordering::Relaxed);
+        }
+    }
+
+    /// Removes what was not used for longest. How many bytes are left.
+    fn make_room(&self) -> u64 {
+        let mut files: Vec<Kept> = kept_files(&self.cache).collect();
+        files.sort_by_key(|file| file.used);
+        let mut left: u64 = files.iter().map(|file| file.bytes).sum();
+        if left <= self.bytes_max {
+            return left;
+        }
+        for file in files {
+            if left <= self.bytes_max / 100 * LEFT_PERCENT {
+                break;
+            }
+            if fs::remove_file(&file.path).is_ok() {
+                left -= file.bytes;
+            }
+        }
+        left
+    }
+}
+
+/// Notes that it was used.
+fn note(path: &Path) {
+    let now = SystemTime::now();
+    let is_noted = |at: SystemTime| now.duration_since(at).is_ok_and(|since| since < NOTED_FOR);
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    if !modified.is_ok_and(is_noted) {
+        let _ = fs::File::open(path).and_then(|file| file.set_modified(now));
+    }
+}
+
+/// A file of the cache.
+struct Kept {
+    used: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+/// All files of a cache: those of each file of each place.
+fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
+    let within = |folder: &Path| {
+        fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+    };
+    let files = within(cache)
+        .flat_map(move |place| within(&place))
+        .flat_map(move |file| within(&file));
+    files.filter_map(|path| {
+        let metadata = fs::metadata(&path).ok()?;
+        Some(Kept {
+            used: metadata.modified().ok()?,
+            bytes: metadata.len(),
+            path,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance;
+    use super::super::{MemoryDisk, write_all};
+    use super::*;
+
+    const PATH: &str = "data/a/file";
+
+    fn bytes_of(length: usize, seed: usize) -> Vec<u8> {
+        (0..length).map(|at| ((at >> 3) * 7 + seed) as u8).collect()
+    }
+
+    /// A place whose files do not grow, with one of these.
+    fn slow(path: &str, bytes: &[u8]) -> Arc<dyn Disk> {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::still());
+        add(&*disk, path, bytes);
+        disk
+    }
+
+    fn add(disk: &dyn Disk, path: &str, bytes: &[u8]) {
+        write_all(&*disk.create(path).unwrap(), bytes, 0).unwrap();
+    }
+
+    fn read(disk: &dyn Disk, path: &str) -> Vec<u8> {
+        let file = disk.open(path).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        assert_eq!(read_full(&*file, &mut bytes, 0).unwrap(), bytes.len());
+        bytes
+    }
+
+    fn cached(slow: &Arc<dyn Disk>, folder: &Path, bytes_max: u64) -> CacheDisk {
+        CacheDisk::new(Arc::clone(slow), folder, bytes_max)
+    }
+
+    #[test]
+    fn it_is_a_place_as_any_other() {
+        for slow in [MemoryDisk::default(), MemoryDisk::still()] {
+            let folder = tempfile::tempdir().unwrap();
+            let disk: Arc<dyn Disk> = Arc::new(CacheDisk::new(Arc::new(slow), folder.path(), 1 << 30));
+            conformance::all(&disk);
+        }
+    }
+
+    #[test]
+    fn what_was_read_once_is_read_from_the_cache() {
+        let (folder, bytes) = (tempfile::tempdir().unwrap(), bytes_of(2_700_000, 0));
+        let slow = slow(PATH, &bytes);
+        let disk = cached(&slow, folder.path(), 1 << 30);
+        let mut middle = vec![0; 10];
+        let file = disk.open(PATH).unwrap();
+        file.read_at(&mut middle, BLOCK_BYTES - 5).unwrap();
+        assert_eq!(middle[..5], bytes[BLOCK_BYTES as usize - 5..][..5]);
+        assert_eq!(read(&disk, PATH), bytes);
+        slow.remove(PATH).unwrap();
+        assert_eq!(read(&disk, PATH), bytes);
+        // For another process, too.
+        assert_eq!(read(&cached(&slow, folder.path(), 1 << 30), PATH), bytes);
+        assert_eq!(disk.open("data/a/other").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_grows_is_kept_where_it_does_not_change() {
+        let (folder, mut bytes) = (tempfile::tempdir().unwrap(), bytes_of(1_500_000, 1));
+        let slow: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        add(&*slow, PATH, &bytes);
+        let disk = cached(&slow, folder.path(), 1 << 30);
+        assert_eq!(read(&disk, PATH), bytes);
+        let more = bytes_of(1_000_000, 2);
+        write_all(&*slow.open(PATH).unwrap(), &more, bytes.len() as u64).unwrap();
+        bytes.extend(more);
+        assert_eq!(read(&disk, PATH), bytes);
+        assert_eq!(kept_files(folder.path()).count(), 2, "blocks that are whole");
+    }
+
+    #[test]
+    fn what_is_damaged_in_the_cache_is_read_anew() {
+        let (folder, bytes) = (tempfile::tempdir().unwrap(), bytes_of(1_200_000, 3));
+        let slow = slow(PATH, &bytes);
+        let disk = cached(&slow, folder.path(), 1 << 30);
+        assert_eq!(read(&disk, PATH), bytes);
+        for kept in kept_files(folder.path()) {
+            let mut damaged = fs::read(&kept.path).unwrap();
+            let length = damaged.len();
+            damaged[length / 2] ^= 1;
+            fs::write(&kept.path, &damaged[..length - usize::from(length > 200_000)]).unwrap();
+        }
+        assert_eq!(read(&disk, PATH), bytes);
+        slow.remove(PATH).unwrap();
+        assert_eq!(read(&disk, PATH), bytes);
+    }
+
+    #[test]
+    fn there_is_not_much_more_than_there_may_be() {
+        let (folder, allowed) = (tempfile::tempdir().unwrap(), 5 << 20);
+        let slow = slow("data/a/0", &bytes_of(1 << 20, 0));
+        let disk = cached(&slow, folder.path(), allowed);
+        for number in 0..20 {
+            let path = format!("data/a/{number}");
+            if number > 0 {
+                add(&*slow, &path, &bytes_of(1 << 20, number));
+            }
+            assert_eq!(read(&disk, &path), bytes_of(1 << 20, number));
+            let bytes: u64 = kept_files(folder.path()).map(|file| file.bytes).sum();
+            assert!(bytes <= allowed, "{bytes}");
+        }
+        slow.remove("data/a/19").unwrap();
+        assert_eq!(read(&disk, "data/a/19"), bytes_of(1 << 20, 19), "what was used last");
+    }
+
+    #[test]
+    fn without_a_folder_to_write_to_everything_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), b"").unwrap();
+        let bytes = bytes_of(1_100_000, 4);
+        let slow = slow(PATH, &bytes);
+        let disk = cached(&slow, &folder.path().join("file/cache"), 1 << 30);
+        assert_eq!(read(&disk, PATH), bytes);
+        assert_eq!(read(&disk, PATH), bytes);
+    }
+}
