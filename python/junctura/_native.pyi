@@ -34,6 +34,7 @@ from junctura._native_store import (
     Snapshot,
     Store,
     Stored,
+    _Following,
     _Objects,
     _Payload,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "Timer",
     "Version",
     "_Answer",
+    "_Following",
     "_Objects",
     "_Payload",
     "__version__",

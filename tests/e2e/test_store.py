@@ -60,6 +60,23 @@ def test_a_retrieval_waits_until_nothing_is_missing(bare: Shell, tmp_path: Path)
     assert waits.end()[:2] == (0, "ab")
 
 
+def test_what_is_committed_is_told_as_it_comes(bare: Shell, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "follows")]
+    bare.run("create", *store, "--schema", "free", "--quiet")
+    told = bare.start("inspect", *store, "name=a/c", "--follow", "--count", "2", "--json")
+    for name in "abc":
+        bare.run("archive", *store, "-", "--schema", "free", "--set", f"name={name}", stdin=name.encode())
+    status, lines, _ = told.end()
+    assert status == 0
+    found = [json.loads(line) for line in lines.splitlines()]
+    assert [(line["key"], line["commit"]) for line in found] == [
+        ("{space=default}{}{name=a}", 1),
+        ("{space=default}{}{name=c}", 3),
+    ]
+    assert bare.text("inspect", *store, "--after", "2", "--follow", "--timeout", "1ms").endswith("{name=c}\n")
+    assert "1 more were to come" in bare.error(4, "inspect", *store, "--follow", "--count", "4", "--timeout", "1ms")
+
+
 def test_what_is_damaged_leaves_nothing_behind(bare: Shell, filled: list[str], file: Path, tmp_path: Path) -> None:
     before = bare.text("ls", *filled, "--all-versions", "--count")
     damaged = tmp_path / "damaged.grib2"

@@ -45,6 +45,31 @@ def test_what_is_new_since_a_look_is_told_with_its_place(store: junctura.Store) 
     assert [(obj.read(), obj.commit, obj.location.nbytes) for obj in new] == [(b"two", 2, 3), (b"three", 3, 5)]
 
 
+def test_what_is_committed_is_followed(store: junctura.Store) -> None:
+    def archive(*names: str) -> None:
+        for name in names:
+            store.archive(name.encode(), name=name)
+            store.flush()
+
+    archive("a", "b")
+    follow = store.follow("name=a/c", timeout=0.01)
+    assert next(follow)["name"] == "a"
+    with pytest.raises(junctura.Timeout):
+        next(follow)
+    archive("c", "b", "a")
+    new = [next(follow) for _ in range(2)]
+    assert [(obj["name"], obj.commit, obj.read()) for obj in new] == [("c", 3, b"c"), ("a", 5, b"a")]
+    assert new[0].location.nbytes == 1
+    assert [obj.commit for _, obj in zip(range(2), store.follow(after=3), strict=False)] == [4, 5]
+    waits = store.follow("name=d", after=5)
+    writer = threading.Thread(target=archive, args=("d",))
+    writer.start()
+    assert next(waits).commit == 6
+    writer.join()
+    with pytest.raises(junctura.InvalidSelector):
+        next(store.follow("name="))
+
+
 def test_a_retrieval_waits_for_what_is_missing(store: junctura.Store) -> None:
     with store:
         store.archive(b"", name="a")

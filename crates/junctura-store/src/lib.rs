@@ -24,6 +24,7 @@ mod compare;
 mod crash_tests;
 mod data;
 mod disk;
+mod follow;
 mod frame;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -52,6 +53,7 @@ pub use check::{Checked, DAMAGES_MAX};
 pub use commits::Commits;
 pub use compact::Compacted;
 pub use compare::{Compared, Difference, What};
+pub use follow::Follow;
 pub use listing::{Listing, Location, Mapped, Object};
 pub use remove::Removed;
 pub use request::Found;

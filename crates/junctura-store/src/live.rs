@@ -65,6 +65,14 @@ impl Live {
         }
     }
 
+    /// The number of the newest commit that a row can have come with.
+    pub(crate) fn last_commit(&self) -> u64 {
+        match &self.rows {
+            Source::Table(table) => table.last_commit(),
+            Source::Group(group) => group.last_commit(),
+        }
+    }
+
     /// Whether it needs no file any more.
     pub(crate) fn is_in_memory(&self) -> bool {
         match &self.rows {

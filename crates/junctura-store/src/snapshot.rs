@@ -39,6 +39,8 @@ pub(crate) enum Which {
     Newest,
     /// All that the selector matches.
     All,
+    /// All that the selector matches, where there are some of a later commit than this one.
+    After(u64),
     /// Of each key all, if the selector matches the newest.
     OfKeys,
     /// Of those all but the newest.
@@ -85,6 +87,15 @@ impl Snapshot {
     /// As [`Self::list`].
     pub fn list_all(&self, selector: &str) -> Result<Listing> {
         self.find(selector, Which::All)
+    }
+
+    /// All versions that came with a later commit than this one, those that are masked by newer ones, too. As
+    /// [`Self::list_all`] and [`Listing::after`], but what has nothing so new is not looked at.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_after(&self, selector: &str, commit: u64) -> Result<Listing> {
+        Ok(self.find(selector, Which::After(commit))?.after(commit))
     }
 
     /// All versions of the object of a schema, by its name, whose record has this key, in the order in which they were committed.
@@ -137,6 +148,10 @@ impl Snapshot {
             let with_keys = || find(tables, &question, By::Key(schema.key_len()));
             let found = match which {
                 Which::All => find(tables, &question, By::All)?,
+                Which::After(commit) => {
+                    let new = tables.iter().filter(|table| table.last_commit() > commit);
+                    new.map(|table| table.find(&question, By::All)).collect::<Result<_>>()?
+                }
                 Which::Newest => newest(with_keys()?, schema, &question)?,
                 Which::OfKeys => of_keys(&with_keys()?, schema, &question)?,
                 Which::Masked => masked(&with_keys()?, schema, &question)?,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Schema};
-use junctura_store::{Commits, Layout, Store};
+use junctura_store::{Commits, Follow, Layout, Store};
 
 fn archive(store: &Store, name: &str) {
     let mut writer = store.writer().unwrap();
@@ -78,4 +78,80 @@ fn who_is_told_to_stop_stops() {
     assert_eq!(stopped.unwrap_err().code(), Code::Interrupted);
     let refused = store.retrieve_within("name=", None, || Ok(()));
     assert_eq!(refused.unwrap_err().code(), Code::InvalidSelector);
+}
+
+/// What a follow gives without waiting: names and commits.
+fn given(follow: &mut Follow) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    while let Some(listing) = follow.next_within(Some(Duration::ZERO), || Ok(())).unwrap() {
+        all.extend(listing.iter().map(|object| (object.key(), object.commit())));
+    }
+    all
+}
+
+fn expected(names: &[(&str, u64)]) -> Vec<(String, u64)> {
+    let key = |name: &str| format!("{{space=default}}{{}}{{name={name}}}");
+    names.iter().map(|(name, commit)| (key(name), *commit)).collect()
+}
+
+#[test]
+fn a_follow_gives_each_version_once() {
+    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    for name in ["a", "b", "a"] {
+        archive(&store, name);
+    }
+    let (mut all, mut some, mut since) = (
+        store.follow("", None),
+        store.follow("name=b", None),
+        store.follow("", Some(1)),
+    );
+    assert_eq!(given(&mut all), expected(&[("b", 2), ("a", 3)]));
+    assert_eq!(given(&mut some), expected(&[("b", 2)]));
+    assert_eq!(given(&mut since), expected(&[("b", 2), ("a", 3)]));
+    assert!(given(&mut all).is_empty() && all.commit() == 3);
+    // What is in a file of the catalogue is looked at by commit, too.
+    store.checkpoint().unwrap();
+    for name in ["b", "b", "a"] {
+        archive(&store, name);
+    }
+    let new = [("b", 4), ("b", 5), ("a", 6)];
+    assert_eq!(given(&mut all), expected(&new));
+    assert_eq!(given(&mut some), expected(&new[..2]));
+    assert_eq!(given(&mut since), expected(&new));
+    store.checkpoint().unwrap();
+    let opened = store.snapshot().unwrap();
+    assert_eq!(opened.list_after("", 5).unwrap().len(), 1);
+    assert_eq!(opened.list_after("name=b", 0).unwrap().len(), 3);
+    assert!(opened.list_after("", 6).unwrap().is_empty());
+    let refused = store.follow("name=", None).next_within(None, || Ok(()));
+    assert_eq!(refused.unwrap_err().code(), Code::InvalidSelector);
+}
+
+#[test]
+fn a_follow_waits_for_what_others_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, commits) in [("appended", Commits::Appended), ("exclusive", Commits::Exclusive)] {
+        let path = folder.path().join(name).display().to_string();
+        let layout = Layout {
+            commits: Some(commits),
+            ..Layout::default()
+        };
+        let store = Store::create_url(&path, &[Schema::builtin("free").unwrap()], &layout).unwrap();
+        thread::scope(|scope| {
+            let reader = Store::open_url(&path).unwrap();
+            let follows = scope.spawn(move || {
+                let (mut follow, mut found) = (reader.follow("name=a/b", Some(0)), Vec::new());
+                while found.len() < 20 {
+                    let listing = follow.next_within(None, || Ok(())).unwrap().unwrap();
+                    found.extend(listing.iter().map(|object| object.commit()));
+                }
+                found
+            });
+            for number in 0..30 {
+                archive(&store, ["a", "b", "other"][number % 3]);
+            }
+            let found = follows.join().unwrap();
+            assert!(found.is_sorted_by(|one, other| one < other), "{found:?}");
+        });
+    }
 }

@@ -1,16 +1,21 @@
 //! `junctura inspect`: where the bytes of each object lie.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_store::{Object, Store};
 use serde_json::json;
 
 use super::{StoreArguments, VersionsArguments};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
+use crate::size;
 
 const EXAMPLES: &str = "Examples:
   junctura inspect --store /data/archive param=t,step=6
   junctura inspect --store /data/archive --after 41              what commits after the 41st have brought
+  junctura inspect --store /data/archive --after 41 --follow     and what all later ones will bring, until Ctrl-C
   junctura inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
 
 /// Show where objects of a store lie
@@ -27,6 +32,15 @@ pub(crate) struct Arguments {
     selectors: Vec<String>,
     #[command(flatten)]
     versions: VersionsArguments,
+    /// Go on with what is committed, as it is: first what is there, or with --after every version since that commit
+    #[arg(long, conflicts_with = "all_versions")]
+    follow: bool,
+    /// End after this many objects
+    #[arg(long, value_name = "N", requires = "follow")]
+    count: Option<u64>,
+    /// End after this time: as done, or as timed out (exit status 4) when --count objects have not come
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, requires = "follow")]
+    timeout: Option<Duration>,
     /// Print JSON: a line for each object
     #[arg(long)]
     json: bool,
@@ -37,26 +51,59 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let selector = super::selector(&arguments.selectors, &store)?;
+    let mut out = Out::new();
+    if arguments.follow {
+        return follow(arguments, &store, &selector, &interrupt);
+    }
     let snapshot = store.snapshot()?;
     let listing = arguments.versions.list(&snapshot, &selector)?;
     if listing.is_empty() {
         return Err(Error::new(Code::NotFound, selector, "nothing matches"));
     }
-    let mut out = Out::new();
     for object in &listing {
         interrupt.check()?;
-        let (place, key) = (object.location(), object.key());
-        let uri = store.uri(&place.file);
-        if arguments.json {
-            let checksum = format!("{:08x}", object.checksum());
-            out.json(&json!({
-                "key": key, "schema": object.schema().name(), "uri": uri, "offset": place.offset, "bytes": place.length,
-                "crc32c": checksum, "commit": object.commit(),
-                "version": object.version().map(|version| version.to_string()),
-            }))?;
-        } else {
-            writeln!(out, "{uri} {} {} {key}", place.offset, place.length)?;
+        arguments.print(&object, &store, &mut out)?;
+    }
+    out.flush()
+}
+
+fn follow(arguments: &Arguments, store: &Store, selector: &str, interrupt: &Interrupt) -> Result<()> {
+    let deadline = arguments
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    let mut follow = store.follow(selector, arguments.versions.after());
+    let mut out = Out::new();
+    while left > 0 {
+        out.flush()?;
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let Some(listing) = follow.next_within(timeout, || interrupt.check())? else {
+            if arguments.count.is_none() {
+                break;
+            }
+            let cause = format!("{left} more were to come");
+            return Err(Error::new(Code::Timeout, selector, cause));
+        };
+        for object in listing.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            arguments.print(&object, store, &mut out)?;
+            left -= 1;
         }
     }
     out.flush()
+}
+
+impl Arguments {
+    fn print(&self, object: &Object<'_>, store: &Store, out: &mut Out) -> Result<()> {
+        let (place, key) = (object.location(), object.key());
+        let uri = store.uri(&place.file);
+        if !self.json {
+            return writeln!(out, "{uri} {} {} {key}", place.offset, place.length);
+        }
+        let checksum = format!("{:08x}", object.checksum());
+        out.json(&json!({
+            "key": key, "schema": object.schema().name(), "uri": uri, "offset": place.offset, "bytes": place.length,
+            "crc32c": checksum, "commit": object.commit(),
+            "version": object.version().map(|version| version.to_string()),
+        }))
+    }
 }

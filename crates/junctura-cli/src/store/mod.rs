@@ -55,16 +55,18 @@ pub(crate) struct VersionsArguments {
 
 impl VersionsArguments {
     pub(crate) fn list(self, snapshot: &Snapshot, selector: &str) -> Result<Listing> {
-        let listing = if self.all_versions {
-            snapshot.list_all(selector)
-        } else {
-            snapshot.list(selector)
+        let listing = match (self.all_versions, self.after) {
+            (false, None) => snapshot.list(selector),
+            (false, Some(commit)) => snapshot.list(selector).map(|listing| listing.after(commit)),
+            (true, None) => snapshot.list_all(selector),
+            (true, Some(commit)) => snapshot.list_after(selector, commit),
         };
-        let listing = about_selector(listing, selector)?;
-        Ok(match self.after {
-            Some(commit) => listing.after(commit),
-            None => listing,
-        })
+        about_selector(listing, selector)
+    }
+
+    /// Only what came with a later commit than this one.
+    pub(crate) fn after(self) -> Option<u64> {
+        self.after
     }
 
     /// # Errors

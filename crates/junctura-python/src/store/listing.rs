@@ -54,6 +54,10 @@ impl Listing {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(super) fn inner(&self) -> &junctura_store::Listing {
         &self.inner
     }

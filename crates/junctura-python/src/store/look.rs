@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Checked, Checkpointed, Compacted, Listing, Removed, Snapshot, Store};
+use super::{Checked, Checkpointed, Compacted, Following, Listing, Removed, Snapshot, Store};
 use crate::error::OrRaise;
 use crate::interrupt;
-use crate::options::timeout;
+use crate::options;
 
 /// How long something is waited for.
 #[derive(FromPyObject)]
@@ -74,7 +74,7 @@ impl Store {
         let timeout = match wait {
             None | Some(Wait::Whether(false)) => return self.snapshot(py)?.retrieve(py, selector, partial),
             Some(Wait::Whether(true)) => None,
-            Some(Wait::Seconds(seconds)) => timeout(py, Some(seconds))?,
+            Some(Wait::Seconds(seconds)) => options::timeout(py, Some(seconds))?,
         };
         let home = self.home(py)?;
         let found = py.detach(|| {
@@ -86,6 +86,46 @@ impl Store {
         });
         let (listing, missing) = found.or_raise_about(py, selector)?;
         Ok(Listing::new(listing, missing, home.place()))
+    }
+
+    /// follow(selector='', *, after=None, timeout=None)
+    /// --
+    ///
+    /// What a selector matches, as it is committed, by whomever: first the newest version of each key that is there, then every version
+    /// as it comes. Each knows its `commit` and its `location`; nothing is read before somebody asks for it. Iterating waits, and other
+    /// threads run meanwhile.
+    ///
+    /// Parameters
+    /// ----------
+    /// selector : str
+    /// after : int, optional
+    ///     Every version that came with a later commit than this one, and then as above: who keeps the `commit` of what was seen last
+    ///     goes on there.
+    /// timeout : float, optional
+    ///     Seconds without anything new after which iterating raises `Timeout`; it may go on afterwards.
+    ///
+    /// Returns
+    /// -------
+    /// iterator of Stored
+    ///
+    /// Raises
+    /// ------
+    /// InvalidSelector
+    ///     When it is iterated.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     for name in "ab":
+    /// ...         store.archive(name.encode(), name=name)
+    /// ...         _ = store.flush()
+    /// >>> [next(store.follow("name=b")).commit, next(store.follow(after=0)).key]
+    /// [2, '{space=default}{}{name=a}']
+    #[pyo3(signature = (selector="", *, after=None, timeout=None))]
+    fn follow(&self, py: Python<'_>, selector: &str, after: Option<u64>, timeout: Option<f64>) -> PyResult<Following> {
+        let (home, timeout) = (self.home(py)?, options::timeout(py, timeout)?);
+        let follow = home.store().follow(selector, after);
+        Ok(Following::new(follow, selector, timeout, home.place()))
     }
 
     /// check(selector='', *, sample=None)

@@ -2,6 +2,7 @@
 
 mod archive;
 mod done;
+mod follow;
 mod home;
 mod listing;
 mod look;
@@ -24,6 +25,7 @@ use crate::options::{length_of_time, sources};
 use crate::schema::Schema;
 
 pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Removed};
+pub(crate) use follow::Following;
 use home::Home;
 pub(crate) use listing::{Listing, Objects};
 pub(crate) use payload::Payload;

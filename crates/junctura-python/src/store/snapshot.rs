@@ -80,16 +80,11 @@ impl Snapshot {
         all_versions: bool,
         after: Option<u64>,
     ) -> PyResult<Listing> {
-        let found = py.detach(|| {
-            let listing = if all_versions {
-                self.inner.list_all(selector)
-            } else {
-                self.inner.list(selector)
-            }?;
-            Ok(match after {
-                Some(commit) => listing.after(commit),
-                None => listing,
-            })
+        let found = py.detach(|| match (all_versions, after) {
+            (false, None) => self.inner.list(selector),
+            (false, Some(commit)) => self.inner.list(selector).map(|listing| listing.after(commit)),
+            (true, None) => self.inner.list_all(selector),
+            (true, Some(commit)) => self.inner.list_after(selector, commit),
         });
         Ok(Listing::new(
             found.or_raise_about(py, selector)?,

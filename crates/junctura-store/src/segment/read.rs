@@ -290,17 +290,23 @@ impl Group {
 
     /// Whether it can have rows with numbers in one of these runs.
     pub(crate) fn may_have(&self, runs: &[Run]) -> bool {
-        let column = self.segment.metadata.schema().index_of("_number").ok();
-        let statistics = column.and_then(|column| self.metadata().column(column).statistics());
-        // The file says them as signed numbers.
-        let numbers = match statistics {
-            Some(Statistics::Int64(numbers)) => numbers.min_opt().zip(numbers.max_opt()),
+        let span = self.span_of("_number");
+        span.is_none_or(|(min, max)| runs.iter().any(|run| run.start <= max && run.end > min))
+    }
+
+    /// The number of the newest commit that a row can have come with.
+    pub(crate) fn last_commit(&self) -> u64 {
+        self.span_of("_commit").map_or(u64::MAX, |(_, max)| max)
+    }
+
+    /// The least and the greatest number of a column of the store's own, if the file says it.
+    fn span_of(&self, column: &str) -> Option<(u64, u64)> {
+        let at = self.segment.metadata.schema().index_of(column).ok()?;
+        match self.metadata().column(at).statistics()? {
+            // The file says them as signed numbers.
+            Statistics::Int64(numbers) => Some((*numbers.min_opt()? as u64, *numbers.max_opt()? as u64)),
             _ => None,
-        };
-        numbers.is_none_or(|(&min, &max)| {
-            let (min, max) = (min as u64, max as u64);
-            runs.iter().any(|run| run.start <= max && run.end > min)
-        })
+        }
     }
 
     /// The files in which objects lie.

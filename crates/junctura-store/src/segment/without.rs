@@ -62,6 +62,10 @@ impl Group {
         match *self {}
     }
 
+    pub(crate) fn last_commit(&self) -> u64 {
+        match *self {}
+    }
+
     pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
         match *self {}
     }

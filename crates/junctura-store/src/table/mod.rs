@@ -89,6 +89,11 @@ impl Table {
         self.commits.get(at).map_or(0, |&(number, _)| number)
     }
 
+    /// The number of the newest commit that a row came with; 0 without rows.
+    pub(crate) fn last_commit(&self) -> u64 {
+        self.commits.last().map_or(0, |&(number, _)| number)
+    }
+
     /// The number that a row has among all that were ever committed of its schema, from 0.
     pub(crate) fn number(&self, row: u32) -> u64 {
         let at = self.numbers.partition_point(|&(_, end)| end <= row);

@@ -1,0 +1,59 @@
+//! Objects as they are committed.
+
+use std::time::Duration;
+
+use junctura::{Code, Error};
+use pyo3::prelude::*;
+
+use super::place::Place;
+use super::{Listing, Stored};
+use crate::error::OrRaise;
+use crate::interrupt;
+
+/// An iterator over what is committed, as it is: `Store.follow`.
+#[pyclass(module = "junctura", name = "_Following")]
+pub(crate) struct Following {
+    inner: junctura_store::Follow,
+    selector: String,
+    timeout: Option<Duration>,
+    place: Place,
+    /// What is new, and the next of it.
+    new: Option<(Py<Listing>, usize)>,
+}
+
+impl Following {
+    pub(super) fn new(inner: junctura_store::Follow, selector: &str, timeout: Option<Duration>, place: &Place) -> Self {
+        Self {
+            inner,
+            selector: selector.to_owned(),
+            timeout,
+            place: place.clone(),
+            new: None,
+        }
+    }
+}
+
+#[pymethods]
+impl Following {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Stored> {
+        loop {
+            if let Some((listing, next)) = &mut self.new
+                && *next < listing.get().len()
+            {
+                *next += 1;
+                return Ok(Stored::new(listing.clone_ref(py), *next - 1));
+            }
+            let new = py.detach(|| self.inner.next_within(self.timeout, interrupt::check));
+            let new = new.or_raise_about(py, &self.selector)?.ok_or_else(|| {
+                let cause = "nothing new was committed in that time";
+                Error::new(Code::Timeout, &*self.selector, cause)
+            });
+            let listing = Listing::new(new.or_raise(py)?, Vec::new(), &self.place);
+            self.new = Some((Py::new(py, listing)?, 0));
+        }
+    }
+}
