@@ -57,7 +57,9 @@ def test_what_is_committed_is_followed(store: junctura.Store) -> None:
     with pytest.raises(junctura.Timeout):
         next(follow)
     archive("c", "b", "a")
+    assert follow.commit == 2
     new = [next(follow) for _ in range(2)]
+    assert follow.commit == 5
     assert [(obj["name"], obj.commit, obj.read()) for obj in new] == [("c", 3, b"c"), ("a", 5, b"a")]
     assert new[0].location.nbytes == 1
     assert [obj.commit for _, obj in zip(range(2), store.follow(after=3), strict=False)] == [4, 5]

@@ -124,7 +124,7 @@ impl Catalogue {
 
     /// What was committed since the checkpoint that it began with.
     pub(crate) fn backlog(&self) -> Backlog {
-        let rows: u64 = self.counts.iter().sum();
+        let rows = sum(&self.counts);
         Backlog {
             rows: rows.saturating_sub(self.begun.rows),
             commits: self.position().number.saturating_sub(self.begun.commits),
@@ -162,7 +162,11 @@ impl Catalogue {
         log.read(&mut position, &mut |said| news.take(said))?;
         if let Err(error) = self.add(news) {
             // It is not known how much of the news it has.
-            *self = Self::new(schemas.len());
+            let begun_with = std::mem::replace(self, Self::new(schemas.len())).newest;
+            // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
+            if error.code() == Code::NotFound && checkpoint::names(disk)?.pop() != begun_with {
+                return self.refresh(disk, schemas, log, now, age_max);
+            }
             return Err(error);
         }
         self.position = Some(position);
@@ -251,15 +255,22 @@ impl Catalogue {
         self.emptied = checkpoint.emptied();
         self.held = held;
         self.begun = Backlog {
-            rows: self.counts.iter().sum(),
+            rows: sum(&self.counts),
             commits: checkpoint.commit,
         };
         Ok(checkpoint.position())
     }
 
-    /// A checkpoint that has this name names the files of all that is held.
-    pub(crate) fn is_named_by(&mut self, checkpoint: String) {
-        self.newest = Some(checkpoint);
+    /// The newest checkpoint that it knows of.
+    pub(crate) fn newest(&self) -> Option<&String> {
+        self.newest.as_ref()
+    }
+
+    /// A checkpoint that has this name names the files of all that was held when the newest one was `before`.
+    pub(crate) fn is_named_by(&mut self, checkpoint: String, before: Option<&String>) {
+        if self.newest() == before {
+            self.newest = Some(checkpoint);
+        }
     }
 
     /// What was held has been written: these rows, in this file.
@@ -270,6 +281,11 @@ impl Catalogue {
             known.segment = Some(Arc::clone(segment));
         }
     }
+}
+
+/// Of numbers that somebody may have damaged.
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
 }
 
 /// What the log says that was not known before.

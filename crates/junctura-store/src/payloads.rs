@@ -16,6 +16,8 @@ const READ_BYTES_MAX: u64 = 4 << 20;
 const READ_OBJECTS_MAX: usize = 4096;
 /// Bytes of others that are read too, if they lie between two objects.
 const GAP_BYTES_MAX: u64 = 64 << 10;
+/// Nothing more is read ahead when so many bytes are.
+const AHEAD_BYTES_MAX: u64 = 256 << 20;
 /// Reads that are done or under way, for each that is under way at once.
 const AHEAD: usize = 2;
 
@@ -121,12 +123,14 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
 
 /// Objects, and where in the buffer their bytes are.
 struct Read<'a> {
+    bytes: u64,
     objects: Vec<(Object<'a>, Result<Range<usize>>)>,
     buffer: Buffer,
 }
 
 impl<'a> Read<'a> {
     fn of(run: Vec<Object<'a>>, mut buffer: Buffer) -> Self {
+        let bytes = bytes_of(&run);
         let read = read_run(&run, &mut buffer);
         let age = run.first().map_or(Ok(()), |object| object.snapshot().check_age());
         let objects = match (age, read) {
@@ -140,7 +144,7 @@ impl<'a> Read<'a> {
             }
             (Ok(()), None) => read_each(run, &mut buffer),
         };
-        Self { objects, buffer }
+        Self { bytes, objects, buffer }
     }
 
     /// Gives the buffer back.
@@ -195,6 +199,8 @@ struct State<'a, I: Iterator<Item = Object<'a>>> {
     begun: usize,
     read: BTreeMap<usize, Read<'a>>,
     taken: usize,
+    /// Bytes that were begun and not taken.
+    ahead_bytes: u64,
     is_over: bool,
     has_panicked: bool,
     spare: Vec<Buffer>,
@@ -208,6 +214,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
                 begun: 0,
                 read: BTreeMap::new(),
                 taken: 0,
+                ahead_bytes: 0,
                 is_over: false,
                 has_panicked: false,
                 spare: Vec::new(),
@@ -227,7 +234,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
         let _end = EndOfPanic(self);
         loop {
             let mut state = self.state();
-            while !state.is_over && state.begun - state.taken >= self.ahead_max {
+            while !state.is_over && state.is_ahead(self.ahead_max) {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             let run = if state.is_over { None } else { state.runs.next() };
@@ -238,6 +245,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             };
             let (number, buffer) = (state.begun, state.spare.pop().unwrap_or_default());
             state.begun += 1;
+            state.ahead_bytes += bytes_of(&run);
             drop(state);
             let read = Read::of(run, buffer);
             self.state().read.insert(number, read);
@@ -252,6 +260,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             let number = state.taken;
             if let Some(read) = state.read.remove(&number) {
                 state.taken += 1;
+                state.ahead_bytes -= read.bytes;
                 self.room.notify_one();
                 return Some(read);
             }
@@ -263,8 +272,25 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
     }
 
     fn give_back(&self, buffer: Buffer) {
-        self.state().spare.push(buffer);
+        if buffer.len() as u64 <= READ_BYTES_MAX {
+            self.state().spare.push(buffer);
+        }
     }
+}
+
+impl<'a, I: Iterator<Item = Object<'a>>> State<'a, I> {
+    fn is_ahead(&self, ahead_max: usize) -> bool {
+        let ahead = self.begun - self.taken;
+        ahead >= ahead_max || ahead > 0 && self.ahead_bytes >= AHEAD_BYTES_MAX
+    }
+}
+
+/// Bytes of a read, with what lies between objects.
+fn bytes_of(run: &[Object<'_>]) -> u64 {
+    let (Some(first), Some(last)) = (run.first(), run.last()) else {
+        return 0;
+    };
+    last.place().offset + last.place().length - first.place().offset
 }
 
 /// Ends the work when it is dropped.

@@ -176,11 +176,10 @@ impl Snapshot {
     /// # Errors
     /// What reading the catalogue says.
     pub(crate) fn files(&self) -> Result<BTreeSet<Arc<str>>> {
-        let mut files = BTreeSet::new();
-        for table in self.tables.iter().flatten() {
-            files.extend(table.files()?);
-        }
-        Ok(files)
+        let all = self.tables.iter().flatten().map(Live::files);
+        let files = all.collect::<Result<Vec<_>>>();
+        self.check_age()?;
+        Ok(files?.into_iter().flatten().collect())
     }
 
     /// Since when nothing of a file is left, where that is so.

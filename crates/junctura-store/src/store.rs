@@ -268,10 +268,15 @@ impl Store {
     /// checkpoint, and the one of before is as good as it was.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
         let began = self.now();
-        let (position, held, rest) = {
+        let (position, held, rest, before) = {
             let catalogue = self.refreshed()?;
             let rest = Rest::new(catalogue.counts(), self.still_there(catalogue.emptied())?);
-            (catalogue.position(), catalogue.held(), rest)
+            (
+                catalogue.position(),
+                catalogue.held(),
+                rest,
+                catalogue.newest().cloned(),
+            )
         };
         // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
         let newest = Checkpoint::newest(self.disk())?;
@@ -279,13 +284,15 @@ impl Store {
             return Ok(Checkpointed::of(newest, 0));
         }
         let named = newest.map_or(Vec::new(), |newest| newest.segments);
-        let (segments, written) = self.write_missing(&held, &named)?;
+        let written = self.write_missing(&held, &named);
+        // Who takes too long may find that what was to be read is gone, and is told only that.
         self.check_in_time(began)?;
+        let (segments, written) = written?;
         let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
         let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments, rest);
         if checkpoint.publish(self.disk())? {
             let mut catalogue = self.catalogue();
-            catalogue.is_named_by(checkpoint.path());
+            catalogue.is_named_by(checkpoint.path(), before.as_ref());
             for (held, left, segment) in &written {
                 catalogue.is_written(held, left, segment);
             }

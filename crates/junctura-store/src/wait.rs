@@ -75,6 +75,7 @@ impl Store {
         let left = || deadline.map_or(ROUND, |deadline| deadline.saturating_duration_since(Instant::now()));
         let mut seen = None;
         loop {
+            ask()?;
             // What comes while it looks is seen by the next look, also by the last one.
             let left = left();
             let snapshot = self.snapshot()?;
@@ -88,7 +89,6 @@ impl Store {
             }
             let waited = watch.wait(left.min(ROUND));
             waited.map_err(|error| refused(folder, "cannot be watched", &error))?;
-            ask()?;
         }
     }
 }

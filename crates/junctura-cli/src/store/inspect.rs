@@ -74,7 +74,10 @@ fn follow(arguments: &Arguments, store: &Store, selector: &str, interrupt: &Inte
     let mut left = arguments.count.unwrap_or(u64::MAX);
     let mut follow = store.follow(selector, arguments.versions.after());
     let mut out = Out::new();
-    while left > 0 {
+    let is_time = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let mut is_first = true;
+    while left > 0 && (is_first || arguments.count.is_some() || !is_time()) {
+        is_first = false;
         out.flush()?;
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let Some(listing) = follow.next_within(timeout, || interrupt.check())? else {
@@ -85,6 +88,7 @@ fn follow(arguments: &Arguments, store: &Store, selector: &str, interrupt: &Inte
             return Err(Error::new(Code::Timeout, selector, cause));
         };
         for object in listing.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            interrupt.check()?;
             arguments.print(&object, store, &mut out)?;
             left -= 1;
         }

@@ -19,6 +19,8 @@ pub(crate) struct Following {
     place: Place,
     /// What is new, and the next of it.
     new: Option<(Py<Listing>, usize)>,
+    /// Up to which commit everything was given before that.
+    before: u64,
 }
 
 impl Following {
@@ -29,6 +31,7 @@ impl Following {
             timeout,
             place: place.clone(),
             new: None,
+            before: 0,
         }
     }
 }
@@ -39,6 +42,15 @@ impl Following {
         slf
     }
 
+    /// Up to which commit everything was given.
+    #[getter]
+    fn commit(&self) -> u64 {
+        match &self.new {
+            Some((listing, next)) if *next < listing.get().len() => self.before,
+            _ => self.inner.commit(),
+        }
+    }
+
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Stored> {
         loop {
             if let Some((listing, next)) = &mut self.new
@@ -47,6 +59,7 @@ impl Following {
                 *next += 1;
                 return Ok(Stored::new(listing.clone_ref(py), *next - 1));
             }
+            self.before = self.inner.commit();
             let new = py.detach(|| self.inner.next_within(self.timeout, interrupt::check));
             let new = new.or_raise_about(py, &self.selector)?.ok_or_else(|| {
                 let cause = "nothing new was committed in that time";

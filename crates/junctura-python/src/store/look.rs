@@ -99,8 +99,8 @@ impl Store {
     /// ----------
     /// selector : str
     /// after : int, optional
-    ///     Every version that came with a later commit than this one, and then as above: who keeps the `commit` of what was seen last
-    ///     goes on there.
+    ///     Every version that came with a later commit than this one, and then as above: who keeps the iterator's `commit`, up to which
+    ///     everything was given, goes on there.
     /// timeout : float, optional
     ///     Seconds without anything new after which iterating raises `Timeout`; it may go on afterwards.
     ///

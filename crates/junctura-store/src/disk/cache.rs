@@ -1,8 +1,8 @@
 //! A folder on a quick disk in front of a slower place: what was read once is read there again.
 //!
 //! ```text
-//! CACHE/PLACE/FILE/length          how long a file is that never changes
-//! CACHE/PLACE/FILE/NUMBER          one of its blocks of a mebibyte, and behind it the CRC-32C of that
+//! FOLDER/junctura-store/PLACE/FILE/length     how long a file is that never changes
+//! FOLDER/junctura-store/PLACE/FILE/NUMBER     one of its blocks of a mebibyte, and behind it what that has to be
 //! ```
 //! Kept are blocks of data files and segments, whose bytes never change once they are named. Each is made beside its place and renamed; a
 //! block that is not what its checksum says is none. Several processes may share a folder, and whoever likes may remove
@@ -26,6 +26,8 @@ const BLOCK_BYTES: u64 = 1 << 20;
 const CHECKSUM_BYTES: usize = 4;
 /// A block that was used is not noted as used again for so long.
 const NOTED_FOR: Duration = Duration::from_mins(1);
+/// A process looks how much there is when it has added so much of what there may be.
+const LOOK_PARTS: u64 = 32;
 /// When there is too much, so much of what there may be is left.
 const LEFT_PERCENT: u64 = 90;
 
@@ -43,9 +45,8 @@ struct Room {
     cache: PathBuf,
     folder: PathBuf,
     bytes_max: u64,
-    /// Bytes in the cache, about; none before somebody has counted.
-    bytes: OnceLock<AtomicU64>,
-    drafts: AtomicU64,
+    /// Bytes that were added since somebody looked how much there is.
+    added: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -63,15 +64,15 @@ struct CachedFile {
 }
 
 impl CacheDisk {
-    /// With no more than about so many bytes in `cache`, which is made when it is needed.
-    pub(crate) fn new(slow: Arc<dyn Disk>, cache: &Path, bytes_max: u64) -> Self {
-        let folder = cache.join(named(&slow.uri("")));
+    /// With no more than about so many bytes below `folder`, which is made when it is needed.
+    pub(crate) fn new(slow: Arc<dyn Disk>, folder: &Path, bytes_max: u64) -> Self {
+        let cache = folder.join("junctura-store");
         let room = Room {
-            cache: cache.to_owned(),
-            folder,
+            folder: cache.join(named(&slow.uri(""))),
+            cache,
             bytes_max,
-            bytes: OnceLock::new(),
-            drafts: AtomicU64::new(0),
+            // What is there from before is looked at first.
+            added: AtomicU64::new(bytes_max),
         };
         Self {
             slow,
@@ -284,11 +285,17 @@ impl File for CachedFile {
     }
 }
 
+/// What is noted behind bytes: whose they are, and what.
+fn mark(path: &Path, bytes: &[u8]) -> u32 {
+    let place: PathBuf = path.components().rev().take(3).collect();
+    crate::checksum(bytes) ^ crate::checksum(place.as_os_str().as_encoded_bytes())
+}
+
 /// What was kept, if it is still what it was.
 fn kept(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = fs::read(path).ok()?;
     let checksum = bytes.split_off(bytes.len().checked_sub(CHECKSUM_BYTES)?);
-    if crate::checksum(&bytes).to_le_bytes() != *checksum {
+    if mark(path, &bytes).to_le_bytes() != *checksum {
         let _ = fs::remove_file(path);
         return None;
     }
@@ -304,32 +311,31 @@ fn kept_length(folder: &Path) -> Option<u64> {
 impl Room {
     /// Keeps bytes if that is possible, and lets go of what was not used for longest if there is too much.
     fn keep(&self, folder: &Path, name: &str, bytes: &[u8]) {
-        let number = self.drafts.fetch_add(1, Ordering::Relaxed);
-        let draft = folder.join(format!(".{}-{number}", std::process::id()));
+        let Ok(random) = crate::random() else { return };
+        let (draft, path) = (folder.join(format!(".{}", crate::hex(&random))), folder.join(name));
         let write = || {
             fs::create_dir_all(folder)?;
-            fs::write(&draft, [bytes, &crate::checksum(bytes).to_le_bytes()].concat())?;
-            fs::rename(&draft, folder.join(name))
+            fs::write(&draft, [bytes, &mark(&path, bytes).to_le_bytes()].concat())?;
+            fs::rename(&draft, &path)
         };
         if write().is_err() {
             let _ = fs::remove_file(&draft);
             return;
         }
         let kept = (bytes.len() + CHECKSUM_BYTES) as u64;
-        let count = || AtomicU64::new(kept_files(&self.cache).map(|file| file.bytes).sum());
-        let all = self.bytes.get_or_init(count);
-        if all.fetch_add(kept, Ordering::Relaxed) + kept > self.bytes_max {
-            all.store(self.make_room(), Ordering::Relaxed);
+        if self.added.fetch_add(kept, Ordering::Relaxed) + kept >= self.bytes_max / LOOK_PARTS {
+            self.added.store(0, Ordering::Relaxed);
+            self.make_room();
         }
     }
 
-    /// Removes what was not used for longest. How many bytes are left.
-    fn make_room(&self) -> u64 {
+    /// Removes what was not used for longest, if there is too much.
+    fn make_room(&self) {
         let mut files: Vec<Kept> = kept_files(&self.cache).collect();
         files.sort_by_key(|file| file.used);
         let mut left: u64 = files.iter().map(|file| file.bytes).sum();
         if left <= self.bytes_max {
-            return left;
+            return;
         }
         for file in files {
             if left <= self.bytes_max / 100 * LEFT_PERCENT {
@@ -337,9 +343,10 @@ impl Room {
             }
             if fs::remove_file(&file.path).is_ok() {
                 left -= file.bytes;
+                // If it was the last one there.
+                let _ = file.path.parent().map(fs::remove_dir);
             }
         }
-        left
     }
 }
 
@@ -360,6 +367,14 @@ struct Kept {
     path: PathBuf,
 }
 
+/// Whether somebody's file can be one of a cache.
+fn is_ours(path: &Path) -> bool {
+    let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    name == "length" || is_number || name.strip_prefix('.').is_some_and(is_hash)
+}
+
 /// All files of a cache: those of each file of each place.
 fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
     let within = |folder: &Path| {
@@ -372,7 +387,7 @@ fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
     let files = within(cache)
         .flat_map(move |place| within(&place))
         .flat_map(move |file| within(&file));
-    files.filter_map(|path| {
+    files.filter(|path| is_ours(path)).filter_map(|path| {
         let metadata = fs::metadata(&path).ok()?;
         Some(Kept {
             used: metadata.modified().ok()?,
@@ -453,7 +468,11 @@ mod tests {
         write_all(&*slow.open(PATH).unwrap(), &more, bytes.len() as u64).unwrap();
         bytes.extend(more);
         assert_eq!(read(&disk, PATH), bytes);
-        assert_eq!(kept_files(folder.path()).count(), 2, "blocks that are whole");
+        assert_eq!(
+            kept_files(&folder.path().join("junctura-store")).count(),
+            2,
+            "blocks that are whole"
+        );
     }
 
     #[test]
@@ -462,7 +481,7 @@ mod tests {
         let slow = slow(PATH, &bytes);
         let disk = cached(&slow, folder.path(), 1 << 30);
         assert_eq!(read(&disk, PATH), bytes);
-        for kept in kept_files(folder.path()) {
+        for kept in kept_files(&folder.path().join("junctura-store")) {
             let mut damaged = fs::read(&kept.path).unwrap();
             let length = damaged.len();
             damaged[length / 2] ^= 1;
@@ -484,7 +503,9 @@ mod tests {
                 add(&*slow, &path, &bytes_of(1 << 20, number));
             }
             assert_eq!(read(&disk, &path), bytes_of(1 << 20, number));
-            let bytes: u64 = kept_files(folder.path()).map(|file| file.bytes).sum();
+            let bytes: u64 = kept_files(&folder.path().join("junctura-store"))
+                .map(|file| file.bytes)
+                .sum();
             assert!(bytes <= allowed, "{bytes}");
         }
         slow.remove("data/a/19").unwrap();

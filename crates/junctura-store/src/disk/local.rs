@@ -13,6 +13,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Disk, Draft, File, Notices, Pause, Watch};
 
+/// NFS, SMB and CIFS, as `statfs(2)` calls them.
+const REMOTE: [u32; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
+
 /// A folder of it.
 #[derive(Debug)]
 pub(crate) struct LocalDisk {
@@ -141,6 +144,11 @@ impl File for LocalFile {
     }
 
     fn map(&self) -> Option<FileMap> {
+        // Somebody on another machine may remove the file, and then it cannot be read any more.
+        let system = rustix::fs::fstatfs(&self.0).ok()?.f_type;
+        if REMOTE.iter().any(|&remote| i128::from(remote) == i128::from(system)) {
+            return None;
+        }
         FileMap::new(self.0.as_fd(), self.len().ok()?).ok()
     }
 

@@ -97,8 +97,13 @@ impl SegmentFile {
         checks: &Checks,
         schema: &Arc<Schema>,
     ) -> Result<Arc<Self>> {
+        let there = file
+            .len()
+            .map_err(|error| crate::disk::refused(path, "cannot be looked at", &error))?;
+        // A damaged checkpoint must not make anybody reserve what no file has.
         let start = bytes
             .checked_sub(checks.footer)
+            .filter(|_| bytes <= there)
             .filter(|_| checks.footer >= FOOTER_TAIL as u64);
         let start = start.ok_or_else(|| about(path, &corrupt("it ends before it begins")))?;
         let footer = read_part(&*file, path, start, checks.footer, checks.footer_checksum)?;
