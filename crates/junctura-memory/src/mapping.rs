@@ -54,10 +54,7 @@ impl Mapping {
     /// # Errors
     /// `Corrupt` when the range reaches over the end.
     pub fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
-        let start = self.0.range(offset, length)?;
-        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self` and is always
-        // initialised; nobody writes to them while they are delivered (see the module's belief).
-        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
+        self.0.slice(offset, length)
     }
 
     /// Touches every page now, so that a measurement does not pay for it later.
@@ -102,10 +99,7 @@ impl FileMap {
     /// # Errors
     /// `Corrupt` when the range reaches over the end.
     pub fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
-        let start = self.0.range(offset, length)?;
-        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self`; the file's owners neither
-        // change nor cut off what they have once written (see the type's belief).
-        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
+        self.0.slice(offset, length)
     }
 }
 
@@ -353,6 +347,14 @@ impl Region {
         }
         // SAFETY: the offset is at most the size of the map, so the address stays within it or at its end.
         Ok(unsafe { self.start.add(offset as usize) })
+    }
+
+    /// The bytes of a range that nobody writes to: delivered ones, or those of a file whose owners leave them as they are.
+    fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
+        let start = self.range(offset, length)?;
+        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self` and is always initialised;
+        // nobody writes to them (see the beliefs of the module, and of `FileMap`).
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
     }
 
     fn advise(&self, advice: Advice) -> Result<()> {
