@@ -9,6 +9,7 @@ failed is counted as failed without being run. A suite that hangs is ended after
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -51,25 +52,27 @@ BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
+# The tests of the facade by name, not by package: for the package alone cargo would build everything a second time.
+FACADE = [f"--test={path.stem}" for path in sorted(ROOT.glob("crates/junctura/tests/*.rs"))]
 SUITES = [
     Suite("lint", ["make", "lint"]),
     Suite("unit", [*CARGO_TEST, *TESTED, "--lib", "--bins"]),
     Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
     Suite(
         "integration-tcp",
-        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        [*CARGO_TEST, *TESTED, *FACADE],
         there=["crates/junctura/tests/*.rs"],
         environment=OVER_TCP,
     ),
     Suite(
         "integration-upstream",
-        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        [*CARGO_TEST, *TESTED, *FACADE],
         there=["crates/junctura/tests/*.rs"],
         environment=BY_UPSTREAM,
     ),
     Suite(
         "integration-streams",
-        [*CARGO_TEST, "-p", "junctura", "--test", "*"],
+        [*CARGO_TEST, *TESTED, *FACADE],
         there=["crates/junctura/tests/*.rs"],
         environment=OVER_STREAMS,
     ),
@@ -127,6 +130,8 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    # What has been built by its end.
+    built_gib: float = 0.0
     remark: str = ""
     # What its runner said of the tests that failed.
     told: list[str] = field(default_factory=list)
@@ -209,12 +214,24 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
     finally:
         guard.cancel()
     outcome.seconds = time.monotonic() - start
+    outcome.built_gib = size_of(TARGET) / 2**30
     if code != 0 and outcome.failed == 0:
         outcome.failed = 1
         outcome.remark = outcome.remark or f"exit status {code}"
     if outcome.passed + outcome.failed == 0:
         outcome.passed = 1
     return outcome
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk; a file of several names counts once."""
+    sizes: dict[int, int] = {}
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                status = os.lstat(os.path.join(where, name))
+                sizes[status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
 
 
 def environment() -> dict[str, str]:
@@ -228,9 +245,9 @@ def environment() -> dict[str, str]:
 
 def report(outcomes: list[Outcome]) -> bool:
     """Prints the table and the sum; true when nothing failed."""
-    print(f"\n{'suite':<14}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}")
+    print(f"\n{'suite':<14}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}{'built':>9}")
     for outcome in outcomes:
-        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
+        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}{outcome.built_gib:>5.1f} GiB"
         print(f"{outcome.suite.name:<14}{numbers}  {outcome.remark}".rstrip())
     print(f"{'all':<14}{sum(outcome.seconds for outcome in outcomes):>9.1f}")
     for outcome in outcomes:
