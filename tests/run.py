@@ -229,7 +229,7 @@ def size_of(folder: Path) -> int:
     for where, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
-                status = os.lstat(os.path.join(where, name))
+                status = Path(where, name).lstat()
                 sizes[status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
 
@@ -247,8 +247,8 @@ def report(outcomes: list[Outcome]) -> bool:
     """Prints the table and the sum; true when nothing failed."""
     print(f"\n{'suite':<14}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}{'built':>9}")
     for outcome in outcomes:
-        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}{outcome.built_gib:>5.1f} GiB"
-        print(f"{outcome.suite.name:<14}{numbers}  {outcome.remark}".rstrip())
+        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
+        print(f"{outcome.suite.name:<14}{numbers}{outcome.built_gib:>5.1f} GiB  {outcome.remark}".rstrip())
     print(f"{'all':<14}{sum(outcome.seconds for outcome in outcomes):>9.1f}")
     for outcome in outcomes:
         for line in outcome.told if outcome.failed else []:
