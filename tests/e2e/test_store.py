@@ -314,3 +314,19 @@ def test_real_fields(bare: Shell, store: list[str]) -> None:
         assert sum(map(len, pieces)) <= len(wanted)
     (summary,) = bare.documents("check", *store, "--json")
     assert summary["damaged"] == 0 and summary["objects"] > 300
+
+
+def test_packed_objects_are_told_and_come_back(bare: Shell, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "packed")]
+    bare.run("create", *store, "-q", "--schema", "free", "--compression", "zstd:9 space=small", "--compression", "lz4")
+    payload = bytes(range(100)) * 1000
+    for space in ("small", "other"):
+        (tmp_path / space).write_bytes(payload)
+        bare.run("archive", *store, "--set", f"space={space}", tmp_path / space)
+    lines = {line["codec"]: line for line in bare.documents("inspect", *store, "--json")}
+    assert lines.keys() == {"zstd", "lz4"}
+    for line in lines.values():
+        assert line["bytes"] < len(payload) == line["unpacked_bytes"]
+    assert f"{lines['zstd']['bytes']}(zstd) " in bare.text("inspect", *store, "space=small")
+    assert bare.run("retrieve", *store, "space=small", "-o", "-").stdout == payload
+    assert "zstd:LEVEL" in bare.error(2, "create", "--store", tmp_path / "no", "--compression", "gzip")

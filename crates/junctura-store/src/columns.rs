@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field};
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Result, Type};
 
 use crate::listing::Listing;
-use crate::segment::{self, own_fields};
+use crate::segment::{self, own_arrays, own_fields};
 use crate::snapshot::attributes;
-use crate::table::{Column, Place, Table};
+use crate::table::{Column, Table};
 
 /// Says which schema an object is of, where they are of several.
 const SCHEMA: &str = "_schema";
@@ -54,8 +55,12 @@ impl Listing {
             fields.push(Field::new(SCHEMA, array.data_type().clone(), false));
             arrays.push(array);
         }
-        fields.extend(own_fields());
-        arrays.extend(self.own());
+        let rows = self
+            .parts()
+            .flat_map(|(_, table, rows)| rows.iter().map(move |&row| (table, row)));
+        let with_packed = rows.clone().any(|(table, row)| table.place(row).packed.is_some());
+        fields.extend(own_fields(with_packed));
+        arrays.extend(own_arrays(&rows, self.files(), with_packed));
         RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays).map_err(|error| unfit(&error))
     }
 
@@ -156,45 +161,8 @@ impl Listing {
         ))
     }
 
-    fn own(&self) -> Vec<ArrayRef> {
-        let places = || {
-            self.parts()
-                .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.place(row)))
-        };
-        let numbers =
-            |number: fn(Place) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(places().map(number))) };
-        let commits = self
-            .parts()
-            .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.commit(row)));
-        let row_numbers = self
-            .parts()
-            .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.number(row)));
-        let versions = || {
-            self.parts()
-                .flat_map(|(_, table, rows)| rows.iter().map(|&row| table.version(row)))
-        };
-        vec![
-            self.files(),
-            numbers(|place| place.offset),
-            numbers(|place| place.length),
-            Arc::new(UInt32Array::from_iter_values(places().map(|place| place.checksum))),
-            Arc::new(UInt64Array::from_iter_values(commits)),
-            Arc::new(UInt64Array::from_iter_values(row_numbers)),
-            Arc::new(
-                versions()
-                    .map(|version| Some(version?.incarnation))
-                    .collect::<UInt64Array>(),
-            ),
-            Arc::new(
-                versions()
-                    .map(|version| Some(version?.sequence))
-                    .collect::<UInt64Array>(),
-            ),
-        ]
-    }
-
     /// The file of each.
-    fn files(&self) -> ArrayRef {
+    fn files(&self) -> DictionaryArray<Int32Type> {
         let mut names: HashMap<&str, i32> = HashMap::new();
         let mut all = Vec::new();
         let mut numbers = Vec::with_capacity(self.len());
@@ -211,7 +179,7 @@ impl Listing {
             }
         }
         let names: StringArray = all.into_iter().collect();
-        Arc::new(DictionaryArray::new(Int32Array::from(numbers), Arc::new(names)))
+        DictionaryArray::new(Int32Array::from(numbers), Arc::new(names))
     }
 }
 

@@ -191,7 +191,7 @@ mod tests {
                 unflushed_max: AGE,
             };
             let schemas = [Schema::builtin("free").unwrap()];
-            Root::create(&*disk, &schemas, ages, commits, None).unwrap();
+            Root::create(&*disk, &schemas, commits, &ages.into()).unwrap();
             std::thread::scope(|scope| {
                 for name in ["a", "b", "c", "d"] {
                     let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
@@ -225,7 +225,7 @@ mod tests {
             unflushed_max: Duration::from_secs(1),
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, ages, Commits::Appended, None).unwrap();
+        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
         let store = Store::open_on(Arc::clone(&disk), set_clock).unwrap();
         let mut writer = store.writer().unwrap();
         let archive = |writer: &mut Writer, number: i32| writer.archive([("name", &number.to_string())], b"").unwrap();

@@ -13,8 +13,9 @@ use junctura_model::{Code, Given, Schema};
 use crate::commits::Commits;
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss};
+use crate::packing::{Compression, Packing};
 use crate::remove::Removed;
-use crate::root::{Ages, Root};
+use crate::root::{Layout, Root};
 use crate::store::Store;
 use crate::writer::Writer;
 
@@ -72,8 +73,11 @@ fn bytes_of(seed: u64) -> Vec<u8> {
         5 | 6 => random.below(80_000),
         _ => random.below(400_000),
     };
-    let word = random.number().to_le_bytes();
-    let mut bytes = word.repeat(length.div_ceil(8));
+    // One half of it can be packed.
+    let mut bytes = random.number().to_le_bytes().repeat(length.div_ceil(16));
+    while bytes.len() < length {
+        bytes.extend_from_slice(&random.number().to_le_bytes());
+    }
     bytes.truncate(length);
     bytes
 }
@@ -103,7 +107,16 @@ fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>
     let disk = Arc::new(disk);
     let schemas = [Schema::builtin("mars").unwrap()];
     let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).or_else(|_| {
-        Root::create(&*disk, &schemas, Ages::default(), commits, None)?;
+        // Of the two datasets, one.
+        let packing = Packing {
+            datasets: "expver=0002".to_owned(),
+            compression: Compression::Lz4,
+        };
+        let layout = Layout {
+            compression: vec![packing],
+            ..Layout::default()
+        };
+        Root::create(&*disk, &schemas, commits, &layout)?;
         Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock)
     });
     (disk, opened.ok())

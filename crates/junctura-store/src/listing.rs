@@ -12,9 +12,10 @@ use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Ver
 use crate::buffer::Buffer;
 use crate::data::read_exact;
 use crate::disk::{File, refused};
+use crate::packing::{self, Codec};
 use crate::snapshot::{Axis, Snapshot, attributes};
 use crate::store::Store;
-use crate::table::{KeyTexts, Table};
+use crate::table::{KeyTexts, Place, Table};
 
 /// Objects of a snapshot, in the order in which they were committed.
 #[derive(Clone, Debug)]
@@ -22,7 +23,12 @@ pub struct Listing {
     snapshot: Snapshot,
     parts: Vec<Part>,
     files: Arc<Files>,
+    unpacked: Arc<Unpacked>,
 }
+
+/// The object that was unpacked last for somebody who reads it piece by piece: its index, and its bytes.
+#[derive(Debug, Default)]
+struct Unpacked(Mutex<Option<(usize, Arc<Vec<u8>>)>>);
 
 /// Rows of one table.
 #[derive(Clone, Debug)]
@@ -87,14 +93,20 @@ pub struct Location {
     pub file: Arc<str>,
     /// The first byte of the object in it.
     pub offset: u64,
-    /// How many bytes it has.
+    /// How many bytes it has there.
     pub length: u64,
+    /// How they are packed, if they are: then the object has more.
+    pub codec: Option<Codec>,
 }
 
-/// `FILE:OFFSET+LENGTH`.
+/// `FILE:OFFSET+LENGTH`, and ` (CODEC)` behind it where it lies packed.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}+{}", self.file, self.offset, self.length)
+        write!(f, "{}:{}+{}", self.file, self.offset, self.length)?;
+        match self.codec {
+            Some(codec) => write!(f, " ({})", codec.name()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -104,6 +116,7 @@ impl Listing {
             snapshot,
             parts,
             files: Arc::default(),
+            unpacked: Arc::default(),
         }
     }
 
@@ -140,6 +153,7 @@ impl Listing {
             part.rows.retain(|&row| table.commit(row) > commit);
         }
         self.parts.retain(|part| !part.rows.is_empty());
+        self.unpacked = Arc::default();
         self
     }
 
@@ -367,7 +381,7 @@ impl Object<'_> {
     /// Bytes of its payload.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.place().length
+        self.place().object_length()
     }
 
     /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
@@ -390,6 +404,7 @@ impl Object<'_> {
             file: Arc::clone(self.part.table.file_of(self.row)),
             offset: place.offset,
             length: place.length,
+            codec: place.packed.map(|packed| packed.codec),
         }
     }
 
@@ -440,7 +455,8 @@ impl Object<'_> {
     }
 
     /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
-    /// checksum is that of all of them.
+    /// checksum is that of all of them. One that lies packed is unpacked, and verified, as a whole, and kept until another one of the
+    /// listing is.
     ///
     /// # Errors
     /// As [`Self::read`], but that nobody sees whether they are what they were.
@@ -452,17 +468,40 @@ impl Object<'_> {
 
     fn read_part(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
         let place = self.place();
-        let left = usize::try_from(place.length.saturating_sub(from)).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.bytes().saturating_sub(from)).unwrap_or(usize::MAX);
         let count = left.min(bytes.len());
-        if count > 0 {
+        if count == 0 {
+            return Ok(0);
+        }
+        if place.packed.is_some() {
+            let from = from as usize;
+            bytes[..count].copy_from_slice(&self.kept_unpacked()?[from..from + count]);
+        } else {
             let (file, name) = self.file()?;
             read_exact(&*file, name, &mut bytes[..count], place.offset + from)?;
         }
         Ok(count)
     }
 
+    /// All of its bytes, which stay with the listing until those of another one do.
+    fn kept_unpacked(&self) -> Result<Arc<Vec<u8>>> {
+        let mut kept = self.listing.unpacked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index();
+        if let Some((_, bytes)) = kept.as_ref().filter(|(of, _)| *of == index) {
+            return Ok(Arc::clone(bytes));
+        }
+        let mut bytes = Vec::new();
+        self.read_verified(|length| {
+            bytes = vec![0; length];
+            &mut bytes
+        })?;
+        let bytes = Arc::new(bytes);
+        *kept = Some((index, Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+
     /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
-    /// checksum, as [`Self::read`] does; otherwise they are read. The map is the file's, shared by all objects of the listing that
+    /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all objects of the listing that
     /// are mapped, and lasts as long as one of them or the listing.
     ///
     /// A disk that fails while they are looked at kills the process, which a read would be told; so does somebody who cuts the file
@@ -479,8 +518,8 @@ impl Object<'_> {
     fn map_verified(&self) -> Result<Mapped> {
         let place = self.place();
         let range = place.offset..place.offset + place.length;
-        let map = match place.length {
-            0 => None,
+        let map = match place {
+            Place { length: 0, .. } | Place { packed: Some(_), .. } => None,
             _ => self.listing.map(self.file()?.1, range.end),
         };
         match map {
@@ -496,14 +535,37 @@ impl Object<'_> {
     /// Reads it into the room that it is given once it is known to have so many bytes.
     pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
         let place = self.place();
-        if place.length == 0 {
+        if place.object_length() == 0 {
             // It has no file, perhaps.
             room(0);
             return Ok(());
         }
         let (file, name) = self.file()?;
-        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?);
+        let length = usize::try_from(place.length).map_err(|_| too_large(place.length))?;
+        if place.packed.is_some() {
+            let mut frame = vec![0; length];
+            read_exact(&*file, name, &mut frame, place.offset)?;
+            return self.unpack_verified(&frame, room);
+        }
+        let bytes = room(length);
         read_exact(&*file, name, bytes, place.offset)?;
+        self.verify(bytes)
+    }
+
+    /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
+    pub(crate) fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
+        let damaged = |cause: String| {
+            let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
+            Error::new(Code::Corrupt, self.key(), cause)
+        };
+        let Some(packed) = self.place().packed else {
+            return Err(damaged("it is not packed".to_owned()));
+        };
+        if !packing::can_be(packed, frame) {
+            return Err(damaged(format!("it has not {} bytes", packed.length)));
+        }
+        let bytes = room(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?);
+        packing::unpack(packed.codec, frame, bytes).map_err(damaged)?;
         self.verify(bytes)
     }
 
@@ -573,7 +635,7 @@ impl Object<'_> {
         self.part.table.file_of(self.row)
     }
 
-    pub(crate) fn place(&self) -> crate::table::Place {
+    pub(crate) fn place(&self) -> Place {
         self.part.table.place(self.row)
     }
 }

@@ -121,11 +121,19 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
     }
 }
 
-/// Objects, and where in the buffer their bytes are.
+/// Objects, and where their bytes are.
 struct Read<'a> {
     bytes: u64,
-    objects: Vec<(Object<'a>, Result<Range<usize>>)>,
+    objects: Vec<(Object<'a>, Result<Bytes>)>,
+    /// What was read.
     buffer: Buffer,
+}
+
+/// The bytes of one object.
+enum Bytes {
+    /// As they were read.
+    Read(Range<usize>),
+    Unpacked(Vec<u8>),
 }
 
 impl<'a> Read<'a> {
@@ -138,7 +146,7 @@ impl<'a> Read<'a> {
             (Err(expired), _) => run.into_iter().map(|object| (object, Err(expired.clone()))).collect(),
             (Ok(()), Some(ranges)) => {
                 let verified = |(object, range): (Object<'a>, Range<usize>)| {
-                    (object, object.verify(&buffer[range.clone()]).map(|()| range))
+                    (object, verified(&object, &buffer[range.clone()], range))
                 };
                 run.into_iter().zip(ranges).map(verified).collect()
             }
@@ -149,11 +157,28 @@ impl<'a> Read<'a> {
 
     /// Gives the buffer back.
     fn hand_over(self, take: &mut impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<Buffer> {
-        for (object, range) in self.objects {
-            take(object, range.map(|range| &self.buffer[range]))?;
+        for (object, bytes) in self.objects {
+            match bytes {
+                Ok(Bytes::Read(range)) => take(object, Ok(&self.buffer[range]))?,
+                Ok(Bytes::Unpacked(bytes)) => take(object, Ok(&bytes))?,
+                Err(error) => take(object, Err(error))?,
+            }
         }
         Ok(self.buffer)
     }
+}
+
+/// What was read of an object, from this range of the buffer: as it is, or unpacked.
+fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>) -> Result<Bytes> {
+    if object.place().packed.is_none() {
+        return object.verify(read).map(|()| Bytes::Read(range));
+    }
+    let mut bytes = Vec::new();
+    object.unpack_verified(read, |length| {
+        bytes = vec![0; length];
+        &mut bytes
+    })?;
+    Ok(Bytes::Unpacked(bytes))
 }
 
 /// Where each has its bytes in the buffer, if one read brought them.
@@ -176,12 +201,12 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
 }
 
 /// One by one, so that each is told what is wrong with it.
-fn read_each<'a>(run: Vec<Object<'a>>, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Range<usize>>)> {
+fn read_each<'a>(run: Vec<Object<'a>>, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Bytes>)> {
     buffer.room(0);
     let read = |object: Object<'a>| {
         let start = buffer.len();
         let read = object.read_verified(|length| buffer.more_room(length));
-        (object, read.map(|()| start..buffer.len()))
+        (object, read.map(|()| Bytes::Read(start..buffer.len())))
     };
     run.into_iter().map(read).collect()
 }
@@ -245,7 +270,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             };
             let (number, buffer) = (state.begun, state.spare.pop().unwrap_or_default());
             state.begun += 1;
-            state.ahead_bytes += bytes_of(&run);
+            state.ahead_bytes = state.ahead_bytes.saturating_add(bytes_of(&run));
             drop(state);
             let read = Read::of(run, buffer);
             self.state().read.insert(number, read);
@@ -260,7 +285,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             let number = state.taken;
             if let Some(read) = state.read.remove(&number) {
                 state.taken += 1;
-                state.ahead_bytes -= read.bytes;
+                state.ahead_bytes = state.ahead_bytes.saturating_sub(read.bytes);
                 self.room.notify_one();
                 return Some(read);
             }
@@ -285,12 +310,14 @@ impl<'a, I: Iterator<Item = Object<'a>>> State<'a, I> {
     }
 }
 
-/// Bytes of a read, with what lies between objects.
+/// Bytes of a read, with what lies between objects, and those that are unpacked then.
 fn bytes_of(run: &[Object<'_>]) -> u64 {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return 0;
     };
-    last.place().offset + last.place().length - first.place().offset
+    let read = last.place().offset + last.place().length - first.place().offset;
+    let unpacked = |object: &Object<'_>| Some(object.place().packed?.length);
+    run.iter().filter_map(unpacked).fold(read, u64::saturating_add)
 }
 
 /// Ends the work when it is dropped.
@@ -326,13 +353,13 @@ mod tests {
     use super::*;
     use crate::disk::{Disk, MemoryDisk};
     use crate::root::Root;
-    use crate::{Ages, Commits, Store};
+    use crate::{Commits, Layout, Store};
 
     /// Objects of several datasets, one behind the other and not, empty ones and large ones.
     fn filled(random: &mut Random) -> (Arc<dyn Disk>, Listing) {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Ages::default(), Commits::Appended, None).unwrap();
+        Root::create(&*disk, &schemas, Commits::Appended, &Layout::default()).unwrap();
         let store = Store::open_on(Arc::clone(&disk), || std::time::Duration::ZERO).unwrap();
         let mut writer = store.writer().unwrap();
         for number in 0..400 {

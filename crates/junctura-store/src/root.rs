@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commits::{Commits, Log};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
+use crate::packing::{Packing, Rule};
 use crate::segment::check_names;
 
 const NAME: &str = "store.json";
@@ -48,6 +49,8 @@ pub struct Layout {
     /// Where the bytes of large flushes lie, as [`Store::create_url`](crate::Store::create_url) takes it; beside the catalogue
     /// without it. Everybody who opens the store finds it by this text, so that a path has to be absolute.
     pub data: Option<String>,
+    /// Which datasets' objects are packed, and how: of several that match one, the first. Without any, all lie as they are.
+    pub compression: Vec<Packing>,
 }
 
 impl From<Ages> for Layout {
@@ -69,6 +72,7 @@ pub(crate) struct Root {
     pub(crate) commits: Commits,
     /// Where data lie, if not here.
     pub(crate) data: Option<String>,
+    pub(crate) compression: Vec<Rule>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -81,8 +85,16 @@ struct Written {
     commits: Order,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    compression: Vec<WrittenPacking>,
     snapshot_max_age_ms: u64,
     unflushed_max_age_ms: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct WrittenPacking {
+    datasets: String,
+    codec: String,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -98,14 +110,9 @@ impl Root {
     ///
     /// # Errors
     /// `AlreadyExists` where there is one; `InvalidArgument` for no schema, or two of one name; what the system refuses.
-    pub(crate) fn create(
-        disk: &dyn Disk,
-        schemas: &[Arc<Schema>],
-        ages: Ages,
-        commits: Commits,
-        data: Option<&str>,
-    ) -> Result<()> {
+    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<()> {
         check(schemas)?;
+        rules(&layout.compression, schemas)?;
         let id = crate::random()?;
         let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let written = Written {
@@ -117,9 +124,10 @@ impl Root {
                 Commits::Appended => Order::Appended,
                 Commits::Exclusive => Order::Exclusive,
             },
-            data: data.map(str::to_owned),
-            snapshot_max_age_ms: milliseconds(ages.snapshot_max),
-            unflushed_max_age_ms: milliseconds(ages.unflushed_max),
+            data: layout.data.clone(),
+            compression: layout.compression.iter().map(WrittenPacking::from).collect(),
+            snapshot_max_age_ms: milliseconds(layout.ages.snapshot_max),
+            unflushed_max_age_ms: milliseconds(layout.ages.unflushed_max),
         };
         let mut text = serde_json::to_vec_pretty(&written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
@@ -147,9 +155,12 @@ impl Root {
             .schemas
             .iter()
             .map(|text| Schema::parse_yaml(text).map(Arc::new));
+        let schemas: Vec<Arc<Schema>> = schemas.collect::<Result<_>>()?;
+        let packings = written.compression.iter().map(Packing::try_from);
         Ok(Self {
             id: written.id,
-            schemas: schemas.collect::<Result<_>>()?,
+            compression: rules(&packings.collect::<Result<Vec<_>>>()?, &schemas)?,
+            schemas,
             commits: match written.commits {
                 Order::Appended => Commits::Appended,
                 Order::Exclusive => Commits::Exclusive,
@@ -161,6 +172,30 @@ impl Root {
             },
         })
     }
+}
+
+impl From<&Packing> for WrittenPacking {
+    fn from(packing: &Packing) -> Self {
+        Self {
+            datasets: packing.datasets.clone(),
+            codec: packing.compression.to_string(),
+        }
+    }
+}
+
+impl TryFrom<&WrittenPacking> for Packing {
+    type Error = Error;
+
+    fn try_from(written: &WrittenPacking) -> Result<Self> {
+        Ok(Self {
+            datasets: written.datasets.clone(),
+            compression: written.codec.parse()?,
+        })
+    }
+}
+
+fn rules(packings: &[Packing], schemas: &[Arc<Schema>]) -> Result<Vec<Rule>> {
+    packings.iter().map(|packing| Rule::new(packing, schemas)).collect()
 }
 
 fn check(schemas: &[Arc<Schema>]) -> Result<()> {

@@ -257,7 +257,8 @@ fn masked(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Fou
     Ok(found)
 }
 
-fn asks_beyond(question: &Question<'_>, key_len: usize) -> bool {
+/// Whether it asks for an attribute behind the first ones of a schema, so many.
+pub(crate) fn asks_beyond(question: &Question<'_>, key_len: usize) -> bool {
     match question {
         Question::Everything => false,
         Question::All(parts) | Question::Any(parts) => parts.iter().any(|part| asks_beyond(part, key_len)),

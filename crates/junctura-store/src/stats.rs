@@ -98,7 +98,7 @@ impl Snapshot {
         let checkpoint = Checkpoint::newest(store.disk())?;
         Ok(Stats {
             commit: self.commit(),
-            used_bytes: in_data.map(|object| object.bytes()).sum(),
+            used_bytes: in_data.map(|object| object.place().length).sum(),
             schemas: self.schemas_stats(&all)?,
             data: store.amount(&store.data_files()?)?,
             commits: store.amount(&store.commit_files()?)?,
@@ -137,7 +137,7 @@ fn amount(listing: &Listing, schema: usize) -> Amount {
     let mut amount = Amount::default();
     for (_, table, rows) in listing.parts().filter(|(of, ..)| *of == schema) {
         for &row in rows {
-            amount.add(table.place(row).length);
+            amount.add(table.place(row).object_length());
         }
     }
     amount

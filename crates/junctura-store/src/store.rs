@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, RecordRef, Result, Schema};
 
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
 use crate::commits::{Commits, Log};
 use crate::disk::{Disk, SplitDisk, refused};
+use crate::packing::{Compression, Rule};
 use crate::place::Place;
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
@@ -134,7 +135,7 @@ impl Store {
         if let Some(place) = data {
             place.disk(true)?.probe(false)?;
         }
-        Root::create(&*disk, schemas, layout.ages, commits, layout.data.as_deref())?;
+        Root::create(&*disk, schemas, commits, layout)?;
         Self::open_on(disk, now)
     }
 
@@ -353,6 +354,11 @@ impl Store {
         let age_max = self.ages().snapshot_max;
         catalogue.refresh(self.disk(), self.schemas(), self.log(), self.now(), age_max)?;
         Ok(catalogue)
+    }
+
+    /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
+    pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Option<Compression> {
+        Rule::compression(&self.0.root.compression, schema, RecordRef::trusted(key))
     }
 
     /// Whether both are openings of one store, wherever.

@@ -9,6 +9,7 @@ use minicbor::bytes::{ByteArray, ByteSlice};
 use crate::commit::{COMMIT, Commit, Part};
 use crate::commits::Log;
 use crate::data::{self, DataFile};
+use crate::packing::{Compression, Packed, Packer};
 use crate::store::Store;
 use crate::table::{Place, Table};
 
@@ -36,6 +37,7 @@ pub struct Writer {
     is_kept_up: bool,
     /// The record of an object, while it is looked at.
     scratch: Vec<u8>,
+    packer: Packer,
 }
 
 /// Objects of one schema that have the first level of their keys in common.
@@ -51,6 +53,8 @@ struct Dataset {
     table: Table,
     /// Some are in files before it, which last already.
     is_split: bool,
+    /// How its objects are packed, if they are.
+    compression: Option<Compression>,
 }
 
 /// A dataset's name, borrowed.
@@ -88,6 +92,7 @@ impl Writer {
             broken: None,
             is_kept_up: true,
             scratch: Vec::new(),
+            packer: Packer::default(),
         })
     }
 
@@ -179,15 +184,25 @@ impl Writer {
         let key = record.key_bytes(level_end);
         let number = self.dataset(schema, key)?;
         let dataset = &mut self.datasets[number];
-        let offset = dataset.file.end();
-        let file = dataset.table.file_number(dataset.file.name());
-        let place = Place {
-            file,
-            offset,
-            length: payload.len() as u64,
-            checksum: crate::checksum(payload),
+        let packed = match dataset.compression {
+            Some(compression) => self.packer.pack(payload, compression)?,
+            None => None,
         };
-        dataset.file.append(payload, self.store.disk())?;
+        let (bytes, packed) = match packed {
+            Some((codec, frame)) => {
+                let length = payload.len() as u64;
+                (frame, Some(Packed { codec, length }))
+            }
+            None => (payload, None),
+        };
+        let place = Place {
+            file: dataset.table.file_number(dataset.file.name()),
+            offset: dataset.file.end(),
+            length: bytes.len() as u64,
+            checksum: crate::checksum(payload),
+            packed,
+        };
+        dataset.file.append(bytes, self.store.disk())?;
         dataset.table.push(record, place, version)?;
         self.rows += 1;
         Ok(())
@@ -226,6 +241,7 @@ impl Writer {
             written: self.since,
             table: Table::default(),
             is_split: false,
+            compression: self.store.compression_of(schema, key),
         };
         self.numbers.insert((schema, key.into()), number);
         self.datasets.push(dataset);

@@ -75,7 +75,7 @@ fn story(commits: Commits, flushes: u64) {
     let layout = Layout {
         ages,
         commits: Some(commits),
-        data: None,
+        ..Layout::default()
     };
     let schemas = [Arc::new(Schema::parse_yaml(SCHEMA).unwrap())];
     let store = Store::create_url(path.to_str().unwrap(), &schemas, &layout).unwrap();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Given, Schema};
-use junctura_store::{Commits, Layout, Object, Store, Writer};
+use junctura_store::{Commits, Compression, Layout, Object, Store, Writer};
 
 /// A store of its own, and what keeps its place.
 struct World {
@@ -62,6 +62,15 @@ fn memory() -> World {
 
 fn memory_exclusive() -> World {
     World::new(format!("memory:{}", unique()), &exclusive(), ())
+}
+
+/// Whatever can be packed is.
+fn packed() -> World {
+    let layout = Layout {
+        compression: vec![Compression::Zstd { level: 1 }.into()],
+        ..exclusive()
+    };
+    in_folder(&layout)
 }
 
 /// The catalogue in a folder, the data elsewhere.
@@ -134,7 +143,7 @@ macro_rules! suite {
     };
 }
 
-suite!(local, shared, memory, memory_exclusive, split);
+suite!(local, shared, packed, memory, memory_exclusive, split);
 #[cfg(feature = "s3")]
 suite!(s3 #[ignore = "needs a server: tests/run.py store-s3"], s3_split #[ignore = "needs a server: tests/run.py store-s3"]);
 

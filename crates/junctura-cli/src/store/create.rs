@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use junctura::Result;
-use junctura_store::{Ages, Commits, Layout, Store};
+use junctura_store::{Ages, Commits, Layout, Packing, Store};
 
 use super::StoreArguments;
 use crate::{schema_files, size};
@@ -17,6 +17,7 @@ const EXAMPLES: &str = "Examples:
   junctura create --store /data/archive --schema mine.yaml   mine first
   junctura create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
   junctura create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one
+  junctura create --store scratch --compression 'zstd:9 class=rd' --compression lz4   research packed well, all else quickly
   junctura create --store 's3://fields/archive?endpoint=https://s3.example.org'   in a bucket that is there";
 
 /// Make a store
@@ -45,9 +46,22 @@ pub(crate) struct Arguments {
     /// systems without locks and object stores
     #[arg(long, value_name = "HOW")]
     commits: Option<Order>,
+    /// Pack objects, without loss and so that no reader notices: zstd, zstd:LEVEL (1 to 19) or lz4, and behind a blank a selector of
+    /// datasets, which asks for nothing but attributes of the first level of a key; of several that match, the first
+    #[arg(long, value_name = "CODEC [SELECTOR]", value_parser = packing)]
+    compression: Vec<Packing>,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// `CODEC`, or `CODEC SELECTOR`.
+fn packing(text: &str) -> Result<Packing> {
+    let (codec, datasets) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    Ok(Packing {
+        datasets: datasets.trim().to_owned(),
+        compression: codec.parse()?,
+    })
 }
 
 /// [`Commits`], on a command line.
@@ -69,6 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Order::Exclusive => Commits::Exclusive,
         }),
         data: arguments.data.clone(),
+        compression: arguments.compression.clone(),
     };
     let store = Store::create_url(
         arguments.store.url(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::{Object, Store};
+use junctura_store::{Codec, Object, Store};
 use serde_json::json;
 
 use super::{StoreArguments, VersionsArguments};
@@ -21,7 +21,8 @@ const EXAMPLES: &str = "Examples:
 /// Show where objects of a store lie
 ///
 /// A line for each object: the URI of its file, its first byte there, how many bytes it has, and its key. Other programs can
-/// read it there, as long as the store keeps what a reader has found.
+/// read it there, as long as the store keeps what a reader has found. Where it lies packed, the codec stands behind the number, and its
+/// tools unpack what lies there.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -101,11 +102,13 @@ impl Arguments {
         let (place, key) = (object.location(), object.key());
         let uri = store.uri(&place.file);
         if !self.json {
-            return writeln!(out, "{uri} {} {} {key}", place.offset, place.length);
+            let codec = place.codec.map_or(String::new(), |codec| format!("({})", codec.name()));
+            return writeln!(out, "{uri} {} {}{codec} {key}", place.offset, place.length);
         }
         let checksum = format!("{:08x}", object.checksum());
         out.json(&json!({
             "key": key, "schema": object.schema().name(), "uri": uri, "offset": place.offset, "bytes": place.length,
+            "codec": place.codec.map(Codec::name), "unpacked_bytes": object.bytes(),
             "crc32c": checksum, "commit": object.commit(),
             "version": object.version().map(|version| version.to_string()),
         }))

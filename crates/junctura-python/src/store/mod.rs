@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura::Code;
-use junctura_store::{Commits, Layout};
+use junctura_store::{Commits, Compression, Layout, Packing};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
@@ -139,6 +140,25 @@ fn order(given: &Bound<'_, PyAny>) -> PyResult<Commits> {
     }
 }
 
+/// How datasets are packed: one text for all, or a dict of selectors.
+fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<Packing>> {
+    let py = given.py();
+    if let Ok(codec) = given.extract::<&str>() {
+        return Ok(vec![codec.parse::<Compression>().or_raise(py)?.into()]);
+    }
+    let Ok(given) = given.cast::<PyDict>() else {
+        let cause = format!("a text or a dict is expected, not {}", given.repr()?);
+        return Err(invalid(py, "compression", cause));
+    };
+    let packing = |(datasets, codec): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok(Packing {
+            datasets: datasets.extract()?,
+            compression: codec.extract::<&str>()?.parse().or_raise(py)?,
+        })
+    };
+    given.iter().map(packing).collect()
+}
+
 #[pymethods]
 impl Store {
     #[new]
@@ -165,6 +185,10 @@ impl Store {
     /// commits : {"appended", "exclusive"}, optional
     ///     How writers agree on an order: by the lock of one file, as in a folder unless told; or by names that are given once, as
     ///     in an object store, and on file systems whose locks cannot be trusted.
+    /// compression : str or dict of str to str, optional
+    ///     How objects are packed, without loss and so that no reader notices: `"zstd"`, `"zstd:LEVEL"` (1 to 19) or `"lz4"`. A dict
+    ///     says it for datasets: its keys are selectors that ask only for attributes of the first level of a key, and of several that match
+    ///     one dataset, the first counts. Without it all lie as they are.
     ///
     /// Returns
     /// -------
@@ -185,7 +209,7 @@ impl Store {
     /// >>> [schema.name for schema in store.schemas], store.snapshot_max_age
     /// (['mars', 'free'], datetime.timedelta(seconds=43200))
     #[staticmethod]
-    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None))]
+    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None, compression=None))]
     fn create(
         path: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, PyAny>>,
@@ -193,6 +217,7 @@ impl Store {
         unflushed_max_age: Option<&Bound<'_, PyAny>>,
         data: Option<&Bound<'_, PyAny>>,
         commits: Option<&Bound<'_, PyAny>>,
+        compression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let py = path.py();
         let place = Place::of(path)?;
@@ -218,6 +243,9 @@ impl Store {
         }
         if let Some(given) = data {
             layout.data = Some(Place::of(given)?.text().or_raise(py)?.to_owned());
+        }
+        if let Some(given) = compression {
+            layout.compression = packings(given)?;
         }
         let created = py.detach(|| place.create(&schemas, layout));
         Ok(Self::of(place, created.or_raise(py)?))

@@ -95,6 +95,7 @@ impl Stored {
             file: found.file.to_string(),
             offset: found.offset,
             nbytes: found.length,
+            codec: found.codec.map(|codec| codec.name().to_owned()),
         })
     }
 
@@ -317,15 +318,21 @@ pub(crate) struct Location {
     file: String,
     /// The first byte in it.
     offset: u64,
-    /// How many bytes.
+    /// How many bytes it has there.
     nbytes: u64,
+    /// How they are packed: `"zstd"`, `"lz4"`, or None.
+    codec: Option<String>,
 }
 
 #[pymethods]
 impl Location {
     fn __repr__(&self) -> String {
+        let codec = match &self.codec {
+            Some(codec) => format!(", codec={codec:?}"),
+            None => String::new(),
+        };
         format!(
-            "Location(file={:?}, offset={}, nbytes={})",
+            "Location(file={:?}, offset={}, nbytes={}{codec})",
             self.file, self.offset, self.nbytes
         )
     }

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | the name of an attribute | integer: `INT64`; decimal: `DECIMAL(38, 18)`; float: `DOUBLE`; bool: `BOOLEAN`; date: `DATE`; all others: their canonical text | null where the object does not have it |
 //! | `@name` | text | an undeclared attribute of an open schema |
-//! | `_file`, `_offset`, `_length` | text, `UINT_64` | the bytes of the object, in a file of the store |
-//! | `_checksum` | `UINT_32` | their CRC-32C |
+//! | `_file`, `_offset`, `_length` | text, `UINT_64` | where its bytes lie, in a file of the store |
+//! | `_checksum` | `UINT_32` | the CRC-32C of its bytes, which are not packed |
 //! | `_commit` | `UINT_64` | the commit that it came with: of the rows of one key, the last one with the highest number is the newest |
 //! | `_number` | `UINT_64` | which row of its schema it is, of all that were ever committed, from 0 |
 //! | `_incarnation`, `_sequence` | `UINT_64` | its version in a pool, or null |
+//! | `_codec`, `_unpacked` | text, `UINT_64` | if it lies packed, how, and how many bytes it has; there only where a row has them |
 
 mod checks;
 #[cfg(feature = "parquet")]
@@ -30,10 +31,10 @@ pub(crate) use read::{Group, SegmentFile, decode};
 #[cfg(not(feature = "parquet"))]
 pub(crate) use without::{Group, SegmentFile, decode, encode};
 #[cfg(feature = "parquet")]
-pub(crate) use write::{array, encode, own_fields, type_of};
+pub(crate) use write::{array, encode, own_arrays, own_fields, type_of};
 
 /// The columns that are the store's own.
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     "_file",
     "_offset",
     "_length",
@@ -42,7 +43,12 @@ const OWN: [&str; 8] = [
     "_number",
     "_incarnation",
     "_sequence",
+    "_codec",
+    "_unpacked",
 ];
+/// The last of them, so many, are only there where a row has them.
+#[cfg(feature = "parquet")]
+const OF_PACKED: usize = 2;
 
 /// Whether a schema's attributes and the store's own columns can stand side by side.
 ///

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::DataType;
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -29,6 +29,7 @@ use super::write::{DECIMAL, FOOTER_TAIL, GROUP_ROWS, corrupt, refused, type_of, 
 use super::{Checks, OWN};
 use crate::data::read_exact;
 use crate::disk::File;
+use crate::packing::{Codec, Packed};
 use crate::removal::Run;
 use crate::table::{Asking, Column, Place, Table, passing};
 
@@ -602,6 +603,20 @@ fn texts(array: &ArrayRef) -> Result<(&DictionaryArray<Int32Type>, &StringArray)
     found.ok_or_else(|| corrupt("it has a column of another type"))
 }
 
+/// How each row lies packed, where it does.
+fn packed(codecs: &ArrayRef, lengths: &UInt64Array) -> Result<Vec<Option<Packed>>> {
+    let (codecs, names) = texts(codecs)?;
+    let known: Vec<Option<Codec>> = names.iter().map(|name| Codec::named(name?)).collect();
+    let of_row = |(row, at): (usize, Option<usize>)| {
+        let Some(at) = at else { return Ok(None) };
+        let codec = known.get(at).copied().flatten();
+        let codec = codec.ok_or_else(|| corrupt("it has an object that lies packed in an unknown way"))?;
+        let length = lengths.value(row);
+        Ok(Some(Packed { codec, length }))
+    };
+    codecs.keys_iter().enumerate().map(of_row).collect()
+}
+
 fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
     let own = |name: &str| {
         batch
@@ -622,6 +637,10 @@ fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
     let (offsets, lengths, commits) = (numbers("_offset")?, numbers("_length")?, numbers("_commit")?);
     let row_numbers = numbers("_number")?;
     let (incarnations, sequences) = (numbers("_incarnation")?, numbers("_sequence")?);
+    let packed = match batch.column_by_name("_codec") {
+        Some(codecs) => packed(codecs, numbers("_unpacked")?)?,
+        None => Vec::new(),
+    };
     for row in 0..batch.num_rows() {
         let file = files.key(row).and_then(|at| names.get(at));
         let place = Place {
@@ -629,6 +648,7 @@ fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
             offset: offsets.value(row),
             length: lengths.value(row),
             checksum: checksums.value(row),
+            packed: packed.get(row).copied().flatten(),
         };
         if place.offset.checked_add(place.length).is_none() {
             return Err(corrupt("it has a row of no place"));

@@ -42,6 +42,7 @@ fn values_of_all_types_read_back() {
         offset: 0,
         length: 0,
         checksum: 0,
+        packed: None,
     };
     for _ in 0..500 {
         let record = junctura_model::selector::testing::random_record(&mut random, &schema);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
     RecordBatch, StringArray, UInt32Array, UInt64Array,
@@ -14,8 +15,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use super::{Checks, OWN};
-use crate::table::{Column, Table};
+use super::{Checks, OF_PACKED, OWN};
+use crate::table::{Column, Place, Table};
 
 /// Rows that a reader who looks for few has to look at.
 pub(super) const GROUP_ROWS: usize = 128 << 10;
@@ -39,18 +40,21 @@ pub(super) fn encode_in_groups(table: &Table, schema: &Schema, group_rows: usize
         .columns()
         .iter()
         .map(|column| field(column, schema))
-        .chain(own_fields())
+        .chain(own_fields(table.has_packed()))
         .collect();
     let arrow_schema = Arc::new(arrow_schema::Schema::new(fields));
     let mut writer = ArrowWriter::try_new(&mut file, Arc::clone(&arrow_schema), Some(properties(group_rows)))
         .map_err(|error| refused(&error))?;
+    let names: ArrayRef = Arc::new(table.files().iter().map(|name| Some(&**name)).collect::<StringArray>());
     for start in (0..table.len()).step_by(group_rows) {
         let rows = start as u32..table.len().min(start + group_rows) as u32;
         let mut arrays = Vec::new();
         for column in table.columns() {
             arrays.push(array(column, type_of(column.id(), schema), rows.clone())?);
         }
-        arrays.extend(own_arrays(table, rows));
+        let files = rows.clone().map(|row| table.place(row).file as i32);
+        let files = DictionaryArray::new(files.collect::<Int32Array>(), Arc::clone(&names));
+        arrays.extend(own_arrays(&rows.map(|row| (table, row)), files, table.has_packed()));
         let batch = RecordBatch::try_new(Arc::clone(&arrow_schema), arrays).map_err(|error| unfit(&error))?;
         writer.write(&batch).map_err(|error| refused(&error))?;
     }
@@ -115,8 +119,8 @@ fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// The store's own columns.
-pub(crate) fn own_fields() -> Vec<Field> {
+/// The store's own columns, for rows of which some may lie packed or none does.
+pub(crate) fn own_fields(with_packed: bool) -> Vec<Field> {
     let kinds = [
         text_type(),
         DataType::UInt64,
@@ -126,9 +130,13 @@ pub(crate) fn own_fields() -> Vec<Field> {
         DataType::UInt64,
         DataType::UInt64,
         DataType::UInt64,
+        text_type(),
+        DataType::UInt64,
     ];
-    let may_be_null = |name: &str| name == "_incarnation" || name == "_sequence";
-    OWN.iter()
+    let left_out = if with_packed { 0 } else { OF_PACKED };
+    let may_be_null = |name: &str| ["_incarnation", "_sequence", "_codec", "_unpacked"].contains(&name);
+    OWN[..OWN.len() - left_out]
+        .iter()
         .zip(kinds)
         .map(|(name, kind)| Field::new(*name, kind, may_be_null(name)))
         .collect()
@@ -172,29 +180,40 @@ pub(crate) fn array(column: &Column, kind: Type, rows: std::ops::Range<u32>) -> 
     })
 }
 
-fn own_arrays(table: &Table, rows: std::ops::Range<u32>) -> Vec<ArrayRef> {
-    let places = || rows.clone().map(|row| table.place(row));
-    let files = places().map(|place| place.file as i32).collect::<Int32Array>();
-    let names: StringArray = table.files().iter().map(|name| Some(&**name)).collect();
-    let versions = || rows.clone().map(|row| table.version(row));
-    vec![
-        Arc::new(DictionaryArray::new(files, Arc::new(names))),
-        Arc::new(UInt64Array::from_iter_values(places().map(|place| place.offset))),
-        Arc::new(UInt64Array::from_iter_values(places().map(|place| place.length))),
+/// The values of [`own_fields`] in some rows, which lie in these files.
+pub(crate) fn own_arrays<'t>(
+    rows: &(impl Iterator<Item = (&'t Table, u32)> + Clone),
+    files: DictionaryArray<Int32Type>,
+    with_packed: bool,
+) -> Vec<ArrayRef> {
+    let places = || rows.clone().map(|(table, row)| table.place(row));
+    let of_places = |number: fn(Place) -> u64| -> ArrayRef { numbers(places().map(|place| Some(number(place)))) };
+    let versions = || rows.clone().map(|(table, row)| table.version(row));
+    let mut arrays: Vec<ArrayRef> = vec![
+        Arc::new(files),
+        of_places(|place| place.offset),
+        of_places(|place| place.length),
         Arc::new(UInt32Array::from_iter_values(places().map(|place| place.checksum))),
-        Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.commit(row)))),
-        Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| table.number(row)))),
-        Arc::new(
-            versions()
-                .map(|version| Some(version?.incarnation))
-                .collect::<UInt64Array>(),
-        ),
-        Arc::new(
-            versions()
-                .map(|version| Some(version?.sequence))
-                .collect::<UInt64Array>(),
-        ),
-    ]
+        numbers(rows.clone().map(|(table, row)| Some(table.commit(row)))),
+        numbers(rows.clone().map(|(table, row)| Some(table.number(row)))),
+        numbers(versions().map(|version| Some(version?.incarnation))),
+        numbers(versions().map(|version| Some(version?.sequence))),
+    ];
+    if with_packed {
+        arrays.push(Arc::new(codecs(places())));
+        arrays.push(numbers(places().map(|place| Some(place.packed?.length))));
+    }
+    arrays
+}
+
+fn numbers(numbers: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(numbers.collect::<UInt64Array>())
+}
+
+fn codecs(places: impl Iterator<Item = Place>) -> DictionaryArray<Int32Type> {
+    places
+        .map(|place| Some(place.packed?.codec.name()))
+        .collect::<DictionaryArray<Int32Type>>()
 }
 
 pub(super) fn refused(error: &ParquetError) -> Error {

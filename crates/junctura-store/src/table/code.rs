@@ -1,13 +1,15 @@
 //! Rows as they travel in a commit: what repeats is said once.
 //!
 //! ```text
-//! rows     := count columns column* files file* place* versions
+//! rows     := count columns column* files file* place* more
 //! column   := id u8 [ name ]            0xff: undeclared, by its name
 //!             values text*  how u8      0: each row has the one value; 1: numbers follow
 //!             [ number* ]               one for each row; 0: none, 1: the first value
 //! place    := file offset length check  file 0: the payloads within the commit; offset: behind the end of the row before in
 //!                                       that file (zigzag); check u32
-//! versions := u8 [ (incarnation sequence)* ]   0: no row has one; 1: incarnation 0: this row has none
+//! more     := u8 [ version* ] [ packed* ]  which of them there are: 1 and 2
+//! version  := incarnation sequence      incarnation 0: this row has none
+//! packed   := codec [ length ]          0: it lies there as it is; 1: zstd, 2: lz4, and its bytes when it is unpacked
 //! text, name, file := length bytes
 //! ```
 //! Numbers are LEB128, at most 64 bits, but for those marked u8 and u32 (little-endian).
@@ -18,10 +20,14 @@ use std::sync::Arc;
 use junctura_model::limits::{ATTRIBUTES_MAX, LIST_BYTES_MAX, NAME_BYTES_MAX};
 use junctura_model::{AttrId, Code, Error, Result, Schema, Version};
 
-use super::{Column, Place, Table};
+use super::{Column, Spot, Table};
+use crate::packing::{Codec, Packed};
 
 const ONE_VALUE: u8 = 0;
 const BY_NUMBER: u8 = 1;
+/// Of what may follow the places, which is there.
+const VERSIONS: u8 = 1;
+const PACKED: u8 = 2;
 
 /// Rows as bytes.
 #[derive(Clone, Copy)]
@@ -50,22 +56,41 @@ impl Table {
             put_text(file, out);
         }
         let mut ends = vec![inline.unwrap_or(0); self.files.len()];
-        for place in &self.places {
-            let end = &mut ends[place.file as usize];
-            put(if inline.is_some() { 0 } else { u64::from(place.file) + 1 }, out);
-            put(zigzag(place.offset.wrapping_sub(*end) as i64), out);
-            put(place.length, out);
-            out.extend_from_slice(&place.checksum.to_le_bytes());
-            *end = place.offset + place.length;
+        for spot in &self.spots {
+            let end = &mut ends[spot.file as usize];
+            put(if inline.is_some() { 0 } else { u64::from(spot.file) + 1 }, out);
+            put(zigzag(spot.offset.wrapping_sub(*end) as i64), out);
+            put(spot.length, out);
+            out.extend_from_slice(&spot.checksum.to_le_bytes());
+            *end = spot.offset + spot.length;
         }
-        out.push(u8::from(!self.versions.is_empty()));
-        for version in &self.versions {
-            let version = version.unwrap_or(Version {
-                incarnation: 0,
-                sequence: 0,
-            });
-            put(version.incarnation, out);
-            put(version.sequence, out);
+        self.encode_more(out);
+    }
+
+    fn encode_more(&self, out: &mut Vec<u8>) {
+        let (has_versions, has_packed) = (!self.versions.is_empty(), !self.packed.is_empty());
+        let which = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
+        out.push(which(has_versions, VERSIONS) | which(has_packed, PACKED));
+        if has_versions {
+            for row in 0..self.len() {
+                let version = self.versions.get(row).unwrap_or(Version {
+                    incarnation: 0,
+                    sequence: 0,
+                });
+                put(version.incarnation, out);
+                put(version.sequence, out);
+            }
+        }
+        if has_packed {
+            for row in 0..self.len() {
+                match self.packed.get(row) {
+                    None => put(0, out),
+                    Some(packed) => {
+                        put(packed.codec.number(), out);
+                        put(packed.length, out);
+                    }
+                }
+            }
         }
     }
 
@@ -114,7 +139,7 @@ impl Table {
             files.push(Some(self.file_number(&name)));
         }
         self.decode_places(&mut reader, &mut files, count, &encoded)?;
-        self.decode_versions(&mut reader, count)?;
+        self.decode_more(&mut reader, first as usize..end as usize)?;
         if reader.0.is_empty() { Ok(()) } else { Err(corrupt()) }
     }
 
@@ -166,24 +191,28 @@ impl Table {
                 Some(file) => file,
                 None => *files[at].insert(self.file_number(encoded.file)),
             };
-            self.places.push(Place {
+            self.spots.push(Spot {
                 file,
+                checksum,
                 offset: offset.checked_add(begins).ok_or_else(corrupt)?,
                 length,
-                checksum,
             });
         }
         Ok(())
     }
 
-    fn decode_versions(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<()> {
-        let are_there = reader.byte()? == 1;
-        if !are_there && self.versions.is_empty() {
-            return Ok(());
+    fn decode_more(&mut self, reader: &mut Reader<'_>, rows: Range<usize>) -> Result<()> {
+        let which = reader.byte()?;
+        if which & !(VERSIONS | PACKED) != 0 {
+            return Err(corrupt());
         }
-        self.versions.resize(self.len() - count, None);
-        for _ in 0..count {
-            self.versions.push(if are_there { reader.version()? } else { None });
+        for row in rows.clone() {
+            let is_there = which & VERSIONS != 0;
+            self.versions.push(row, if is_there { reader.version()? } else { None });
+        }
+        for row in rows {
+            let is_there = which & PACKED != 0;
+            self.packed.push(row, if is_there { reader.packed()? } else { None });
         }
         Ok(())
     }
@@ -236,6 +265,16 @@ impl<'a> Reader<'a> {
     fn version(&mut self) -> Result<Option<Version>> {
         let (incarnation, sequence) = (self.number()?, self.number()?);
         Ok((incarnation != 0).then_some(Version { incarnation, sequence }))
+    }
+
+    fn packed(&mut self) -> Result<Option<Packed>> {
+        match self.number()? {
+            0 => Ok(None),
+            codec => Ok(Some(Packed {
+                codec: Codec::numbered(codec).ok_or_else(corrupt)?,
+                length: self.number()?,
+            })),
+        }
     }
 }
 

@@ -7,12 +7,14 @@ mod code;
 mod column;
 mod keys;
 mod select;
+mod sparse;
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Schema, Version};
 
+use crate::packing::Packed;
 use crate::removal::Run;
 
 pub(crate) use code::Encoded;
@@ -21,6 +23,7 @@ pub(crate) use keys::{KeyTexts, Seen, datasets};
 #[cfg(feature = "parquet")]
 pub(crate) use select::passing;
 pub(crate) use select::{Asking, Rows, select, select_keys};
+use sparse::Sparse;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
 const COLUMNS_MAX: usize = 4096;
@@ -31,9 +34,28 @@ pub(crate) struct Place {
     /// Which of the table's files.
     pub(crate) file: u32,
     pub(crate) offset: u64,
+    /// Bytes that it has there.
     pub(crate) length: u64,
-    /// CRC-32C of the bytes.
+    /// CRC-32C of its bytes, which are not packed.
     pub(crate) checksum: u32,
+    /// If it lies packed there.
+    pub(crate) packed: Option<Packed>,
+}
+
+impl Place {
+    /// Bytes of the object.
+    pub(crate) fn object_length(&self) -> u64 {
+        self.packed.map_or(self.length, |packed| packed.length)
+    }
+}
+
+/// A place without what few have.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    file: u32,
+    checksum: u32,
+    offset: u64,
+    length: u64,
 }
 
 /// See the module.
@@ -44,22 +66,23 @@ pub(crate) struct Table {
     declared: Vec<Option<u32>>,
     files: Vec<Arc<str>>,
     file_numbers: HashMap<Arc<str>, u32>,
-    places: Vec<Place>,
+    spots: Vec<Spot>,
     /// Rows of each commit: its number, and the row behind its last one.
     commits: Vec<(u64, u32)>,
     /// Rows whose numbers follow each other: the first number, and the row behind the last one.
     numbers: Vec<(u64, u32)>,
-    /// Which version of a pool each is; empty where none is one.
-    versions: Vec<Option<Version>>,
+    packed: Sparse<Packed>,
+    /// Which version of a pool each is.
+    versions: Sparse<Version>,
 }
 
 impl Table {
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.spots.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.spots.is_empty()
     }
 
     pub(crate) fn columns(&self) -> &[Column] {
@@ -72,15 +95,28 @@ impl Table {
     }
 
     pub(crate) fn place(&self, row: u32) -> Place {
-        self.places[row as usize]
+        let spot = self.spots[row as usize];
+        Place {
+            file: spot.file,
+            offset: spot.offset,
+            length: spot.length,
+            checksum: spot.checksum,
+            packed: self.packed.get(row as usize),
+        }
     }
 
     pub(crate) fn file_of(&self, row: u32) -> &Arc<str> {
-        &self.files[self.place(row).file as usize]
+        &self.files[self.spots[row as usize].file as usize]
+    }
+
+    /// Whether some of its rows may lie packed.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn has_packed(&self) -> bool {
+        !self.packed.is_empty()
     }
 
     pub(crate) fn version(&self, row: u32) -> Option<Version> {
-        self.versions.get(row as usize).copied().flatten()
+        self.versions.get(row as usize)
     }
 
     /// The number of the commit that a row came with.
@@ -213,7 +249,8 @@ impl Table {
         }
         self.files.clear();
         self.file_numbers.clear();
-        self.places.clear();
+        self.spots.clear();
+        self.packed.clear();
         self.commits.clear();
         self.numbers.clear();
         self.versions.clear();
@@ -280,17 +317,13 @@ impl Table {
             self.columns[at].append(first, column);
         }
         let files: Vec<u32> = other.files.iter().map(|name| self.file_number(name)).collect();
-        if !other.versions.is_empty() {
-            self.versions.resize(self.len(), None);
-            self.versions.extend_from_slice(&other.versions);
-        } else if !self.versions.is_empty() {
-            self.versions.resize(self.len() + other.len(), None);
-        }
-        let moved = other.places.iter().map(|&place| Place {
-            file: files[place.file as usize],
-            ..place
+        self.packed.append(self.len(), &other.packed, other.len());
+        self.versions.append(self.len(), &other.versions, other.len());
+        let spots = other.spots.iter().map(|&spot| Spot {
+            file: files[spot.file as usize],
+            ..spot
         });
-        self.places.extend(moved);
+        self.spots.extend(spots);
         let commits = other.commits.iter().map(|&(number, end)| (number, first + end));
         self.commits.extend(commits);
         let numbers = other.numbers.iter().map(|&(number, end)| (number, first + end));
@@ -315,11 +348,14 @@ impl Table {
 
     /// Adds what is known of a row beside its attributes.
     pub(crate) fn push_place(&mut self, place: Place, version: Option<Version>) {
-        if version.is_some() || !self.versions.is_empty() {
-            self.versions.resize(self.len(), None);
-            self.versions.push(version);
-        }
-        self.places.push(place);
+        self.packed.push(self.len(), place.packed);
+        self.versions.push(self.len(), version);
+        self.spots.push(Spot {
+            file: place.file,
+            checksum: place.checksum,
+            offset: place.offset,
+            length: place.length,
+        });
     }
 
     fn column_of(&mut self, id: AttrId, name: &str) -> Result<usize> {

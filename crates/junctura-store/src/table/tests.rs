@@ -2,6 +2,7 @@ use junctura_model::selector::testing::{Random, random_record, random_selector};
 use junctura_model::{Schema, Selector};
 
 use super::*;
+use crate::packing::Codec;
 
 pub(crate) fn schema() -> Arc<Schema> {
     Schema::builtin("mars").unwrap()
@@ -21,6 +22,10 @@ pub(crate) fn table(random: &mut Random, rows: usize) -> (Table, Vec<Record>) {
             offset,
             length,
             checksum: random.number() as u32,
+            packed: (row % 5 == 2).then(|| Packed {
+                codec: if row % 2 == 0 { Codec::Zstd } else { Codec::Lz4 },
+                length: length + random.number() % 5000,
+            }),
         };
         offset += length + random.below(2) as u64;
         let version = (row % 3 == 1).then_some(Version {
@@ -232,6 +237,7 @@ fn the_last_row_of_each_key_is_left() {
                     offset: 0,
                     length: 0,
                     checksum: 0,
+                    packed: None,
                 };
                 table.push(record.as_ref(), place, None).unwrap();
                 newest.insert(record.as_ref().key_bytes(schema.key_len()).to_vec(), row);
@@ -287,6 +293,7 @@ fn attributes_that_the_schema_has_not_are_refused() {
             offset: 0,
             length: 0,
             checksum: 0,
+            packed: None,
         };
         let column = table.column_mut(id, name).unwrap();
         column.push(0, text);

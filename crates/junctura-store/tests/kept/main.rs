@@ -13,8 +13,8 @@ use std::process::Command;
 
 use junctura_store::{Commits, Snapshot, Store};
 
-/// Every version that was kept.
-const VERSIONS: [u32; 1] = [1];
+/// Every version that was kept, and what was new in it.
+const VERSIONS: [&str; 1] = ["1"];
 const ORDERS: [(&str, Commits); 2] = [("appended", Commits::Appended), ("exclusive", Commits::Exclusive)];
 
 fn folder() -> PathBuf {
@@ -51,7 +51,7 @@ fn shown(snapshot: &Snapshot) -> String {
 }
 
 /// A copy of a kept store, which may be written to.
-fn unpacked(version: u32, order: &str) -> (tempfile::TempDir, String) {
+fn unpacked(version: &str, order: &str) -> (tempfile::TempDir, String) {
     let copy = tempfile::tempdir().unwrap();
     let archive = folder().join(format!("{version}-{order}.tar.gz"));
     let done = Command::new("tar")

@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use junctura_model::{Given, Record, Schema, Version};
-use junctura_store::{Ages, Layout, Store, Writer};
+use junctura_store::{Ages, Compression, Layout, Store, Writer};
 
 use super::{ORDERS, shown};
 
-/// The version of the format that is written.
-const VERSION: u32 = 1;
+/// The version of the format that is written, and what is new in it.
+const VERSION: &str = "1-packed";
 pub(crate) const AGES: Ages = Ages {
     snapshot_max: Duration::from_hours(3),
     unflushed_max: Duration::from_hours(2),
@@ -113,7 +113,8 @@ fn keep_one() {
         let layout = Layout {
             ages: AGES,
             commits: Some(commits),
-            data: None,
+            compression: vec![Compression::Zstd { level: 3 }.into()],
+            ..Layout::default()
         };
         let schemas = [
             Schema::parse_yaml(SCHEMA).unwrap().into(),

@@ -1,0 +1,297 @@
+//! Objects that lie packed: each is a frame of its own, as the tools of its codec read it.
+
+mod rules;
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::str::FromStr;
+
+use junctura_model::{Code, Error, Result};
+use lz4_flex::frame::{BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
+use zstd::bulk::Compressor;
+
+pub use rules::Packing;
+pub(crate) use rules::Rule;
+
+/// Smaller objects are kept as they are: a frame says more than it saves.
+const PACKED_FROM_BYTES: usize = 256;
+/// Kept as it is what does not become smaller by one part of so many.
+const WORTH: usize = 16;
+const ZSTD_LEVEL: u8 = 3;
+const ZSTD_LEVEL_MAX: u8 = 19;
+/// A frame of lz4 has no more bytes in it for each of its own.
+const LZ4_RATIO_MAX: u64 = 255;
+
+/// How a writer packs objects, without loss: a trade of time for room.
+///
+/// ```
+/// use junctura_store::Compression;
+/// # fn main() -> junctura_model::Result<()> {
+/// assert_eq!("zstd".parse::<Compression>()?, Compression::Zstd { level: 3 });
+/// assert_eq!("zstd:9".parse::<Compression>()?.to_string(), "zstd:9");
+/// assert!("gzip".parse::<Compression>().is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Zstandard: smaller. From level 1, the quickest, to 19; 3 if nothing is said.
+    Zstd {
+        /// From 1 to 19.
+        level: u8,
+    },
+    /// LZ4: quicker.
+    Lz4,
+}
+
+impl FromStr for Compression {
+    type Err = Error;
+
+    /// # Errors
+    /// `InvalidArgument` for what is none.
+    fn from_str(text: &str) -> Result<Self> {
+        let level = |text: &str| text.parse().ok().filter(|level| (1..=ZSTD_LEVEL_MAX).contains(level));
+        let known = match text.split_once(':') {
+            None if text == "zstd" => Some(Self::Zstd { level: ZSTD_LEVEL }),
+            None if text == "lz4" => Some(Self::Lz4),
+            Some(("zstd", text)) => level(text).map(|level| Self::Zstd { level }),
+            _ => None,
+        };
+        known.ok_or_else(|| {
+            let cause = format!("expected zstd, zstd:LEVEL with 1 to {ZSTD_LEVEL_MAX}, or lz4");
+            Error::new(Code::InvalidArgument, format!("compression {text:?}"), cause)
+        })
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zstd { level: ZSTD_LEVEL } => f.write_str("zstd"),
+            Self::Zstd { level } => write!(f, "zstd:{level}"),
+            Self::Lz4 => f.write_str("lz4"),
+        }
+    }
+}
+
+/// How an object lies in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// A frame of Zstandard (RFC 8878).
+    Zstd,
+    /// A frame of LZ4 (the LZ4 frame format, version 1.6).
+    Lz4,
+}
+
+impl Codec {
+    /// All of them, each where its number says, counted from 1.
+    const ALL: [Self; 2] = [Self::Zstd, Self::Lz4];
+
+    /// Its name: `zstd`, `lz4`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+        }
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|codec| codec.name() == name)
+    }
+
+    /// As it is written in commits; never 0.
+    pub(crate) fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    pub(crate) fn numbered(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|codec| codec.number() == number)
+    }
+}
+
+/// An object that lies packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packed {
+    pub(crate) codec: Codec,
+    /// Bytes that it has when it is not.
+    pub(crate) length: u64,
+}
+
+/// Packs one object after the other.
+#[derive(Default)]
+pub(crate) struct Packer {
+    zstd: Option<(u8, Compressor<'static>)>,
+    packed: Vec<u8>,
+}
+
+impl fmt::Debug for Packer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Packer")
+    }
+}
+
+impl Packer {
+    /// The frame of an object; none where it would not be smaller by enough.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when there is no memory for it.
+    pub(crate) fn pack(&mut self, bytes: &[u8], with: Compression) -> Result<Option<(Codec, &[u8])>> {
+        if bytes.len() < PACKED_FROM_BYTES {
+            return Ok(None);
+        }
+        let room = bytes.len() - bytes.len() / WORTH;
+        self.packed.clear();
+        let (codec, is_worth_it) = match with {
+            Compression::Zstd { level } => (Codec::Zstd, self.zstd(bytes, level, room)?),
+            Compression::Lz4 => (Codec::Lz4, self.lz4(bytes, room)),
+        };
+        Ok(is_worth_it.then_some((codec, &self.packed)))
+    }
+
+    fn zstd(&mut self, bytes: &[u8], level: u8, room: usize) -> Result<bool> {
+        if self.zstd.as_ref().is_none_or(|(of, _)| *of != level) {
+            let made = Compressor::new(level.into())
+                .map_err(|error| Error::new(Code::LimitExceeded, "zstd", error.to_string()))?;
+            self.zstd = Some((level, made));
+        }
+        self.packed.reserve(room);
+        let Some((_, compressor)) = &mut self.zstd else {
+            return Ok(false);
+        };
+        // It fails where there is no room for it, which is not worth it.
+        Ok(compressor.compress_to_buffer(bytes, &mut self.packed).is_ok() && self.packed.len() <= room)
+    }
+
+    fn lz4(&mut self, bytes: &[u8], room: usize) -> bool {
+        let info = FrameInfo::new()
+            .block_size(BlockSize::Max1MB)
+            .content_size(Some(bytes.len() as u64));
+        let mut encoder = FrameEncoder::with_frame_info(info, &mut self.packed);
+        let written = encoder.write_all(bytes);
+        written.is_ok() && encoder.finish().is_ok() && self.packed.len() <= room
+    }
+}
+
+/// Whether a frame that begins so, and has so many bytes, can be that of an object of so many: who asks reserves no memory for one that
+/// cannot.
+pub(crate) fn can_be(packed: Packed, frame: &[u8]) -> bool {
+    match packed.codec {
+        Codec::Zstd => zstd::zstd_safe::get_frame_content_size(frame).is_ok_and(|said| said == Some(packed.length)),
+        Codec::Lz4 => packed.length / LZ4_RATIO_MAX <= frame.len() as u64,
+    }
+}
+
+/// Unpacks a frame into room for as many bytes as the object has.
+///
+/// # Errors
+/// What is wrong with the frame.
+pub(crate) fn unpack(codec: Codec, frame: &[u8], into: &mut [u8]) -> std::result::Result<(), String> {
+    let length = into.len();
+    match codec {
+        Codec::Zstd => match zstd::bulk::decompress_to_buffer(frame, into) {
+            Ok(written) if written == length => Ok(()),
+            Ok(written) => Err(format!("its frame has {written} bytes")),
+            Err(error) => Err(error.to_string()),
+        },
+        Codec::Lz4 => {
+            let mut decoder = FrameDecoder::new(frame);
+            decoder.read_exact(into).map_err(|error| error.to_string())?;
+            match decoder.read(&mut [0]) {
+                Ok(0) => Ok(()),
+                Ok(_) => Err("its frame has more bytes".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Compression; 3] = [
+        Compression::Zstd { level: 1 },
+        Compression::Zstd { level: 19 },
+        Compression::Lz4,
+    ];
+
+    fn repeating(count: usize) -> Vec<u8> {
+        (0..count).map(|at| (at % 100) as u8).collect()
+    }
+
+    #[test]
+    fn what_is_worth_it_is_packed_and_comes_back() {
+        let mut packer = Packer::default();
+        for with in ALL {
+            for count in [PACKED_FROM_BYTES, 5000, (1 << 20) - 1, 3 << 20] {
+                let bytes = repeating(count);
+                let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
+                assert!(
+                    frame.len() < count * 15 / 16 + 1,
+                    "{with}: {count} became {}",
+                    frame.len()
+                );
+                let length = count as u64;
+                assert!(can_be(Packed { codec, length }, frame));
+                let mut back = vec![0; count];
+                unpack(codec, frame, &mut back).unwrap();
+                assert_eq!(back, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_stays() {
+        let noise: Vec<u8> = (0..10_000_u64)
+            .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect();
+        let mixed = crate::checksum(&noise);
+        let mut state = u64::from(mixed);
+        let random: Vec<u8> = (0..10_000)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        let mut packer = Packer::default();
+        for with in ALL {
+            assert!(packer.pack(&repeating(PACKED_FROM_BYTES - 1), with).unwrap().is_none());
+            assert!(packer.pack(&random, with).unwrap().is_none());
+            assert!(packer.pack(b"", with).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_length_is_told() {
+        let mut packer = Packer::default();
+        let bytes = repeating(5000);
+        for with in ALL {
+            let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
+            for count in [4999, 5001] {
+                unpack(codec, frame, &mut vec![0; count]).unwrap_err();
+            }
+            assert!(!can_be(Packed { codec, length: 1 << 40 }, frame));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_frames_are_told_or_give_other_bytes(at in 0_usize..400, to: u8, cut in 0_usize..400) {
+            let bytes = repeating(5000);
+            let mut packer = Packer::default();
+            for with in ALL {
+                let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
+                let mut frame = frame.to_vec();
+                let at = at % frame.len();
+                frame[at] = to;
+                frame.truncate(frame.len() - cut % frame.len());
+                let _ = can_be(Packed { codec, length: 5000 }, &frame);
+                let _ = unpack(codec, &frame, &mut vec![0; 5000]);
+            }
+        }
+    }
+}

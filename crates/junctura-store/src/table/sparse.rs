@@ -1,0 +1,43 @@
+//! What some rows have and most do not: nothing is kept where none has it.
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Sparse<T>(Vec<Option<T>>);
+
+impl<T> Default for Sparse<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Copy> Sparse<T> {
+    /// Whether no row can have it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<T> {
+        self.0.get(row).copied().flatten()
+    }
+
+    /// What the next row has, behind so many.
+    pub(super) fn push(&mut self, rows: usize, value: Option<T>) {
+        if value.is_some() || !self.is_empty() {
+            self.0.resize(rows, None);
+            self.0.push(value);
+        }
+    }
+
+    /// What all of the other's rows have, so many, behind so many.
+    pub(super) fn append(&mut self, rows: usize, other: &Self, other_rows: usize) {
+        if !other.is_empty() || !self.is_empty() {
+            self.0.resize(rows, None);
+            self.0.extend_from_slice(&other.0);
+            self.0.resize(rows + other_rows, None);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
