@@ -330,3 +330,23 @@ def test_packed_objects_are_told_and_come_back(bare: Shell, tmp_path: Path) -> N
     assert f"{lines['zstd']['bytes']}(zstd) " in bare.text("inspect", *store, "space=small")
     assert bare.run("retrieve", *store, "space=small", "-o", "-").stdout == payload
     assert "zstd:LEVEL" in bare.error(2, "create", "--store", tmp_path / "no", "--compression", "gzip")
+
+
+def test_objects_are_moved_between_tiers(bare: Shell, filled: list[str], tmp_path: Path) -> None:
+    store, cold = filled, str(tmp_path / "cold")
+    bare.run("tier", *store, "cold", cold)
+    assert bare.documents("tier", *store, "--json") == [{"name": "cold", "place": cold}]
+    before = bare.run("retrieve", *store, "param=t", "-o", "-").stdout
+    assert bare.text("move", *store, "--to", "cold", "param=t", "--dry-run").startswith("would move ")
+    (moved,) = bare.documents("move", *store, "--to", "cold", "param=t", "--json")
+    count = int(bare.text("ls", *store, "--count", "param=t"))
+    assert (moved["objects"], moved["damaged"]) == (count, 0)
+    for line in bare.documents("inspect", *store, "--json", "param=t"):
+        assert line["uri"].startswith(f"file://{cold}/tiers/cold/")
+    assert bare.run("retrieve", *store, "param=t", "-o", "-").stdout == before
+    assert f"cold        {count} objects, " in bare.text("stat", *store)
+    assert bare.text("check", *store).endswith("0 damaged\n")
+    assert bare.text("move", *store, "--to", "cold", "param=t") == "moved 0 objects, 0 B\n"
+    assert "it has cold, data" in bare.error(3, "move", *store, "--to", "warm", "param=t")
+    assert "another place" in bare.error(2, "tier", *store, "other", "relative")
+    assert bare.text("compact", *store, "--gather").startswith("gathered 0 objects")

@@ -91,8 +91,8 @@ mod _native {
     use crate::selector::Selector;
     #[pymodule_export]
     use crate::store::{
-        Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Objects, Payload, Removed, Snapshot,
-        Store, Stored,
+        Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved, Objects, Payload, Removed,
+        Snapshot, Store, Stored,
     };
     #[pymodule_export]
     use crate::version::Version;

@@ -16,7 +16,9 @@ use crate::commits::{Log, Position, Said};
 use crate::data;
 use crate::disk::Disk;
 use crate::live::Live;
-use crate::removal::{REMOVAL, Removal, Run};
+use crate::numbers::Run;
+use crate::relocation::{RELOCATION, Relocated, Relocation};
+use crate::removal::{REMOVAL, Removal};
 use crate::table::{Encoded, Table};
 use crate::upkeep::Backlog;
 
@@ -197,19 +199,30 @@ impl Catalogue {
             held.push(Held::new(new));
         }
         self.counts = news.counts;
-        for (at, schema, runs) in news.removals {
-            self.remove(at, schema, &runs)?;
+        for (at, schema, change) in news.changes {
+            self.change(at, schema, &change)?;
         }
         self.held.iter_mut().try_for_each(join_small)
     }
 
-    /// Takes rows out. Files that had some of them and have no others are empty since then.
-    fn remove(&mut self, at: Duration, schema: usize, runs: &[Run]) -> Result<()> {
+    /// Takes rows out, or says where they lie now. Files that had some of them and have no others are empty since then.
+    fn change(&mut self, at: Duration, schema: usize, change: &Change) -> Result<()> {
         let mut files = HashSet::new();
-        for piece in self.held[schema].iter_mut().flat_map(|held| &mut held.pieces) {
-            piece.remove(runs, |table, place| {
-                _ = files.insert(Arc::clone(&table.files()[place.file as usize]));
-            })?;
+        let pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
+        match change {
+            Change::Removed(runs) => {
+                for piece in pieces {
+                    piece.remove(runs, |table, place| {
+                        _ = files.insert(Arc::clone(&table.files()[place.file as usize]));
+                    })?;
+                }
+            }
+            Change::Relocated(relocated) => {
+                for piece in pieces {
+                    piece.relocate(relocated, |file| _ = files.insert(Arc::clone(file)))?;
+                }
+                relocated.files.iter().for_each(|file| _ = self.emptied.remove(file));
+            }
         }
         for piece in self.held.iter().flatten().flat_map(|held| &held.pieces) {
             if files.is_empty() {
@@ -293,8 +306,14 @@ struct News<'s> {
     schemas: &'s [Arc<Schema>],
     tables: Vec<Table>,
     counts: Vec<u64>,
-    /// When, of which schema, which rows.
-    removals: Vec<(Duration, usize, Vec<Run>)>,
+    /// When, of which schema, what has changed.
+    changes: Vec<(Duration, usize, Change)>,
+}
+
+/// What has changed of rows that were there.
+enum Change {
+    Removed(Vec<Run>),
+    Relocated(Relocated),
 }
 
 impl<'s> News<'s> {
@@ -303,7 +322,7 @@ impl<'s> News<'s> {
             schemas,
             tables: counts.iter().map(|_| Table::default()).collect(),
             counts,
-            removals: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -311,6 +330,7 @@ impl<'s> News<'s> {
         match said.kind {
             COMMIT => self.take_commit(said),
             REMOVAL => self.take_removal(said),
+            RELOCATION => self.take_relocation(said),
             kind => {
                 let cause = format!("it is of kind {kind}, which a later version knows");
                 Err(Error::new(Code::Unsupported, format!("commit {}", said.number), cause))
@@ -343,7 +363,19 @@ impl<'s> News<'s> {
         for part in removal.runs() {
             let (schema, runs) = part?;
             let schema = self.known(schema, said)?;
-            self.removals.push((Duration::from_nanos(removal.at), schema, runs));
+            self.changes
+                .push((Duration::from_nanos(removal.at), schema, Change::Removed(runs)));
+        }
+        Ok(())
+    }
+
+    fn take_relocation(&mut self, said: &Said<'_>) -> Result<()> {
+        let relocation = Relocation::read(said.payload)?;
+        for part in relocation.relocated() {
+            let (schema, relocated) = part?;
+            let schema = self.known(schema, said)?;
+            let at = Duration::from_nanos(relocation.at);
+            self.changes.push((at, schema, Change::Relocated(relocated)));
         }
         Ok(())
     }

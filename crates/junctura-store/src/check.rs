@@ -3,7 +3,7 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::listing::Object;
-use crate::payloads::for_each_payload;
+use crate::payloads::{Bytes, for_each_payload};
 use crate::snapshot::Snapshot;
 
 /// What a check found.
@@ -50,7 +50,7 @@ impl Snapshot {
         let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
         chosen.sort_unstable();
         let chosen = chosen.iter().map(|&at| objects[at]);
-        for_each_payload(chosen, self.store().disk().reads_at_once(), |object, read| {
+        for_each_payload(chosen, listing.reads_at_once(), Bytes::Archived, |object, read| {
             checked.take(&object, read.map(|_| ()))?;
             if progress(checked.objects, checked.bytes) {
                 return Ok(());

@@ -11,6 +11,7 @@ use junctura_model::{Code, Result};
 use crate::checkpoint::{self, Checkpoint};
 use crate::disk::refused;
 use crate::store::{Checkpointed, Store};
+use crate::tier;
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,11 +83,12 @@ impl Store {
                 .into_iter()
                 .filter(|path| !named.contains(path)),
         );
-        let unfinished = ["checkpoints/.", "commits/.", "store.json."];
+        let unfinished = ["checkpoints/.", "commits/.", "tiers/.", "store.json."];
         let is_unfinished = |path: &String| unfinished.iter().any(|beside| path.starts_with(beside));
         let beside = [
             self.files_in("checkpoints")?,
             self.files_in("commits")?,
+            self.files_in(tier::FOLDER)?,
             self.files_in("")?,
         ]
         .concat();

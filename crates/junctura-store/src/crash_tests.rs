@@ -146,6 +146,7 @@ fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, past: &mut P
             0 => _ = store.checkpoint(),
             1 => _ = store.compact(),
             2 if remove(random, disk, store, past).is_none() => return,
+            3 => _ = relocate(random, store),
             _ => {}
         }
         let at = random.below(writers.len());
@@ -208,6 +209,16 @@ fn remove(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past
             None
         }
     }
+}
+
+/// Moves some objects into other files, which nobody who reads sees.
+fn relocate(random: &mut Random, store: &Store) -> junctura_model::Result<()> {
+    let some = format!("step>={}", random.below(20));
+    let listing = store.snapshot()?.list_all(&some)?;
+    let left = random.below(30);
+    let mut objects = listing.by_location();
+    objects.truncate(left);
+    store.relocate(&objects, &listing, "data", |_, _| true).map(|_| ())
 }
 
 /// What a store shows: for each commit its objects, and their bytes.

@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use hashbrown::Equivalent;
 use junctura_model::{Code, Error, Result};
 
 use crate::disk::{Disk, File, refused, sync_range, write_all};
+use crate::tier;
 
-/// Where they lie.
+/// Where they lie, but for those of tiers.
 pub(crate) const FOLDER: &str = "data";
 /// Small objects are written together.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -20,7 +22,46 @@ const FILE_BYTES_MAX: u64 = 16 << 30;
 
 /// Whether a file of the store is one of them.
 pub(crate) fn is_one(path: &str) -> bool {
-    path.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
+    let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    is_below(FOLDER) || is_below(tier::FOLDER)
+}
+
+/// A dataset: the number of its schema, and the record of the first level of its keys.
+pub(crate) type DatasetName = (usize, Box<[u8]>);
+
+/// The same, borrowed.
+#[derive(Hash)]
+pub(crate) struct DatasetRef<'a>(pub(crate) usize, pub(crate) &'a [u8]);
+
+impl Equivalent<DatasetName> for DatasetRef<'_> {
+    fn equivalent(&self, other: &DatasetName) -> bool {
+        (self.0, self.1) == (other.0, &*other.1)
+    }
+}
+
+/// The names of the files of one writer: nobody else has them.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Of the writer, in the names of its files.
+    writer: String,
+    made: u64,
+}
+
+impl Names {
+    pub(crate) fn new(writer: &[u8; 16]) -> Self {
+        Self {
+            writer: crate::hex(&writer[..8]),
+            made: 0,
+        }
+    }
+
+    /// The next one: of a file below this folder that has a dataset's objects. `key`: the record of the first level of their keys.
+    pub(crate) fn next(&mut self, folder: &str, schema: usize, key: &[u8]) -> String {
+        let dataset = xxhash_rust::xxh3::xxh3_64_with_seed(key, schema as u64);
+        let name = format!("{folder}/{dataset:016x}/{}-{}", self.writer, self.made);
+        self.made += 1;
+        name
+    }
 }
 
 /// One that is being written.

@@ -147,14 +147,8 @@ impl Listing {
     /// # }
     /// ```
     #[must_use]
-    pub fn after(mut self, commit: u64) -> Self {
-        for part in &mut self.parts {
-            let table = &part.table;
-            part.rows.retain(|&row| table.commit(row) > commit);
-        }
-        self.parts.retain(|part| !part.rows.is_empty());
-        self.unpacked = Arc::default();
-        self
+    pub fn after(self, commit: u64) -> Self {
+        self.only(|object| object.commit() > commit)
     }
 
     /// How many objects.
@@ -173,6 +167,12 @@ impl Listing {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.iter().map(|object| object.bytes()).sum()
+    }
+
+    /// Bytes that all of them together have in their files, where they may lie packed.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.iter().map(|object| object.place().length).sum()
     }
 
     /// One of the objects, counted from 0.
@@ -253,6 +253,30 @@ impl Listing {
     #[must_use]
     pub fn schemas(&self) -> &[Arc<Schema>] {
         self.snapshot.schemas()
+    }
+
+    /// How many reads at once bring more than one, where its objects lie.
+    pub(crate) fn reads_at_once(&self) -> usize {
+        let files = self.parts.iter().flat_map(|part| part.table.files());
+        files
+            .map(|file| self.store().disk().reads_at_once(file))
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Those of its objects for which this is true.
+    pub(crate) fn only(mut self, is_one: impl Fn(&Object<'_>) -> bool) -> Self {
+        let rows: Vec<Vec<u32>> = self
+            .parts
+            .iter()
+            .map(|part| self.objects_of(part).filter(&is_one).map(|object| object.row).collect())
+            .collect();
+        for (part, rows) in self.parts.iter_mut().zip(rows) {
+            part.rows = rows;
+        }
+        self.parts.retain(|part| !part.rows.is_empty());
+        self.unpacked = Arc::default();
+        self
     }
 
     /// The parts of which it is.
@@ -540,16 +564,24 @@ impl Object<'_> {
             room(0);
             return Ok(());
         }
-        let (file, name) = self.file()?;
-        let length = usize::try_from(place.length).map_err(|_| too_large(place.length))?;
         if place.packed.is_some() {
-            let mut frame = vec![0; length];
-            read_exact(&*file, name, &mut frame, place.offset)?;
+            let mut frame = Vec::new();
+            self.read_stored(|length| {
+                frame = vec![0; length];
+                &mut frame
+            })?;
             return self.unpack_verified(&frame, room);
         }
-        let bytes = room(length);
+        self.verify(self.read_stored(room)?)
+    }
+
+    /// Reads what lies in its file, packed or not, into the room that it is given once the file is known to have so many bytes.
+    pub(crate) fn read_stored<'b>(&self, room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<&'b mut [u8]> {
+        let place = self.place();
+        let (file, name) = self.file()?;
+        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?);
         read_exact(&*file, name, bytes, place.offset)?;
-        self.verify(bytes)
+        Ok(bytes)
     }
 
     /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
@@ -630,8 +662,13 @@ impl Object<'_> {
         self.row
     }
 
+    /// Its number among all that were ever committed of its schema.
+    pub(crate) fn number(&self) -> u64 {
+        self.part.table.number(self.row)
+    }
+
     /// The name of the file that has its bytes.
-    pub(crate) fn file_name(&self) -> &str {
+    pub(crate) fn file_name(&self) -> &Arc<str> {
         self.part.table.file_of(self.row)
     }
 

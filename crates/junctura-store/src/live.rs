@@ -1,11 +1,12 @@
-//! Rows of which some have been removed, in memory or where they were written.
+//! Rows of which some have been removed or lie elsewhere now, in memory or where they were written.
 
 use std::sync::Arc;
 
 use junctura_model::Result;
 use junctura_model::selector::Question;
 
-use crate::removal::Run;
+use crate::numbers::Run;
+use crate::relocation::Relocated;
 use crate::segment::Group;
 use crate::table::{Place, Rows, Table, select, select_keys};
 
@@ -14,12 +15,14 @@ use crate::table::{Place, Rows, Table, select, select_keys};
 pub(crate) struct Live {
     rows: Source,
     gone: Option<Arc<Rows>>,
+    /// Some lie elsewhere than where they were written.
+    is_relocated: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
     Table(Arc<Table>),
-    /// Nothing of it is gone as long as it is not in memory.
+    /// Nothing of it is gone as long as it is not in memory, and nothing is relocated.
     Group(Arc<Group>),
 }
 
@@ -37,6 +40,7 @@ impl From<Arc<Table>> for Live {
         Self {
             rows: Source::Table(table),
             gone: None,
+            is_relocated: false,
         }
     }
 }
@@ -52,6 +56,7 @@ impl From<Group> for Live {
         Self {
             rows: Source::Group(Arc::new(group)),
             gone: None,
+            is_relocated: false,
         }
     }
 }
@@ -81,9 +86,9 @@ impl Live {
         }
     }
 
-    /// Whether nothing has been removed from it.
+    /// Whether all of it is as it was written.
     pub(crate) fn is_whole(&self) -> bool {
-        self.gone.is_none()
+        self.gone.is_none() && !self.is_relocated
     }
 
     /// Whether both are the same rows.
@@ -157,8 +162,8 @@ impl Live {
             return group.files();
         }
         let table = self.table()?;
-        let mut used = vec![self.gone.is_none(); table.files().len()];
-        if self.gone.is_some() {
+        let mut used = vec![self.is_whole(); table.files().len()];
+        if !self.is_whole() {
             for row in self.left_of(Rows::all(table.len())).iter() {
                 used[table.place(row).file as usize] = true;
             }
@@ -198,13 +203,59 @@ impl Live {
         Ok(())
     }
 
-    /// The rows that are left, in a table of their own if some are not; none when none is.
+    /// Rows lie elsewhere now; tells the files in which those that are left did lie.
+    ///
+    /// # Errors
+    /// What reading them says; then nothing has changed.
+    pub(crate) fn relocate(&mut self, relocated: &Relocated, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+        if let Source::Group(group) = &self.rows
+            && !group.may_have(&relocated.runs)
+        {
+            return Ok(());
+        }
+        let table = self.table()?;
+        let mut rows = Vec::new();
+        let mut before = 0;
+        for run in &relocated.runs {
+            for row in table.rows_numbered(run) {
+                let at = before + (table.number(row) - run.start);
+                // There are as many places as numbers in all runs.
+                let (file, offset) = relocated.places[at as usize];
+                rows.push((row, &relocated.files[file as usize], offset));
+            }
+            before += run.end - run.start;
+        }
+        if let Some(gone) = &self.gone {
+            rows.retain(|(row, ..)| !gone.contains(*row));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for (row, ..) in &rows {
+            tell(table.file_of(*row));
+        }
+        if matches!(self.rows, Source::Group(_)) {
+            self.rows = Source::Table(Arc::clone(&table));
+        }
+        drop(table);
+        // Those who hold a snapshot keep the table as it was.
+        if let Source::Table(table) = &mut self.rows {
+            let table = Arc::make_mut(table);
+            for (row, file, offset) in rows {
+                table.relocate(row, file, offset);
+            }
+        }
+        self.is_relocated = true;
+        Ok(())
+    }
+
+    /// The rows that are left, in a table of their own if some are not as they were written; none when none is left.
     ///
     /// # Errors
     /// As [`Table::append`]; what reading them says.
     pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
         let table = self.table()?;
-        if self.gone.is_none() {
+        if self.is_whole() {
             return Ok(Some(table));
         }
         let rows: Vec<u32> = self.left_of(Rows::all(table.len())).iter().collect();

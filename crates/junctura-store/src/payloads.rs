@@ -48,8 +48,17 @@ impl Listing {
     /// # Errors
     /// What `take` says, which ends it. For one object: those of [`Object::read`].
     pub fn for_each_payload(&self, take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
-        for_each_payload(self.iter(), self.store().disk().reads_at_once(), take)
+        for_each_payload(self.iter(), self.reads_at_once(), Bytes::Archived, take)
     }
+}
+
+/// Which bytes of an object are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bytes {
+    /// Those that were archived.
+    Archived,
+    /// Those that lie in its file, which may be packed. They are verified all the same.
+    Stored,
 }
 
 /// The same of some objects, with so many reads at once.
@@ -59,17 +68,18 @@ impl Listing {
 pub(crate) fn for_each_payload<'a>(
     objects: impl Iterator<Item = Object<'a>> + Clone + Send,
     reads_at_once: usize,
+    which: Bytes,
     mut take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
 ) -> Result<()> {
     let mut runs = Runs(objects.peekable());
     if reads_at_once == 1 || !runs.are_several() {
         let mut buffer = Buffer::new();
         for run in &mut runs {
-            buffer = Read::of(run, buffer).hand_over(&mut take)?;
+            buffer = Read::of(run, which, buffer).hand_over(&mut take)?;
         }
         return Ok(());
     }
-    let queue = Queue::new(runs, AHEAD * reads_at_once);
+    let queue = Queue::new(runs, which, AHEAD * reads_at_once);
     std::thread::scope(|scope| {
         // Whatever happens, nobody waits for what does not come.
         let _end = End(&queue);
@@ -124,20 +134,20 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
 /// Objects, and where their bytes are.
 struct Read<'a> {
     bytes: u64,
-    objects: Vec<(Object<'a>, Result<Bytes>)>,
+    objects: Vec<(Object<'a>, Result<Found>)>,
     /// What was read.
     buffer: Buffer,
 }
 
 /// The bytes of one object.
-enum Bytes {
+enum Found {
     /// As they were read.
     Read(Range<usize>),
     Unpacked(Vec<u8>),
 }
 
 impl<'a> Read<'a> {
-    fn of(run: Vec<Object<'a>>, mut buffer: Buffer) -> Self {
+    fn of(run: Vec<Object<'a>>, which: Bytes, mut buffer: Buffer) -> Self {
         let bytes = bytes_of(&run);
         let read = read_run(&run, &mut buffer);
         let age = run.first().map_or(Ok(()), |object| object.snapshot().check_age());
@@ -146,11 +156,11 @@ impl<'a> Read<'a> {
             (Err(expired), _) => run.into_iter().map(|object| (object, Err(expired.clone()))).collect(),
             (Ok(()), Some(ranges)) => {
                 let verified = |(object, range): (Object<'a>, Range<usize>)| {
-                    (object, verified(&object, &buffer[range.clone()], range))
+                    (object, verified(&object, &buffer[range.clone()], range, which))
                 };
                 run.into_iter().zip(ranges).map(verified).collect()
             }
-            (Ok(()), None) => read_each(run, &mut buffer),
+            (Ok(()), None) => read_each(run, which, &mut buffer),
         };
         Self { bytes, objects, buffer }
     }
@@ -159,8 +169,8 @@ impl<'a> Read<'a> {
     fn hand_over(self, take: &mut impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<Buffer> {
         for (object, bytes) in self.objects {
             match bytes {
-                Ok(Bytes::Read(range)) => take(object, Ok(&self.buffer[range]))?,
-                Ok(Bytes::Unpacked(bytes)) => take(object, Ok(&bytes))?,
+                Ok(Found::Read(range)) => take(object, Ok(&self.buffer[range]))?,
+                Ok(Found::Unpacked(bytes)) => take(object, Ok(&bytes))?,
                 Err(error) => take(object, Err(error))?,
             }
         }
@@ -169,16 +179,19 @@ impl<'a> Read<'a> {
 }
 
 /// What was read of an object, from this range of the buffer: as it is, or unpacked.
-fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>) -> Result<Bytes> {
+fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>, which: Bytes) -> Result<Found> {
     if object.place().packed.is_none() {
-        return object.verify(read).map(|()| Bytes::Read(range));
+        return object.verify(read).map(|()| Found::Read(range));
     }
     let mut bytes = Vec::new();
     object.unpack_verified(read, |length| {
         bytes = vec![0; length];
         &mut bytes
     })?;
-    Ok(Bytes::Unpacked(bytes))
+    Ok(match which {
+        Bytes::Archived => Found::Unpacked(bytes),
+        Bytes::Stored => Found::Read(range),
+    })
 }
 
 /// Where each has its bytes in the buffer, if one read brought them.
@@ -201,12 +214,18 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
 }
 
 /// One by one, so that each is told what is wrong with it.
-fn read_each<'a>(run: Vec<Object<'a>>, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Bytes>)> {
+fn read_each<'a>(run: Vec<Object<'a>>, which: Bytes, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Found>)> {
     buffer.room(0);
     let read = |object: Object<'a>| {
         let start = buffer.len();
-        let read = object.read_verified(|length| buffer.more_room(length));
-        (object, read.map(|()| Bytes::Read(start..buffer.len())))
+        // Of an empty one there is perhaps no file.
+        let read = match object.place().length {
+            0 => Ok(()),
+            _ => object.read_stored(|length| buffer.more_room(length)).map(|_| ()),
+        };
+        let range = start..buffer.len();
+        let found = read.and_then(|()| verified(&object, &buffer[range.clone()], range, which));
+        (object, found)
     };
     run.into_iter().map(read).collect()
 }
@@ -214,6 +233,7 @@ fn read_each<'a>(run: Vec<Object<'a>>, buffer: &mut Buffer) -> Vec<(Object<'a>, 
 /// Reads on their way from those who read to the one who takes them, in their order.
 struct Queue<'a, I: Iterator<Item = Object<'a>>> {
     state: Mutex<State<'a, I>>,
+    which: Bytes,
     ahead_max: usize,
     done: Condvar,
     room: Condvar,
@@ -232,7 +252,7 @@ struct State<'a, I: Iterator<Item = Object<'a>>> {
 }
 
 impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
-    fn new(runs: Runs<'a, I>, ahead_max: usize) -> Self {
+    fn new(runs: Runs<'a, I>, which: Bytes, ahead_max: usize) -> Self {
         Self {
             state: Mutex::new(State {
                 runs,
@@ -244,6 +264,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
                 has_panicked: false,
                 spare: Vec::new(),
             }),
+            which,
             ahead_max,
             done: Condvar::new(),
             room: Condvar::new(),
@@ -272,7 +293,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             state.begun += 1;
             state.ahead_bytes = state.ahead_bytes.saturating_add(bytes_of(&run));
             drop(state);
-            let read = Read::of(run, buffer);
+            let read = Read::of(run, self.which, buffer);
             self.state().read.insert(number, read);
             self.done.notify_one();
         }
@@ -383,7 +404,7 @@ mod tests {
 
     fn indices(listing: &Listing, reads_at_once: usize) -> Vec<(usize, std::result::Result<(), Code>)> {
         let mut found = Vec::new();
-        for_each_payload(listing.iter(), reads_at_once, |object, payload| {
+        for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |object, payload| {
             let is_right = |payload: &[u8]| assert!(payload == object.read().unwrap(), "{}", object.key());
             found.push((object.index(), payload.map(is_right).map_err(|error| error.code())));
             Ok(())
@@ -427,14 +448,16 @@ mod tests {
         let (_, listing) = filled(&mut Random(8));
         for reads_at_once in [1, 4] {
             let mut left = 100;
-            let ended = for_each_payload(listing.iter(), reads_at_once, |_, _| {
+            let ended = for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
                 left -= 1;
                 let error = Error::new(Code::Interrupted, "test", "it was enough");
                 if left == 0 { Err(error) } else { Ok(()) }
             });
             assert_eq!(ended.unwrap_err().code(), Code::Interrupted);
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                for_each_payload(listing.iter(), reads_at_once, |_, _| panic!("of who takes it"))
+                for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
+                    panic!("of who takes it")
+                })
             }));
             assert!(panicked.is_err());
         }

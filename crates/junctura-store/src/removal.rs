@@ -12,8 +12,11 @@ use junctura_model::{Code, Error, Result};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 
+use crate::numbers::{Reader, Run, put_runs};
+
 /// The kind of a log's record that is a removal.
 pub(crate) const REMOVAL: u32 = 2;
+const WHAT: &str = "removal";
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
@@ -33,16 +36,17 @@ struct Part {
     rows: ByteVec,
 }
 
-/// Rows from one number up to another, which is not one of them.
-pub(crate) type Run = std::ops::Range<u64>;
-
 impl Removal {
     /// Of these rows of each schema, whose numbers rise.
     pub(crate) fn new(at: u64, rows: &[Vec<u64>]) -> Self {
         let parts = rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-        let part = |(schema, rows): (usize, &Vec<u64>)| Part {
-            schema: schema as u32,
-            rows: encode(rows).into(),
+        let part = |(schema, rows): (usize, &Vec<u64>)| {
+            let mut runs = Vec::new();
+            put_runs(rows, &mut runs);
+            Part {
+                schema: schema as u32,
+                rows: runs.into(),
+            }
         };
         Self {
             at,
@@ -58,7 +62,7 @@ impl Removal {
     /// # Errors
     /// `Corrupt` for bytes that are none.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
-        minicbor::decode(bytes).map_err(|error| corrupt(&error.to_string()))
+        minicbor::decode(bytes).map_err(|error| Error::new(Code::Corrupt, WHAT, error.to_string()))
     }
 
     /// The runs of each schema that it has any of.
@@ -66,61 +70,9 @@ impl Removal {
     /// # Errors
     /// `Corrupt` for bytes that are none.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Result<(usize, Vec<Run>)>> {
-        let decoded = |part: &Part| Ok((part.schema as usize, decode(&part.rows)?));
+        let decoded = |part: &Part| Ok((part.schema as usize, Reader::new(&part.rows, WHAT).runs()?));
         self.parts.iter().map(decoded)
     }
-}
-
-fn encode(rows: &[u64]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut end = 0;
-    for run in rows.chunk_by(|one, next| one + 1 == *next) {
-        number(run[0] - end, &mut out);
-        number(run.len() as u64, &mut out);
-        end = run[0] + run.len() as u64;
-    }
-    out
-}
-
-fn decode(mut bytes: &[u8]) -> Result<Vec<Run>> {
-    let mut runs = Vec::new();
-    let mut end = 0_u64;
-    while !bytes.is_empty() {
-        let start = end.checked_add(take_number(&mut bytes)?).ok_or_else(too_far)?;
-        end = start.checked_add(take_number(&mut bytes)?).ok_or_else(too_far)?;
-        runs.push(start..end);
-    }
-    Ok(runs)
-}
-
-fn number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Result<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().ok_or_else(|| corrupt("it ends too early"))?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(too_far())
-}
-
-fn too_far() -> Error {
-    corrupt("it names rows that there cannot be")
-}
-
-#[cold]
-fn corrupt(cause: &str) -> Error {
-    Error::new(Code::Corrupt, "removal", cause)
 }
 
 #[cfg(test)]

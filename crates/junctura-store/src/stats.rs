@@ -12,6 +12,7 @@ use crate::listing::Listing;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::table::datasets;
+use crate::tier;
 
 /// What a snapshot shows, and what the store's files take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Stats {
     pub data: Amount,
     /// Bytes of them that belong to objects, newest or masked ones.
     pub used_bytes: u64,
+    /// Where the objects lie that are not within commits: the store itself first, and then its tiers.
+    pub tiers: Vec<TierStats>,
     /// The log, or the objects of exclusive commits.
     pub commits: Amount,
     /// The last commit that the newest checkpoint covers; 0 without one.
@@ -45,6 +48,15 @@ pub struct SchemaStats {
     pub masked: Amount,
     /// Different first levels of their keys.
     pub datasets: u64,
+}
+
+/// Objects that lie in one place, newest or masked ones, with the bytes that they have there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierStats {
+    /// Its name: `data` is that of the store itself.
+    pub name: String,
+    /// How many objects, and their bytes.
+    pub used: Amount,
 }
 
 /// So many of them, with so many bytes.
@@ -94,11 +106,12 @@ impl Snapshot {
     pub fn stats(&self) -> Result<Stats> {
         let store = self.store();
         let all = self.list_all("")?;
-        let in_data = all.iter().filter(|object| data::is_one(object.file_name()));
+        let tiers = self.tiers_stats(&all)?;
         let checkpoint = Checkpoint::newest(store.disk())?;
         Ok(Stats {
             commit: self.commit(),
-            used_bytes: in_data.map(|object| object.place().length).sum(),
+            used_bytes: tiers.iter().map(|tier| tier.used.bytes).sum(),
+            tiers,
             schemas: self.schemas_stats(&all)?,
             data: store.amount(&store.data_files()?)?,
             commits: store.amount(&store.commit_files()?)?,
@@ -106,6 +119,23 @@ impl Snapshot {
             segments: checkpoint.map_or(Amount::default(), |checkpoint| segments(&checkpoint)),
             unneeded: store.amount(&store.unneeded()?)?,
         })
+    }
+
+    fn tiers_stats(&self, all: &Listing) -> Result<Vec<TierStats>> {
+        let tiers = self.store().tiers()?;
+        let names = std::iter::once(tier::OWN).chain(tiers.iter().map(|tier| &*tier.name));
+        let mut used: Vec<(&str, Amount)> = names.map(|name| (name, Amount::default())).collect();
+        for object in all.iter().filter(|object| data::is_one(object.file_name())) {
+            let name = tier::of(object.file_name());
+            if let Some((_, amount)) = used.iter_mut().find(|(tier, _)| *tier == name) {
+                amount.add(object.place().length);
+            }
+        }
+        let stats = used.into_iter().map(|(name, used)| TierStats {
+            name: name.to_owned(),
+            used,
+        });
+        Ok(stats.collect())
     }
 
     fn schemas_stats(&self, all: &Listing) -> Result<Vec<SchemaStats>> {
@@ -151,9 +181,15 @@ fn segments(checkpoint: &Checkpoint) -> Amount {
 impl Store {
     /// The files of which commits name parts, or will.
     pub(crate) fn data_files(&self) -> Result<Vec<String>> {
+        let mut folders = vec![data::FOLDER.to_owned()];
+        for tier in self.tiers()? {
+            folders.push(self.tier_folder(&tier.name)?);
+        }
         let mut files = Vec::new();
-        for dataset in self.files_in(data::FOLDER)? {
-            files.extend(self.files_in(&dataset)?);
+        for folder in folders {
+            for dataset in self.files_in(&folder)? {
+                files.extend(self.files_in(&dataset)?);
+            }
         }
         Ok(files)
     }

@@ -9,12 +9,13 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
 use crate::commits::{Commits, Log};
-use crate::disk::{Disk, SplitDisk, refused};
+use crate::disk::{Disk, TieredDisk, refused};
 use crate::packing::{Compression, Rule};
 use crate::place::Place;
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
+use crate::tier;
 use crate::upkeep::{Backlog, Upkeep};
 use crate::writer::Writer;
 
@@ -161,14 +162,12 @@ impl Store {
     }
 
     pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {
-        let disk = match &root.data {
-            Some(data) => Arc::new(SplitDisk {
-                catalogue: disk,
-                data: Place::parse(data)?.disk(false)?,
-            }),
-            None => disk,
-        };
-        Self::of(disk, root, clock)
+        let data = root
+            .data
+            .as_ref()
+            .map(|data| Place::parse(data)?.disk(false))
+            .transpose()?;
+        Self::of(Arc::new(TieredDisk::new(disk, data, tier::open)), root, clock)
     }
 
     fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {

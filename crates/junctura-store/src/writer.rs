@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use hashbrown::{Equivalent, HashMap};
+use hashbrown::HashMap;
 use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
 use crate::commits::Log;
-use crate::data::{self, DataFile};
+use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
 use crate::packing::{Compression, Packed, Packer};
 use crate::store::Store;
 use crate::table::{Place, Table};
@@ -24,10 +24,10 @@ pub struct Writer {
     store: Store,
     id: [u8; 16],
     datasets: Vec<Dataset>,
-    numbers: HashMap<(usize, Box<[u8]>), usize>,
+    numbers: HashMap<DatasetName, usize>,
     /// The dataset of the object before.
     last: usize,
-    files_made: u64,
+    names: Names,
     /// When the first object was archived that is not flushed, if there is one.
     since: Duration,
     rows: u64,
@@ -57,16 +57,6 @@ struct Dataset {
     compression: Option<Compression>,
 }
 
-/// A dataset's name, borrowed.
-#[derive(Hash)]
-struct Named<'a>(usize, &'a [u8]);
-
-impl Equivalent<(usize, Box<[u8]>)> for Named<'_> {
-    fn equivalent(&self, other: &(usize, Box<[u8]>)) -> bool {
-        (self.0, self.1) == (other.0, &*other.1)
-    }
-}
-
 /// What one flush made visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flushed {
@@ -79,13 +69,14 @@ pub struct Flushed {
 
 impl Writer {
     pub(crate) fn new(store: Store) -> Result<Self> {
+        let id = crate::random()?;
         Ok(Self {
-            id: crate::random()?,
+            id,
             store,
             datasets: Vec::new(),
             numbers: HashMap::new(),
             last: 0,
-            files_made: 0,
+            names: Names::new(&id),
             since: Duration::ZERO,
             rows: 0,
             commit: 0,
@@ -214,7 +205,7 @@ impl Writer {
         let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
             Some(_) => Some(self.last),
-            None => self.numbers.get(&Named(schema, key)).copied(),
+            None => self.numbers.get(&DatasetRef(schema, key)).copied(),
         };
         self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
         let disk = self.store.disk();
@@ -249,15 +240,7 @@ impl Writer {
     }
 
     fn begin_file(&mut self, schema: usize, key: &[u8]) -> DataFile {
-        let folder = xxhash_rust::xxh3::xxh3_64_with_seed(key, schema as u64);
-        let name = format!(
-            "{}/{folder:016x}/{}-{}",
-            data::FOLDER,
-            crate::hex(&self.id[..8]),
-            self.files_made
-        );
-        self.files_made += 1;
-        DataFile::new(name)
+        DataFile::new(self.names.next(data::FOLDER, schema, key))
     }
 
     /// Objects that were archived and not flushed.

@@ -24,6 +24,24 @@ impl World {
         }
     }
 
+    /// Somewhere else where objects can lie, and what keeps it.
+    fn another_place(&self) -> (Box<dyn std::any::Any>, String) {
+        #[cfg(feature = "s3")]
+        if self.url.starts_with("s3:") {
+            return (Box::new(()), url_in_bucket());
+        }
+        if self.url.starts_with("memory:") {
+            let url = format!("memory:{}", unique());
+            return (
+                Box::new(Store::create_url(&url, &[mars()], &Layout::default()).unwrap()),
+                url,
+            );
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display().to_string();
+        (Box::new(folder), path)
+    }
+
     /// As another process would see it.
     fn open(&self) -> Store {
         Store::open_url(&self.url).unwrap()
@@ -122,6 +140,7 @@ macro_rules! suite {
         objects_are_read_in_the_order_of_the_disk,
         openings_that_race_give_each_commit_its_number,
         a_store_is_made_once,
+        what_is_moved_to_another_place_reads_as_before,
         one_that_was_away_reads_on
     })* };
     ($place:ident: $($story:ident),*) => {
@@ -413,6 +432,47 @@ mod stories {
         assert_eq!((snapshot.commit(), snapshot.list("").unwrap().len() as u64), (all, all));
         let checked = snapshot.check("", None, |_, _| true).unwrap();
         assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0), "{checked:?}");
+    }
+
+    pub(super) fn what_is_moved_to_another_place_reads_as_before(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        for step in 0..30 {
+            archive(&mut writer, step, "2t", &payload(step, 5000 * step as usize));
+            if step % 10 == 9 {
+                writer.flush().unwrap();
+            }
+        }
+        let before = world.store.snapshot().unwrap().list("").unwrap();
+        let all = |store: &Store| {
+            let listing = store.snapshot().unwrap().list_all("").unwrap();
+            let one = |object: Object<'_>| (object.key(), object.commit(), object.read().unwrap());
+            listing.iter().map(one).collect::<Vec<_>>()
+        };
+        let expected = all(&world.store);
+        let (_keeps, tier) = world.another_place();
+        world.store.add_tier("cold", &tier).unwrap();
+        let moved = world.store.move_to("step>=15", "cold", |_, _| true).unwrap();
+        assert_eq!((moved.objects, moved.damaged_count), (15, 0));
+        for store in [world.store.clone(), world.open()] {
+            assert_eq!(all(&store), expected);
+            let stats = store.snapshot().unwrap().stats().unwrap();
+            assert_eq!((&*stats.tiers[1].name, stats.tiers[1].used.count), ("cold", 15));
+            let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+            assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0));
+        }
+        // Who found them before reads them where they were.
+        let mut count = 0;
+        before
+            .for_each_payload(|object, payload| {
+                assert!(!object.location().file.starts_with("tiers/"));
+                assert!(expected[object.index()].2 == payload?);
+                count += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((count, world.store.compact().unwrap().removed.len()), (30, 0));
+        assert_eq!(world.open().move_to("", "data", |_, _| true).unwrap().objects, 15);
+        assert_eq!(all(&world.open()), expected);
     }
 
     pub(super) fn a_store_is_made_once(world: &World) {

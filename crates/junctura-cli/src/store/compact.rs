@@ -16,7 +16,8 @@ const CHECKPOINT_EXAMPLES: &str = "Examples:
 Only the files that the newest list names: others in segments/ may have the same rows.";
 const COMPACT_EXAMPLES: &str = "Examples:
   junctura compact --store /data/archive
-  junctura compact --store /data/archive --dry-run    what would go";
+  junctura compact --store /data/archive --dry-run    what would go
+  junctura compact --store /data/archive --gather     the room between what was purged, too, after the next ones";
 
 /// Write the catalogue of a store as Parquet files
 ///
@@ -36,11 +37,15 @@ pub(crate) struct CheckpointArguments {
 ///
 /// Makes a checkpoint, in which small files are joined, and removes files that were superseded, or that a writer left that died
 /// before its flush. What a reader may still need stays as long as the store promises. Others may read and write meanwhile.
+/// A file goes when nothing of it is left: --gather moves what is left of mostly empty ones.
 #[derive(Args, Debug)]
 #[command(after_help = COMPACT_EXAMPLES)]
 pub(crate) struct CompactArguments {
     #[command(flatten)]
     store: StoreArguments,
+    /// First move what is left in data files of which less than half is used into new ones: the old ones go as soon as no reader can need them
+    #[arg(long)]
+    gather: bool,
     /// Say what would be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -64,6 +69,9 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
 /// Compacts.
 pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     let store = arguments.store.open()?;
+    if arguments.gather {
+        super::tier::gather(&store, arguments.dry_run, arguments.json, arguments.store.url())?;
+    }
     let mut out = Out::new();
     let (checkpoint, files) = if arguments.dry_run {
         (None, store.unneeded()?)

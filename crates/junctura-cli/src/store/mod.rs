@@ -12,6 +12,7 @@ pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
 pub(crate) mod stat;
+pub(crate) mod tier;
 
 use clap::Args;
 use junctura::{Code, Error, Result};

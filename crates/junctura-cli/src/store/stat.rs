@@ -32,6 +32,15 @@ pub fn document(stats: &Stats) -> Value {
     let files = |amount: Amount| json!({"files": amount.count, "bytes": amount.bytes});
     let mut data = files(stats.data);
     data["used_bytes"] = stats.used_bytes.into();
+    let tiers = stats.tiers.iter();
+    data["tiers"] = tiers
+        .map(|tier| {
+            (
+                tier.name.clone(),
+                json!({"objects": tier.used.count, "bytes": tier.used.bytes}),
+            )
+        })
+        .collect();
     let mut segments = files(stats.segments);
     segments["checkpoint"] = stats.checkpoint.into();
     json!({
@@ -65,6 +74,10 @@ fn write(url: &str, stats: &Stats, out: &mut Out) -> Result<()> {
         files(stats.data),
         size::bytes(stats.used_bytes)
     )?;
+    for tier in stats.tiers.iter().skip(1) {
+        let (count, bytes) = (tier.used.count, size::bytes(tier.used.bytes));
+        writeln!(out, "  {:<12}{count} objects, {bytes}", tier.name)?;
+    }
     let checkpoint = if stats.checkpoint == 0 {
         "none".to_owned()
     } else {

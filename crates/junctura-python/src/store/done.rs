@@ -63,6 +63,49 @@ impl Removed {
     }
 }
 
+/// What was moved.
+#[pyclass(module = "junctura", frozen, get_all)]
+pub(crate) struct Moved {
+    /// The number of the last commit that moved something; 0 when there was nothing to move.
+    commit: u64,
+    /// How many objects.
+    objects: u64,
+    /// The bytes that they have in their files.
+    nbytes: u64,
+    /// Objects that are not what was archived, each by its key with the error that says why: they stay where they are. At most 1000 of them.
+    damaged: Vec<(String, Py<PyAny>)>,
+    /// How many are damaged.
+    damaged_count: u64,
+}
+
+impl Moved {
+    pub(super) fn new(py: Python<'_>, moved: junctura_store::Moved) -> Self {
+        Self {
+            commit: moved.commit,
+            objects: moved.objects,
+            nbytes: moved.bytes,
+            damaged: damages(py, moved.damaged),
+            damaged_count: moved.damaged_count,
+        }
+    }
+}
+
+#[pymethods]
+impl Moved {
+    fn __repr__(&self) -> String {
+        format!(
+            "<junctura.Moved {} objects, {} bytes, {} damaged>",
+            self.objects, self.nbytes, self.damaged_count
+        )
+    }
+}
+
+/// What is wrong with objects, by their keys.
+fn damages(py: Python<'_>, damaged: Vec<(String, junctura::Error)>) -> Vec<(String, Py<PyAny>)> {
+    let damage = |(key, error): (String, junctura::Error)| (key, raise(py, &error).into_value(py).into_any());
+    damaged.into_iter().map(damage).collect()
+}
+
 /// What a check found.
 #[pyclass(module = "junctura", frozen, get_all)]
 pub(crate) struct Checked {
@@ -80,11 +123,10 @@ pub(crate) struct Checked {
 
 impl Checked {
     pub(super) fn new(py: Python<'_>, checked: junctura_store::Checked) -> Self {
-        let damage = |(key, error): (String, junctura::Error)| (key, raise(py, &error).into_value(py).into_any());
         Self {
             objects: checked.objects,
             nbytes: checked.bytes,
-            damaged: checked.damaged.into_iter().map(damage).collect(),
+            damaged: damages(py, checked.damaged),
             damaged_count: checked.damaged_count,
             unnamed: checked.unnamed,
         }

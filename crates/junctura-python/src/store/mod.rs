@@ -10,6 +10,7 @@ mod payload;
 mod place;
 mod snapshot;
 mod stored;
+mod tiers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
 use crate::schema::Schema;
 
-pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Removed};
+pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Moved, Removed};
 pub(crate) use follow::Following;
 use home::Home;
 pub(crate) use listing::{Listing, Objects};

@@ -175,8 +175,8 @@ impl Disk for CacheDisk {
         self.slow.uri(path)
     }
 
-    fn reads_at_once(&self) -> usize {
-        self.slow.reads_at_once()
+    fn reads_at_once(&self, path: &str) -> usize {
+        self.slow.reads_at_once(path)
     }
 
     fn watch(&self, folder: &str) -> Box<dyn Watch> {

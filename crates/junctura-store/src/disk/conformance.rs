@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::faulty::FaultyDisk;
-use super::{Disk, Draft, File, LocalDisk, MemoryDisk, SplitDisk, read_full, write_all};
+use super::tiered::OpenTier;
+use super::{Disk, Draft, File, LocalDisk, MemoryDisk, TieredDisk, read_full, write_all};
 
 fn draft(name: &str, bytes: &[u8]) -> Draft {
     Draft {
@@ -166,10 +167,9 @@ fn on_the_file_system_of_the_crash_tests() {
 fn split_over_two_places() {
     let folder = tempfile::tempdir().unwrap();
     let data = Arc::new(MemoryDisk::default());
-    let split = SplitDisk {
-        catalogue: Arc::new(LocalDisk::new(folder.path())),
-        data: Arc::clone(&data) as Arc<dyn Disk>,
-    };
+    let catalogue = Arc::new(LocalDisk::new(folder.path()));
+    let no_tier: OpenTier = |_, _| Err(std::io::ErrorKind::NotFound.into());
+    let split = TieredDisk::new(catalogue, Some(Arc::clone(&data) as Arc<dyn Disk>), no_tier);
     all(&(Arc::new(split) as Arc<dyn Disk>));
     assert!(!folder.path().join("data").exists());
     assert_eq!(data.list("").unwrap(), ["data"]);

@@ -19,7 +19,7 @@ mod local;
 mod memory;
 #[cfg(feature = "s3")]
 mod s3;
-mod split;
+mod tiered;
 mod watch;
 
 use std::fmt::Debug;
@@ -37,7 +37,7 @@ pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
 #[cfg(feature = "s3")]
 pub(crate) use s3::S3Disk;
-pub(crate) use split::SplitDisk;
+pub(crate) use tiered::TieredDisk;
 pub(crate) use watch::{Notices, Pause, Watch};
 
 /// More at once are no quicker where what is read comes from memory, and seldom where it comes from a disk.
@@ -117,8 +117,8 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn uri(&self, path: &str) -> String;
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
-    /// How many reads at once bring more than one.
-    fn reads_at_once(&self) -> usize {
+    /// How many reads of such files at once bring more than one.
+    fn reads_at_once(&self, _path: &str) -> usize {
         std::thread::available_parallelism()
             .map_or(1, NonZero::get)
             .min(LOCAL_READS_MAX)

@@ -29,8 +29,8 @@ use super::write::{DECIMAL, FOOTER_TAIL, GROUP_ROWS, corrupt, refused, type_of, 
 use super::{Checks, OWN};
 use crate::data::read_exact;
 use crate::disk::File;
+use crate::numbers::Run;
 use crate::packing::{Codec, Packed};
-use crate::removal::Run;
 use crate::table::{Asking, Column, Place, Table, passing};
 
 /// A file of rows, of which nothing was read but what says where everything lies.

@@ -7,7 +7,7 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use super::Checks;
 use crate::disk::File;
-use crate::removal::Run;
+use crate::numbers::Run;
 use crate::table::{Asking, Column, Table};
 
 /// There is none.

@@ -21,8 +21,10 @@ use junctura_model::limits::{ATTRIBUTES_MAX, LIST_BYTES_MAX, NAME_BYTES_MAX};
 use junctura_model::{AttrId, Code, Error, Result, Schema, Version};
 
 use super::{Column, Spot, Table};
+use crate::numbers::{Reader, put, put_difference, put_text};
 use crate::packing::{Codec, Packed};
 
+const WHAT: &str = "rows of a commit";
 const ONE_VALUE: u8 = 0;
 const BY_NUMBER: u8 = 1;
 /// Of what may follow the places, which is there.
@@ -59,7 +61,7 @@ impl Table {
         for spot in &self.spots {
             let end = &mut ends[spot.file as usize];
             put(if inline.is_some() { 0 } else { u64::from(spot.file) + 1 }, out);
-            put(zigzag(spot.offset.wrapping_sub(*end) as i64), out);
+            put_difference(spot.offset, *end, out);
             put(spot.length, out);
             out.extend_from_slice(&spot.checksum.to_le_bytes());
             *end = spot.offset + spot.length;
@@ -120,7 +122,7 @@ impl Table {
     /// `Corrupt` for bytes that it did not write; then it has as many rows as before, or is not to be used any more.
     pub(crate) fn decode(&mut self, encoded: Encoded<'_>) -> Result<()> {
         let first = self.next_row()?;
-        let mut reader = Reader(encoded.rows);
+        let mut reader = Reader::new(encoded.rows, WHAT);
         // Each row has six bytes or more.
         let count = reader.count(encoded.rows.len() / 6)?;
         let end = first.checked_add(count as u32).ok_or_else(corrupt)?;
@@ -140,7 +142,7 @@ impl Table {
         }
         self.decode_places(&mut reader, &mut files, count, &encoded)?;
         self.decode_more(&mut reader, first as usize..end as usize)?;
-        if reader.0.is_empty() { Ok(()) } else { Err(corrupt()) }
+        if reader.is_empty() { Ok(()) } else { Err(corrupt()) }
     }
 
     /// Whether each row has its one value.
@@ -182,7 +184,7 @@ impl Table {
         let mut ends = vec![0_u64; files.len()];
         for _ in 0..count {
             let at = reader.count(files.len() - 1)?;
-            let offset = ends[at].wrapping_add(unzigzag(reader.number()?) as u64);
+            let offset = ends[at].wrapping_add(reader.difference()?);
             let length = reader.number()?;
             let checksum = u32::from_le_bytes(reader.array()?);
             ends[at] = offset.checked_add(length).ok_or_else(corrupt)?;
@@ -218,50 +220,7 @@ impl Table {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Result<u8> {
-        let (&byte, rest) = self.0.split_first().ok_or_else(corrupt)?;
-        self.0 = rest;
-        Ok(byte)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk().ok_or_else(corrupt)?;
-        self.0 = rest;
-        Ok(*array)
-    }
-
-    fn number(&mut self) -> Result<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(corrupt())
-    }
-
-    /// A number that is no larger than it can be.
-    fn count(&mut self, count_max: usize) -> Result<usize> {
-        let count = self.number()?;
-        usize::try_from(count)
-            .ok()
-            .filter(|&count| count <= count_max)
-            .ok_or_else(corrupt)
-    }
-
-    /// A text that is no longer than it can be.
-    fn text(&mut self, bytes_max: usize) -> Result<&'a str> {
-        let length = self.count(bytes_max)?;
-        let (text, rest) = self.0.split_at_checked(length).ok_or_else(corrupt)?;
-        self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| corrupt())
-    }
-
+impl Reader<'_> {
     fn version(&mut self) -> Result<Option<Version>> {
         let (incarnation, sequence) = (self.number()?, self.number()?);
         Ok((incarnation != 0).then_some(Version { incarnation, sequence }))
@@ -278,28 +237,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn put(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_text(text: &str, out: &mut Vec<u8>) {
-    put(text.len() as u64, out);
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn zigzag(number: i64) -> u64 {
-    (number << 1 ^ number >> 63) as u64
-}
-
-fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
-}
-
 #[cold]
 fn corrupt() -> Error {
-    Error::new(Code::Corrupt, "rows of a commit", "they are not what a writer writes")
+    Error::new(Code::Corrupt, WHAT, "they are not what a writer writes")
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Schema, Version};
 
+use crate::numbers::Run;
 use crate::packing::Packed;
-use crate::removal::Run;
 
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
@@ -151,6 +151,13 @@ impl Table {
                 let numbers = first.max(run.start)..self.numbers_behind(at).min(run.end);
                 numbers.map(move |number| self.numbered_from(at) + (number - first) as u32)
             })
+    }
+
+    /// The bytes of a row lie in this file now, from this byte on. It may be that nothing lies in the file of before any more.
+    pub(crate) fn relocate(&mut self, row: u32, file: &Arc<str>, offset: u64) {
+        let file = self.file_number(file);
+        let spot = &mut self.spots[row as usize];
+        (spot.file, spot.offset) = (file, offset);
     }
 
     /// The rows that have no numbers yet get those from `first` on.

@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use junctura_model::{Given, Record, Schema, Version};
-use junctura_store::{Ages, Compression, Layout, Store, Writer};
+use junctura_store::{Ages, Compression, Layout, Packing, Store, Writer};
 
 use super::{ORDERS, shown};
 
 /// The version of the format that is written, and what is new in it.
-const VERSION: &str = "1-packed";
+const VERSION: &str = "1-moved";
 pub(crate) const AGES: Ages = Ages {
     snapshot_max: Duration::from_hours(3),
     unflushed_max: Duration::from_hours(2),
@@ -66,7 +66,7 @@ fn large(word: &str) -> Vec<u8> {
     word.bytes().cycle().take(70_000).collect()
 }
 
-/// Commits of all kinds: before the checkpoint and behind it; small ones and large ones; removals.
+/// Commits of all kinds: before the checkpoint and behind it; small ones and large ones; removals; objects that were moved away and back.
 fn fill(store: &Store) {
     let mut writer = store.writer().unwrap();
     let everything =
@@ -95,13 +95,17 @@ fn fill(store: &Store) {
     writer.flush().unwrap();
     assert_eq!(store.wipe("run=wiped").unwrap().commit, 5);
     assert_eq!(store.checkpoint().unwrap().commit, 5);
+    store.add_tier("away", "memory:kept").unwrap();
+    for tier in ["away", "data"] {
+        store.move_to("run=b,step=0", tier, |_, _| true).unwrap();
+    }
     archive(&mut writer, "run=b,step=6", b"masks what the checkpoint has");
     writer.flush().unwrap();
     assert_eq!(store.purge("run=b,step=0").unwrap().objects, 1);
     archive(&mut writer, "run=wiped,step=6", b"this, too");
     archive(&mut writer, "run=b,step=12", &large("behind the checkpoint "));
     writer.flush().unwrap();
-    assert_eq!(store.wipe("run=wiped or step=12").unwrap().commit, 9);
+    assert_eq!(store.wipe("run=wiped or step=12").unwrap().commit, 11);
 }
 
 #[test]
@@ -110,10 +114,14 @@ fn keep_one() {
     let into = std::env::var("JUNCTURA_KEEP").expect("JUNCTURA_KEEP");
     for (order, commits) in ORDERS {
         let store = tempfile::tempdir().unwrap();
+        let packing = Packing {
+            datasets: "run=b".to_owned(),
+            compression: Compression::Zstd { level: 3 },
+        };
         let layout = Layout {
             ages: AGES,
             commits: Some(commits),
-            compression: vec![Compression::Zstd { level: 3 }.into()],
+            compression: vec![packing],
             ..Layout::default()
         };
         let schemas = [

@@ -194,7 +194,7 @@ async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
 }
 
 impl Disk for S3Disk {
-    fn reads_at_once(&self) -> usize {
+    fn reads_at_once(&self, _path: &str) -> usize {
         READS_AT_ONCE
     }
 

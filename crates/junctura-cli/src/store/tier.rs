@@ -1,0 +1,161 @@
+//! `junctura tier` and `junctura move`: other places for the objects of a store.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::{Moved, Store};
+use serde_json::json;
+
+use super::StoreArguments;
+use crate::attributes::about_selector;
+use crate::interrupt::Interrupt;
+use crate::output::Out;
+use crate::progress::Progress;
+use crate::size;
+
+const TIER_EXAMPLES: &str = "Examples:
+  junctura tier --store /data/archive                                 the tiers that there are
+  junctura tier --store /data/archive cold /big/slow/disk             one more, for everybody
+  junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'";
+const MOVE_EXAMPLES: &str = "Examples:
+  junctura move --store /data/archive --to cold date=2025/to/2025-12-31
+  junctura move --store /data/archive --to cold class=rd --dry-run       what would be moved
+  junctura move --store /data/archive --to data class=rd                 and back
+The room is there again after `junctura compact`, when no reader can need it any more.";
+
+/// Name another place for objects of a store, or show them
+///
+/// A tier is a folder or a part of an object store to which `junctura move` brings objects: slower and larger, most of the time.
+/// What is said here holds for everybody who uses the store, and stays.
+#[derive(Args, Debug)]
+#[command(after_help = TIER_EXAMPLES)]
+pub(crate) struct TierArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// The name of a new one: a-z, 0-9, - and _
+    #[arg(requires = "place")]
+    name: Option<String>,
+    /// Where it is: an absolute path, or a URL of an object store
+    #[arg(value_name = "URL")]
+    place: Option<String>,
+    /// Print JSON: a line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Move objects of a store to another place
+///
+/// Everything that matches, masked versions too: copied, verified on its way, and found there by everybody from then on. It may be stopped at any time,
+/// and begun again; what is there already stays.
+#[derive(Args, Debug)]
+#[command(after_help = MOVE_EXAMPLES)]
+pub(crate) struct MoveArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Where: the name of a tier (`junctura tier` shows them), or data, where objects lie that were not moved
+    #[arg(long, value_name = "TIER")]
+    to: String,
+    /// What
+    #[arg(required = true, value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Say what would be moved, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON: a line for each damaged object, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows tiers, or names one.
+pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    if let (Some(name), Some(place)) = (&arguments.name, &arguments.place) {
+        return store.add_tier(name, place);
+    }
+    let mut out = Out::new();
+    for tier in store.tiers()? {
+        if arguments.json {
+            out.json(&json!({"name": tier.name, "place": tier.place}))?;
+        } else {
+            writeln!(out, "{:<16} {}", tier.name, tier.place)?;
+        }
+    }
+    out.flush()
+}
+
+/// Moves.
+pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    let selector = super::selector(&arguments.selectors, &store)?;
+    let movable = about_selector(store.movable(&selector, &arguments.to), &selector)?;
+    let (objects, bytes) = (movable.len() as u64, movable.stored_bytes());
+    let mut out = Out::new();
+    if arguments.dry_run {
+        if arguments.json {
+            out.json(&json!({"objects": objects, "bytes": bytes, "commit": null, "damaged": 0, "dry_run": true}))?;
+        } else {
+            writeln!(out, "would move {}", amount(objects, bytes))?;
+        }
+        return out.flush();
+    }
+    // What it is to be is asked once more, so that nothing is moved that somebody has moved meanwhile.
+    drop(movable);
+    let moved = with_progress(bytes, |progress| store.move_to(&selector, &arguments.to, progress))?;
+    tell(&moved, "moved", arguments.json, arguments.store.url(), &mut out)
+}
+
+/// Gathers, for `junctura compact`.
+pub(super) fn gather(store: &Store, is_dry: bool, as_json: bool, url: &str) -> Result<()> {
+    let (objects, bytes) = store.scattered()?;
+    let mut out = Out::new();
+    if is_dry {
+        if as_json {
+            out.json(&json!({"would_gather": {"objects": objects, "bytes": bytes}}))?;
+        } else {
+            writeln!(out, "would gather {}", amount(objects, bytes))?;
+        }
+        return out.flush();
+    }
+    let gathered = with_progress(bytes, |progress| store.gather(progress))?;
+    tell(&gathered, "gathered", as_json, url, &mut out)
+}
+
+fn with_progress(bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<Moved>) -> Result<Moved> {
+    let interrupt = Interrupt::install()?;
+    let mut progress = Progress::new();
+    progress.expect(Some(bytes));
+    let moved = work(&mut |objects, bytes| {
+        progress.show(bytes, objects);
+        interrupt.check().is_ok()
+    });
+    progress.end();
+    moved
+}
+
+fn tell(moved: &Moved, verb: &str, as_json: bool, url: &str, out: &mut Out) -> Result<()> {
+    for (key, error) in &moved.damaged {
+        if as_json {
+            out.json(&json!({"key": key, "code": error.code().to_string(), "cause": error.to_string()}))?;
+        } else {
+            writeln!(out, "damaged: {error}")?;
+        }
+    }
+    if as_json {
+        out.json(&json!({
+            "objects": moved.objects, "bytes": moved.bytes, "commit": moved.commit, "damaged": moved.damaged_count,
+            "dry_run": false,
+        }))?;
+    } else {
+        writeln!(out, "{verb} {}", amount(moved.objects, moved.bytes))?;
+    }
+    out.flush()?;
+    if moved.damaged_count > 0 {
+        let cause = format!("{} objects are damaged, and stay where they are", moved.damaged_count);
+        return Err(Error::new(Code::Corrupt, url, cause));
+    }
+    Ok(())
+}
+
+fn amount(objects: u64, bytes: u64) -> String {
+    let s = if objects == 1 { "" } else { "s" };
+    format!("{objects} object{s}, {}", size::bytes(bytes))
+}

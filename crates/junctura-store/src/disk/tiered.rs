@@ -1,0 +1,133 @@
+//! Data in places of their own, everything else in another: a catalogue on a quick file system over data in an object store, and objects
+//! that were moved to a tier.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use super::{Disk, Draft, File, Pause, Watch};
+
+/// Says what the tier of this name is reached through, from what is written beside the catalogue.
+pub(crate) type OpenTier = fn(&dyn Disk, &str) -> io::Result<Arc<dyn Disk>>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct TieredDisk {
+    catalogue: Arc<dyn Disk>,
+    /// Where `data/` lies, if not with the catalogue.
+    data: Option<Arc<dyn Disk>>,
+    /// Those that were asked for.
+    tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
+    open: OpenTier,
+}
+
+impl TieredDisk {
+    pub(crate) fn new(catalogue: Arc<dyn Disk>, data: Option<Arc<dyn Disk>>, open: OpenTier) -> Self {
+        Self {
+            catalogue,
+            data,
+            tiers: Mutex::default(),
+            open,
+        }
+    }
+
+    fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        if first == crate::data::FOLDER {
+            return Ok(Arc::clone(self.data.as_ref().unwrap_or(&self.catalogue)));
+        }
+        let is_definition = !rest.contains('/') && rest.contains('.');
+        if first == crate::tier::FOLDER && !rest.is_empty() && !is_definition {
+            return self.tier(rest.split_once('/').map_or(rest, |(name, _)| name));
+        }
+        Ok(Arc::clone(&self.catalogue))
+    }
+
+    fn tier(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
+        let mut tiers = self.tiers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tiers.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let tier = (self.open)(&*self.catalogue, name)?;
+        tiers.insert(name.to_owned(), Arc::clone(&tier));
+        Ok(tier)
+    }
+}
+
+impl Disk for TieredDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.of(path)?.create(path)
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.of(path)?.open(path)
+    }
+
+    fn stage(&self, draft: &Draft) -> io::Result<()> {
+        self.of(&draft.beside)?.stage(draft)
+    }
+
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.of(to)?.publish(draft, to)
+    }
+
+    fn discard(&self, draft: &Draft) {
+        if let Ok(disk) = self.of(&draft.beside) {
+            disk.discard(draft);
+        }
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.of(path)?.remove(path)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.list(folder)
+    }
+
+    fn list_after(&self, folder: &str, name: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.list_after(folder, name)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        self.of(path)?.read(path, bytes_max)
+    }
+
+    fn ahead(&self, folder: &str, name: &str, bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+        self.of(folder)?.ahead(folder, name, bytes_max)
+    }
+
+    fn grows(&self, path: &str) -> bool {
+        // Where nobody knows what it is, nothing can be written at all.
+        self.of(path).is_ok_and(|disk| disk.grows(path))
+    }
+
+    fn len(&self, path: &str) -> io::Result<u64> {
+        self.of(path)?.len(path)
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        self.of(path)?.modified(path)
+    }
+
+    fn uri(&self, path: &str) -> String {
+        self.of(path).map_or_else(|_| path.to_owned(), |disk| disk.uri(path))
+    }
+
+    fn reads_at_once(&self, path: &str) -> usize {
+        self.of(path).map_or(1, |disk| disk.reads_at_once(path))
+    }
+
+    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+        match self.of(folder) {
+            Ok(disk) => disk.watch(folder),
+            Err(_) => Box::new(Pause),
+        }
+    }
+
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        self.of(folder)?.sync_names(folder)
+    }
+}

@@ -1,0 +1,477 @@
+//! Bytes of objects go elsewhere: they are copied, then a commit says where they lie, and what they leave is removed when no snapshot
+//! can need it any more. Whoever stops in between has moved what was committed, and whoever begins again moves the rest.
+
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error, Result};
+
+use crate::check::DAMAGES_MAX;
+use crate::commits::Log;
+use crate::data::{DataFile, DatasetName, DatasetRef, Names};
+use crate::listing::{Listing, Object};
+use crate::payloads::{Bytes, for_each_payload};
+use crate::relocation::{RELOCATION, Relocation, Rows};
+use crate::store::Store;
+use crate::tier;
+
+/// A commit moves no more bytes, but for one object that is larger, and no more objects.
+const BATCH_BYTES_MAX: u64 = 1 << 30;
+const BATCH_OBJECTS_MAX: usize = 100_000;
+/// Datasets whose files are open at once.
+const BATCH_DATASETS_MAX: usize = 256;
+
+/// What was moved.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    /// The number of the last commit that moved something; 0 when there was nothing to move.
+    pub commit: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Bytes that they have in their files.
+    pub bytes: u64,
+    /// Objects that are not what was archived, and why: they stay where they are. At most [`DAMAGES_MAX`] of them.
+    pub damaged: Vec<(String, Error)>,
+    /// How many of them there are.
+    pub damaged_count: u64,
+}
+
+impl Moved {
+    /// What was moved after it, too.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.commit = self.commit.max(later.commit);
+        self.objects += later.objects;
+        self.bytes += later.bytes;
+        self.damaged_count += later.damaged_count;
+        self.damaged.extend(later.damaged);
+        self.damaged.truncate(DAMAGES_MAX);
+    }
+}
+
+impl Store {
+    /// Moves all that the selector matches, masked versions too, to a [tier](Self::add_tier), or back to where objects lie that were not
+    /// moved: `data`. What lies there already stays. Each object is verified on its way. `progress` is told objects and bytes now
+    /// and then, and ends it by saying false: what was moved until then, but for the last part, is.
+    ///
+    /// Whoever has a snapshot of before reads the objects where they were. There they go with [`Self::compact`], file by file, when nothing of a
+    /// file is left, and no snapshot can need it. Reads and writes on the disk.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such tier; `InvalidSelector` for what is no selector; `Interrupted` when `progress` says so; `Expired` when it takes longer
+    /// than the store keeps snapshots, and it may be begun again; what the system refuses. When a sync failed it is not known what was moved last.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # writer.archive([("space", "2025"), ("name", "a")], b"bytes")?;
+    /// # writer.flush()?;
+    /// store.add_tier("tape", "memory:tape")?;
+    /// let moved = store.move_to("space=2025", "tape", |_, _| true)?;
+    /// assert_eq!((moved.objects, store.snapshot()?.list("")?.len()), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn move_to(&self, selector: &str, tier: &str, progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
+        let folder = self.tier_folder(tier)?;
+        let listing = self.movable(selector, tier)?;
+        let moved = self.relocate(&listing.by_location(), &listing, &folder, progress)?;
+        if moved.commit > 0 {
+            // Whoever opens the store finds them where they are, and need not hear how they came there.
+            self.checkpoint()?;
+        }
+        Ok(moved)
+    }
+
+    /// What [`Self::move_to`] would move.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn movable(&self, selector: &str, tier: &str) -> Result<Listing> {
+        self.tier_folder(tier)?;
+        let listing = self.snapshot()?.list_all(selector)?;
+        Ok(listing.only(|object| tier::of(object.file_name()) != tier))
+    }
+
+    /// Moves these objects of a listing into new files below a folder.
+    ///
+    /// # Errors
+    /// As [`Self::move_to`].
+    pub(crate) fn relocate(
+        &self,
+        objects: &[Object<'_>],
+        listing: &Listing,
+        folder: &str,
+        mut progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Moved> {
+        let mut copier = Copier::new(self, folder)?;
+        for_each_payload(
+            objects.iter().copied(),
+            listing.reads_at_once(),
+            Bytes::Stored,
+            |object, stored| {
+                copier.take(&object, stored)?;
+                let moved = &copier.moved;
+                if progress(moved.objects, moved.bytes) {
+                    return Ok(());
+                }
+                Err(Error::new(Code::Interrupted, "move", "it was stopped"))
+            },
+        )?;
+        copier.commit()?;
+        Ok(copier.moved)
+    }
+}
+
+/// Copies objects, and says where they lie when enough are copied.
+struct Copier<'s> {
+    store: &'s Store,
+    folder: &'s str,
+    names: Names,
+    files: HashMap<DatasetName, DataFile>,
+    /// What was copied since the last commit: rows of each schema, their number and bytes, and when it began.
+    rows: Vec<Rows>,
+    count: usize,
+    bytes: u64,
+    since: Duration,
+    moved: Moved,
+}
+
+impl<'s> Copier<'s> {
+    fn new(store: &'s Store, folder: &'s str) -> Result<Self> {
+        Ok(Self {
+            names: Names::new(&crate::random()?),
+            files: HashMap::new(),
+            rows: vec![Rows::new(); store.schemas().len()],
+            count: 0,
+            bytes: 0,
+            since: store.now(),
+            moved: Moved::default(),
+            store,
+            folder,
+        })
+    }
+
+    fn take(&mut self, object: &Object<'_>, stored: Result<&[u8]>) -> Result<()> {
+        let stored = match stored {
+            Ok(stored) => stored,
+            Err(error) if error.code() == Code::Corrupt => {
+                self.moved.damaged_count += 1;
+                if self.moved.damaged.len() < DAMAGES_MAX {
+                    self.moved.damaged.push((object.key(), error));
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if self.is_full(stored.len() as u64) {
+            self.commit()?;
+        }
+        if self.count == 0 {
+            self.since = self.store.now();
+        }
+        let schema = object.schema_index();
+        let record = object.record();
+        let key = record.as_ref().key_bytes(object.schema().level_ends()[0]);
+        let file = if let Some(file) = self.files.get_mut(&DatasetRef(schema, key)) {
+            file
+        } else {
+            let name = self.names.next(self.folder, schema, key);
+            self.files.entry((schema, key.into())).or_insert(DataFile::new(name))
+        };
+        self.rows[schema].push((object.number(), file.name().clone(), file.end()));
+        file.append(stored, self.store.disk())?;
+        self.count += 1;
+        self.bytes += stored.len() as u64;
+        self.moved.objects += 1;
+        self.moved.bytes += stored.len() as u64;
+        Ok(())
+    }
+
+    /// Whether this object is better one of the next commit.
+    fn is_full(&self, bytes: u64) -> bool {
+        let is_large = self.count > 0 && self.bytes + bytes > BATCH_BYTES_MAX;
+        is_large || self.count >= BATCH_OBJECTS_MAX || self.files.len() >= BATCH_DATASETS_MAX
+    }
+
+    /// Makes what was copied last, and says where it lies.
+    fn commit(&mut self) -> Result<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        for file in self.files.values_mut() {
+            file.sync(self.store.disk())??;
+        }
+        // Files that no commit names are kept for some time only.
+        let (age, age_max) = (
+            self.store.now().saturating_sub(self.since),
+            self.store.ages().unflushed_max,
+        );
+        if age > age_max {
+            let cause = format!("it took {age:?}, and the store keeps what is not flushed for {age_max:?}");
+            return Err(Error::new(Code::Expired, "move", cause));
+        }
+        let at = u64::try_from(self.store.now().as_nanos()).unwrap_or(u64::MAX);
+        let rows = std::mem::replace(&mut self.rows, vec![Rows::new(); self.store.schemas().len()]);
+        let mut record = Log::begin();
+        Relocation::new(at, rows).encode_into(&mut record);
+        self.moved.commit = self.store.log().append(RELOCATION, record)?;
+        // Each commit has files of its own: none is ever one that others may have removed meanwhile.
+        self.files.clear();
+        (self.count, self.bytes) = (0, 0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use junctura_model::Schema;
+    use junctura_model::selector::testing::Random;
+
+    use super::*;
+    use crate::disk::{Disk, MemoryDisk};
+    use crate::packing::Compression;
+    use crate::root::{Ages, Layout, Root};
+    use crate::snapshot::Snapshot;
+    use crate::{Commits, Store};
+
+    thread_local! {
+        /// Seconds by which the clock of this test's stores is ahead of that of their disk.
+        static AHEAD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn clock() -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now + Duration::from_secs(AHEAD.get())
+    }
+
+    /// Time passes.
+    fn pass(seconds: u64) {
+        AHEAD.set(AHEAD.get() + seconds);
+    }
+
+    const AGE: u64 = 100_000;
+
+    fn store() -> (Arc<dyn Disk>, Store) {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let age = Duration::from_secs(AGE);
+        let layout = Layout {
+            compression: vec![Compression::Lz4.into()],
+            ..Layout::from(Ages {
+                snapshot_max: age,
+                unflushed_max: age,
+            })
+        };
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
+        let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
+        (disk, store)
+    }
+
+    /// Objects of two datasets, within commits and in files, packed and not, empty ones, and versions that are masked.
+    fn fill(store: &Store, random: &mut Random) {
+        let mut writer = store.writer().unwrap();
+        for number in 0..60 {
+            let space = ["a", "b"][number % 2];
+            let name = (number % 20).to_string();
+            let mut payload = vec![number as u8; [0, 10, 1000, 90_000][random.below(4)]];
+            if random.once_in(2) {
+                payload.fill_with(|| random.number() as u8);
+            }
+            writer.archive([("space", space), ("name", &*name)], &payload).unwrap();
+            if random.once_in(10) {
+                writer.flush().unwrap();
+            }
+        }
+        writer.flush().unwrap();
+    }
+
+    type Object = (String, u64, u64, Vec<u8>);
+
+    fn shown(snapshot: &Snapshot) -> Vec<Object> {
+        let listing = snapshot.list_all("").unwrap();
+        let one = |object: super::Object<'_>| (object.key(), object.commit(), object.number(), object.read().unwrap());
+        listing.iter().map(one).collect()
+    }
+
+    fn tiers_of(snapshot: &Snapshot, selector: &str) -> Vec<String> {
+        let listing = snapshot.list_all(selector).unwrap();
+        let mut tiers: Vec<String> = listing
+            .iter()
+            .map(|object| tier::of(object.file_name()).to_owned())
+            .collect();
+        tiers.sort();
+        tiers.dedup();
+        tiers
+    }
+
+    #[test]
+    fn nobody_who_reads_sees_it_and_old_files_go_in_time() {
+        let (disk, store) = store();
+        let mut random = Random(1);
+        fill(&store, &mut random);
+        store.checkpoint().unwrap();
+        fill(&store, &mut random);
+        let before = store.snapshot().unwrap();
+        let expected = shown(&before);
+        store.add_tier("cold", "memory:nobody-who-reads-sees-it").unwrap();
+        let moved = store.move_to("space=a", "cold", |_, _| true).unwrap();
+        let (of_a, bytes) = (before.list_all("space=a").unwrap(), moved.bytes);
+        assert_eq!((moved.objects, moved.damaged_count), (of_a.len() as u64, 0));
+        assert!(bytes > 0 && bytes < of_a.bytes());
+        for opened in [store.clone(), Store::open_on(Arc::clone(&disk), clock).unwrap()] {
+            let after = opened.snapshot().unwrap();
+            assert_eq!(shown(&after), expected);
+            assert_eq!(
+                (tiers_of(&after, "space=a"), tiers_of(&after, "space=b")),
+                (vec!["cold".into()], vec!["data".into()])
+            );
+            let checked = after.check("", None, |_, _| true).unwrap();
+            assert_eq!((checked.damaged_count, checked.unnamed), (0, Vec::new()));
+        }
+        // The rows that are in the log only, and a checkpoint of before.
+        for checkpoint in disk.list("checkpoints").unwrap() {
+            disk.remove(&format!("checkpoints/{checkpoint}")).unwrap();
+            let again = Store::open_on(Arc::clone(&disk), clock).unwrap();
+            assert_eq!(shown(&again.snapshot().unwrap()), expected);
+        }
+        let files = || store.data_files().unwrap().len();
+        let all = files();
+        for _ in 0..3 {
+            assert_eq!(shown(&before), expected);
+            assert!(store.compact().unwrap().removed.is_empty());
+            pass(AGE / 4);
+        }
+        pass(2 * AGE);
+        let removed = store.compact().unwrap().removed;
+        assert!(removed.iter().any(|file| file.starts_with("data/")), "{removed:?}");
+        assert!(files() < all);
+        assert_eq!(shown(&store.snapshot().unwrap()), expected);
+        assert_eq!(before.list("").unwrap_err().code(), Code::Expired);
+        // And back.
+        let moved = store.move_to("", "data", |_, _| true).unwrap();
+        assert_eq!(moved.objects as usize, of_a.len());
+        assert_eq!(shown(&store.snapshot().unwrap()), expected);
+        assert_eq!(store.move_to("", "data", |_, _| true).unwrap().objects, 0);
+        pass(3 * AGE);
+        store.compact().unwrap();
+        assert!(store.data_files().unwrap().iter().all(|file| file.starts_with("data/")));
+        assert_eq!(shown(&store.snapshot().unwrap()), expected);
+    }
+
+    #[test]
+    fn what_was_stopped_goes_on_where_it_was() {
+        let (disk, store) = store();
+        fill(&store, &mut Random(2));
+        let expected = shown(&store.snapshot().unwrap());
+        store.add_tier("cold", "memory:what-was-stopped").unwrap();
+        for objects_max in [1, 20, 40] {
+            let stopped = store
+                .move_to("", "cold", |objects, _| objects < objects_max)
+                .unwrap_err();
+            assert_eq!(stopped.code(), Code::Interrupted);
+            assert_eq!(shown(&store.snapshot().unwrap()), expected);
+        }
+        // One that died after its first commit.
+        let listing = store.movable("space=b", "cold").unwrap();
+        let some = &listing.by_location()[..7];
+        store.relocate(some, &listing, "tiers/cold", |_, _| true).unwrap();
+        assert_eq!(store.movable("", "cold").unwrap().len(), 60 - 7);
+        let moved = store.move_to("", "cold", |_, _| true).unwrap();
+        assert_eq!(
+            (moved.objects, shown(&store.snapshot().unwrap())),
+            (60 - 7, expected.clone())
+        );
+        assert_eq!(
+            shown(&Store::open_on(disk, clock).unwrap().snapshot().unwrap()),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_goes_meanwhile_is_gone_and_what_masks_it_masks_it() {
+        let (disk, store) = store();
+        fill(&store, &mut Random(3));
+        let listing = store.movable("", "cold-is-not-there").unwrap_err();
+        assert_eq!(listing.code(), Code::NotFound);
+        let listing = store.movable("", "data").unwrap();
+        assert!(listing.is_empty());
+        let listing = store.snapshot().unwrap().list_all("").unwrap();
+        store.wipe("name=3").unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.archive([("space", "a"), ("name", "4")], b"newer").unwrap();
+        writer.flush().unwrap();
+        let expected = shown(&store.snapshot().unwrap());
+        store
+            .relocate(&listing.by_location(), &listing, "data", |_, _| true)
+            .unwrap();
+        store.purge("").unwrap();
+        let purged: Vec<Object> = shown(&store.snapshot().unwrap());
+        assert!(purged.iter().all(|object| expected.contains(object)) && purged.len() < expected.len());
+        let again = Store::open_on(disk, clock).unwrap();
+        assert_eq!(shown(&again.snapshot().unwrap()), purged);
+        assert_eq!(
+            again
+                .snapshot()
+                .unwrap()
+                .list("name=4,space=a")
+                .unwrap()
+                .get(0)
+                .unwrap()
+                .read()
+                .unwrap(),
+            b"newer"
+        );
+    }
+
+    #[test]
+    fn what_is_damaged_stays_and_is_told() {
+        let (disk, store) = store();
+        fill(&store, &mut Random(4));
+        store.add_tier("cold", "memory:what-is-damaged").unwrap();
+        let listing = store.snapshot().unwrap().list_all("").unwrap();
+        let mut in_files = listing.iter().filter(|object| object.location().length > 50_000);
+        let victim = in_files.next().unwrap();
+        let file = disk.open(victim.file_name()).unwrap();
+        file.write_at(b"xx", victim.location().offset + 100).unwrap();
+        let moved = store.move_to("", "cold", |_, _| true).unwrap();
+        assert_eq!((moved.objects, moved.damaged_count), (59, 1));
+        assert_eq!(
+            (&*moved.damaged[0].0, moved.damaged[0].1.code()),
+            (&*victim.key(), Code::Corrupt)
+        );
+        let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+        assert_eq!(checked.damaged_count, 1);
+    }
+
+    #[test]
+    fn tiers_are_said_once() {
+        let (disk, store) = store();
+        store.add_tier("cold", "memory:tiers-are-said-once").unwrap();
+        store.add_tier("cold", "memory:tiers-are-said-once").unwrap();
+        for (name, place, code) in [
+            ("cold", "memory:elsewhere", Code::AlreadyExists),
+            ("data", "memory:elsewhere", Code::InvalidArgument),
+            ("a/b", "memory:elsewhere", Code::InvalidArgument),
+            ("A", "memory:elsewhere", Code::InvalidArgument),
+            ("", "memory:elsewhere", Code::InvalidArgument),
+            ("other", "relative", Code::InvalidArgument),
+            ("other", "ftp://host/", Code::InvalidArgument),
+        ] {
+            assert_eq!(store.add_tier(name, place).unwrap_err().code(), code, "{name} {place}");
+        }
+        let tiers = Store::open_on(disk, clock).unwrap().tiers().unwrap();
+        assert_eq!(
+            (tiers.len(), &*tiers[0].name, &*tiers[0].place),
+            (1, "cold", "memory:tiers-are-said-once")
+        );
+        let unknown = store.move_to("", "warm", |_, _| true).unwrap_err();
+        assert!(unknown.to_string().contains("it has cold, data"), "{unknown}");
+    }
+}

@@ -1,0 +1,110 @@
+"""Objects of a store that were moved to another place: nobody who reads notices."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import junctura
+
+
+def filled(path: Path, **options):
+    store = junctura.Store.create(path, schema="free", **options)
+    for space in ("2024", "2025"):
+        for name in range(50):
+            store.archive(bytes([name]) * 20_000, space=space, name=str(name))
+        store.flush()
+    return store
+
+
+def payloads(store):
+    return {(found.attributes["space"], found.attributes["name"]): bytes(found.read()) for found in store.list()}
+
+
+def tier_of(found):
+    return found.location.file.split("/")[0]
+
+
+def test_what_is_moved_reads_as_before(tmp_path):
+    store = filled(tmp_path / "store")
+    expected = payloads(store)
+    seen = store.snapshot().list("space=2024")
+    store.add_tier("cold", tmp_path / "cold")
+    assert store.tiers == {"cold": str(tmp_path / "cold")}
+    moved = store.move_to("space=2024", "cold")
+    assert (moved.objects, moved.nbytes, moved.damaged) == (50, 1_000_000, [])
+    again = junctura.Store(tmp_path / "store")
+    for opened in (store, again):
+        assert payloads(opened) == expected
+        assert {tier_of(found) for found in opened.list("space=2024")} == {"tiers"}
+        assert {tier_of(found) for found in opened.list("space=2025")} == {"data"}
+    # Who found it before reads it where it was.
+    assert {tier_of(found) for found in seen} == {"data"}
+    assert [bytes(found.read()) for found in seen] == [expected["2024", str(name)] for name in range(50)]
+    assert again.stats()["data"]["tiers"]["cold"] == {"objects": 50, "bytes": 1_000_000}
+    assert store.check().damaged_count == 0
+    assert store.move_to("", "data").objects == 50
+    assert payloads(junctura.Store(tmp_path / "store")) == expected
+
+
+def test_a_move_that_is_killed_goes_on(tmp_path):
+    store = filled(tmp_path / "store")
+    expected = payloads(store)
+    store.add_tier("cold", tmp_path / "cold")
+    program = "import junctura, sys; junctura.Store(sys.argv[1]).move_to('', 'cold')"
+    for _ in range(3):
+        there = set((tmp_path / "cold").rglob("*"))
+        process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "store")])
+        # In the middle of its work: it has begun a file.
+        while process.poll() is None and set((tmp_path / "cold").rglob("*")) == there:
+            pass
+        process.kill()
+        process.wait()
+        assert payloads(junctura.Store(tmp_path / "store")) == expected
+    store.move_to("", "cold")
+    assert payloads(store) == expected
+    assert {tier_of(found) for found in store.list()} == {"tiers"}
+
+
+def test_other_programs_find_it_through_the_checkpoint(tmp_path):
+    arrow = pytest.importorskip("pyarrow.parquet")
+    store = filled(tmp_path / "store", compression="zstd")
+    store.add_tier("cold", tmp_path / "cold")
+    store.move_to("space=2024", "cold")
+    newest = max((tmp_path / "store/checkpoints").glob("*.json"))
+    rows = []
+    for file in json.loads(newest.read_text())["files"]:
+        rows += arrow.read_table(tmp_path / "store" / file).to_pylist()
+    places = {(row["space"], row["name"]): row["_file"].split("/")[0] for row in rows}
+    assert {places[space, name] for space, name in places if space == "2024"} == {"tiers"}
+    place = json.loads((tmp_path / "store/tiers/cold.json").read_text())["place"]
+    moved = [row for row in rows if row["space"] == "2024"]
+    assert all(Path(place, row["_file"]).stat().st_size >= row["_offset"] + row["_length"] for row in moved)
+
+
+def test_what_is_left_is_gathered(tmp_path):
+    store = filled(tmp_path / "store")
+    store.wipe("space=2024,name!=7")
+    expected = payloads(store)
+    assert store.gather().objects == 0, "what was written to lately stays"
+    for path in (tmp_path / "store/data").rglob("*"):
+        os.utime(path, (0, 0))
+    gathered = store.gather()
+    assert (gathered.objects, gathered.nbytes) == (1, 20_000)
+    assert payloads(store) == payloads(junctura.Store(tmp_path / "store")) == expected
+
+
+def test_what_is_no_tier_is_refused(tmp_path):
+    store = filled(tmp_path / "store")
+    with pytest.raises(junctura.NotFound, match="it has data"):
+        store.move_to("", "cold")
+    with pytest.raises(junctura.InvalidArgument, match="a-z"):
+        store.add_tier("Cold Store", tmp_path / "cold")
+    store.add_tier("cold", tmp_path / "cold")
+    with pytest.raises(junctura.AlreadyExists):
+        store.add_tier("cold", tmp_path / "elsewhere")
+    with pytest.raises(junctura.InvalidSelector):
+        store.move_to("space=", "cold")
