@@ -1,6 +1,7 @@
-//! How fast a store finds and reads, for `benches/store.py`; prints its figures as JSON.
+//! How fast a store finds and reads, for `benches/store.py` and `benches/store_scale.py`; prints its figures as JSON.
 //!
-//! `fill FOLDER OBJECTS BYTES EVERY` makes a store; `list FOLDER SELECTOR` lists it in a process that has just begun, and then again;
+//! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `one FOLDER` opens it and retrieves one object, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
+//! reads the files in which a checkpoint lies, each in a process that has just begun, and says how much memory that took; `pack FOLDER CODEC` archives and reads fields, packed or not; `list FOLDER SELECTOR` lists it in a process that has just begun, and then again;
 //! `read FOLDER` reads it one by one, together and mapped, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
 //! store's writer flushes ten fields every 100 ms, and while nobody does.
 
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Given, Result, Schema};
-use junctura_store::{Ages, Buffer, Listing, Mapped, Object, Store, Writer};
+use junctura_store::{Ages, Buffer, Compression, Layout, Listing, Mapped, Object, Packing, Store, Writer};
 
 const PARAMS: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "o3"];
 const LEVELS: [i64; 10] = [1000, 925, 850, 700, 600, 500, 400, 300, 250, 200];
@@ -23,6 +24,8 @@ const AGAIN: usize = 5;
 const READ_FOR: Duration = Duration::from_millis(1500);
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 const FIELD_BYTES: usize = 804 << 10;
+/// Fields that are packed.
+const PACKED: usize = 500;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -30,10 +33,15 @@ fn main() {
     let number = |word: &str| word.parse::<usize>().unwrap();
     let figures = match words[..] {
         ["fill", folder, objects, bytes, every] => fill(folder, number(objects), number(bytes), number(every)),
+        ["checkpoint", folder] => checkpoint(folder),
         ["list", folder, selector] => list(folder, selector),
+        ["one", folder] => asked(|| one(folder)),
+        ["axes", folder] => asked(|| axes(folder)),
+        ["catalogue", folder] => asked(|| catalogue(folder)),
+        ["pack", folder, codec] => pack(folder, codec),
         ["read", folder] => read(folder),
         ["beside", folder] => beside(folder),
-        _ => panic!("fill, list, read or beside: see the source"),
+        _ => panic!("fill, checkpoint, list, one, axes, catalogue, pack, read or beside: see the source"),
     };
     println!("{figures}");
 }
@@ -79,6 +87,108 @@ fn fill(folder: &str, objects: usize, bytes: usize, every: usize) -> String {
         store.checkpoint().unwrap();
     }
     "{}".to_owned()
+}
+
+fn checkpoint(folder: &str) -> String {
+    let done = Store::open(folder.as_ref()).unwrap().checkpoint().unwrap();
+    format!(r#"{{"commit": {}, "rows": {}}}"#, done.commit, done.rows)
+}
+
+/// How long a question took, of how many objects, and how much memory this process had at most.
+fn asked(question: impl FnOnce() -> usize) -> String {
+    let began = Instant::now();
+    let objects = question();
+    let took = began.elapsed().as_secs_f64() * 1e3;
+    let peak = peak_kib() as f64 / 1024.0;
+    format!(r#"{{"objects": {objects}, "first_ms": {took:.4}, "peak_mib": {peak:.1}}}"#)
+}
+
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().trim_end_matches("kB").trim().parse().ok())
+        .unwrap_or_default()
+}
+
+/// Retrieves one by its key.
+fn one(folder: &str) -> usize {
+    let store = Store::open(folder.as_ref()).unwrap();
+    let key = "class=od,expver=0001,stream=enfo,date=20261120,time=0000,type=pf,levtype=pl,step=3,number=7,levelist=500,param=t";
+    let listing = store.snapshot().unwrap().retrieve(key).unwrap();
+    listing.get(0).unwrap().read().unwrap();
+    listing.len()
+}
+
+fn axes(folder: &str) -> usize {
+    let store = Store::open(folder.as_ref()).unwrap();
+    let axes = store.snapshot().unwrap().axes("").unwrap();
+    axes.iter().map(|axis| axis.values.len()).sum()
+}
+
+/// What any reader of the files of the newest checkpoint has to do at least, if it asks for all.
+fn catalogue(folder: &str) -> usize {
+    let segments = std::fs::read_dir(Path::new(folder).join("segments")).unwrap();
+    let mut piece = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for segment in segments {
+        let file = File::open(segment.unwrap().path()).unwrap();
+        let mut at = 0;
+        loop {
+            match file.read_at(&mut piece, at).unwrap() {
+                0 => break,
+                read => at += read as u64,
+            }
+        }
+        bytes += at as usize;
+    }
+    bytes
+}
+
+/// Values of a field as a model has them in memory, of which 16 bits say something.
+fn values(seed: usize) -> Vec<u8> {
+    let value = |at: usize| {
+        let x = at as f32 / 700.0 + seed as f32;
+        let smooth = x.sin() * 20.0 + (x * 7.3).sin() * 3.0 + (x * 61.0).cos();
+        let step = 60.0 / 65_536.0;
+        280.0 + (smooth / step).round() * step
+    };
+    (0..FIELD_BYTES / 4).flat_map(|at| value(at).to_le_bytes()).collect()
+}
+
+/// Archives fields, ten a flush, and reads them together, verified.
+fn pack(folder: &str, codec: &str) -> String {
+    let compression: Vec<Packing> = match codec {
+        "none" => Vec::new(),
+        codec => vec![codec.parse::<Compression>().unwrap().into()],
+    };
+    let layout = Layout {
+        compression,
+        ..Layout::default()
+    };
+    let store = Store::create(folder.as_ref(), &[Schema::builtin("mars").unwrap()], layout).unwrap();
+    let fields: Vec<Vec<u8>> = (0..10).map(values).collect();
+    let mut writer = store.writer().unwrap();
+    let began = Instant::now();
+    for (number, field) in (0..PACKED).zip(fields.iter().cycle()) {
+        archive(&mut writer, number, field);
+        if writer.pending() == 10 {
+            writer.flush().unwrap();
+        }
+    }
+    let written = began.elapsed();
+    let listing = store.snapshot().unwrap().list("").unwrap();
+    let read = (0..3).map(|_| {
+        let began = Instant::now();
+        listing.for_each_payload(|_, payload| payload.map(|_| ())).unwrap();
+        began.elapsed()
+    });
+    let rate = |took: Duration| listing.bytes() as f64 / took.as_secs_f64() / f64::from(1 << 30);
+    format!(
+        r#"{{"write_gib_per_s": {:.4}, "gib_per_s": {:.4}, "stored_share": {:.4}}}"#,
+        rate(written),
+        rate(read.min().unwrap()),
+        listing.stored_bytes() as f64 / listing.bytes() as f64,
+    )
 }
 
 /// Makes the text of each key; says how many.

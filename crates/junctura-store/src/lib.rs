@@ -10,6 +10,7 @@
 //!   list, axes, retrieve ◄── tables in memory ◄── the commit log
 //! ```
 
+mod axes;
 mod buffer;
 mod catalogue;
 mod check;
@@ -54,6 +55,7 @@ mod writer;
 use crc_fast::CrcAlgorithm;
 use junctura_model::{Code, Error, Result};
 
+pub use axes::Axis;
 pub use buffer::Buffer;
 pub use check::{Checked, DAMAGES_MAX};
 pub use commits::Commits;
@@ -66,7 +68,7 @@ pub use relocate::Moved;
 pub use remove::Removed;
 pub use request::Found;
 pub use root::{Ages, Layout};
-pub use snapshot::{Axis, Snapshot};
+pub use snapshot::Snapshot;
 pub use stats::{Amount, SchemaStats, Stats, TierStats};
 pub use store::{Checkpointed, Store};
 pub use tier::Tier;

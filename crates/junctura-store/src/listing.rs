@@ -1,6 +1,5 @@
 //! Objects that were found, and their bytes.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::data::read_exact;
 use crate::disk::{File, refused};
 use crate::packing::{self, Codec};
-use crate::snapshot::{Axis, Snapshot, attributes};
+use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::table::{KeyTexts, Place, Table};
 
@@ -219,34 +218,6 @@ impl Listing {
             place(one).cmp(&place(other))
         });
         objects
-    }
-
-    pub(crate) fn axes(&self) -> Vec<Axis> {
-        let mut axes: Vec<Axis> = Vec::new();
-        for (index, schema) in self.store().schemas().iter().enumerate() {
-            let parts: Vec<&Part> = self.parts.iter().filter(|part| part.schema == index).collect();
-            let tables: Vec<&Table> = parts.iter().map(|part| &*part.table).collect();
-            for (id, name) in attributes(schema, &tables) {
-                let kind = schema
-                    .attributes()
-                    .get(id.index())
-                    .map(|attribute| attribute.kind.scalar);
-                let mut values = BTreeSet::new();
-                for part in &parts {
-                    for text in part.table.used_values(&part.rows, id, name) {
-                        values.insert((kind.and_then(|kind| kind.order(text)), text));
-                    }
-                }
-                if !values.is_empty() {
-                    let values = values.into_iter().map(|(_, text)| text.to_owned()).collect();
-                    axes.push(Axis {
-                        name: name.to_owned(),
-                        values,
-                    });
-                }
-            }
-        }
-        axes
     }
 
     /// The schemas of the store: [`Object::schema_index`] is a place in them.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use junctura_model::Result;
 use junctura_model::selector::Question;
+use junctura_model::{AttrId, Result};
 
 use crate::numbers::Run;
 use crate::relocation::Relocated;
@@ -142,6 +142,36 @@ impl Live {
             By::Key(length) => select_keys(&**table, question, length)?,
         };
         Ok((Arc::clone(table), self.left_of(found).iter().collect()))
+    }
+
+    /// Whether its rows have no attributes but the first ones of their schema, so many.
+    pub(crate) fn has_keys_only(&self, key_len: usize) -> bool {
+        match &self.rows {
+            Source::Table(table) => table
+                .columns()
+                .iter()
+                .all(|column| column.id().index() < key_len || column.values_len() == 0),
+            Source::Group(group) => group.has_keys_only(key_len),
+        }
+    }
+
+    /// Hands over each value that a row has which is left and which a question asks for.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
+        let table = match &self.rows {
+            Source::Table(table) => table,
+            Source::Group(group) => match group.in_memory() {
+                Some(table) => table,
+                None => return group.each_value(question, take),
+            },
+        };
+        let rows = self.left_of(select(&**table, question)?);
+        for column in table.columns() {
+            column.used_values(rows.iter()).for_each(|text| take(column.id(), text));
+        }
+        Ok(())
     }
 
     fn left_of(&self, mut rows: Rows) -> Rows {

@@ -23,15 +23,6 @@ pub struct Snapshot {
     taken: Duration,
 }
 
-/// The values that objects have in one attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// The attribute.
-    pub name: String,
-    /// Its values, in their canonical texts and in the order of the attribute's type.
-    pub values: Vec<String>,
-}
-
 /// Which versions are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -162,15 +153,6 @@ impl Snapshot {
         Ok(parts)
     }
 
-    /// The values of each attribute that objects have which the selector matches: the axes of the cube that they fill, or do not
-    /// fill. Attributes that none has are left out; those of the key come first.
-    ///
-    /// # Errors
-    /// As [`Self::list`].
-    pub fn axes(&self, selector: &str) -> Result<Vec<Axis>> {
-        Ok(self.list(selector)?.axes())
-    }
-
     /// The files in which objects lie.
     ///
     /// # Errors
@@ -190,6 +172,10 @@ impl Snapshot {
     /// Whether commits behind it are cut off from it by one that is gone.
     pub(crate) fn check_commits(&self) -> Result<()> {
         self.store.log().check(self.number)
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray, UI
 use arrow_schema::DataType;
 use bytes::Bytes;
 use hashbrown::HashMap;
-use junctura_model::selector::Asked;
+use junctura_model::selector::{Asked, Question};
 use junctura_model::{AttrId, Error, Given, Result, Schema, Type, Version};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -31,7 +31,7 @@ use crate::data::read_exact;
 use crate::disk::File;
 use crate::numbers::Run;
 use crate::packing::{Codec, Packed};
-use crate::table::{Asking, Column, Place, Table, passing};
+use crate::table::{Asking, Column, Place, Table, passing, select};
 
 /// A file of rows, of which nothing was read but what says where everything lies.
 pub(crate) struct SegmentFile {
@@ -328,6 +328,33 @@ impl Group {
             .map_err(|error| unfit(&error))?;
         let chunk = self.chunk(at)?;
         Ok(chunk.values().values().map(Arc::from).collect())
+    }
+
+    /// Whether its rows have no attributes but the first ones of their schema, so many.
+    pub(crate) fn has_keys_only(&self, key_len: usize) -> bool {
+        self.attributes().all(|at| self.attribute(at).0.index() < key_len)
+    }
+
+    /// Hands over each value that a row has which a question asks for.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
+        let rows = select(self, question)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let are_all = rows.iter().count() == self.len();
+        for at in self.attributes() {
+            let (id, chunk) = (self.attribute(at).0, self.chunk(at)?);
+            if are_all {
+                chunk.values().values().for_each(|text| take(id, text));
+            } else {
+                let column = self.column_of(&chunk)?;
+                column.used_values(rows.iter()).for_each(|text| take(id, text));
+            }
+        }
+        Ok(())
     }
 
     /// The columns of attributes.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use junctura_model::selector::Asked;
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::selector::{Asked, Question};
+use junctura_model::{AttrId, Code, Error, Result, Schema};
 
 use super::Checks;
 use crate::disk::File;
@@ -67,6 +67,14 @@ impl Group {
     }
 
     pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
+        match *self {}
+    }
+
+    pub(crate) fn has_keys_only(&self, _: usize) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn each_value(&self, _: &Question<'_>, _: impl FnMut(AttrId, &str)) -> Result<()> {
         match *self {}
     }
 }

@@ -70,6 +70,16 @@ impl Column {
     }
 
     /// The value of a row.
+    /// Those of its values that some rows have.
+    pub(crate) fn used_values(&self, rows: impl Iterator<Item = u32>) -> impl Iterator<Item = &str> {
+        let mut used = vec![false; self.values_len() + 1];
+        for row in rows {
+            used[self.number(row) as usize] = true;
+        }
+        let used = self.values().zip(used.into_iter().skip(1));
+        used.filter(|(_, is_used)| *is_used).map(|(text, _)| text)
+    }
+
     pub(crate) fn text(&self, row: u32) -> Option<&str> {
         let number = self.number(row).checked_sub(1)?;
         Some(self.values.get(number as usize))

@@ -1,7 +1,7 @@
 //! Which rows of a table a selector asks for.
 
+use junctura_model::Result;
 use junctura_model::selector::{Asked, Question};
-use junctura_model::{AttrId, Result};
 
 use super::column::Numbers;
 use super::{Column, Table};
@@ -243,21 +243,6 @@ fn mark_passing<T: Copy + PartialEq + Into<u32> + TryFrom<usize>>(words: &mut [u
         // One is compared with, many at once, where several are looked up.
         (Some(Ok(one)), None) => mark(words, numbers, |number| number == one),
         _ => mark(words, numbers, |number| passes[number.into() as usize]),
-    }
-}
-
-impl Table {
-    /// The values that some rows have, by column: which of them are used.
-    pub(crate) fn used_values(&self, rows: &[u32], id: AttrId, name: &str) -> Vec<&str> {
-        let Some(column) = self.column(id, name) else {
-            return Vec::new();
-        };
-        let mut used = vec![false; column.values_len() + 1];
-        for &row in rows {
-            used[column.number(row) as usize] = true;
-        }
-        let used = column.values().zip(&used[1..]).filter(|(_, used)| **used);
-        used.map(|(text, _)| text).collect()
     }
 }
 
