@@ -54,7 +54,7 @@ PRINTING = [
     ["compare", "--store", "STORE", "--with", "STORE"],
     ["purge", "--store", "STORE"],
     ["checkpoint", "--store", "STORE"],
-    ["tier", "--store", "STORE", "cold", "memory:cold"],
+    ["tier", "--store", "STORE", "cold", "COLD"],
     ["tier", "--store", "STORE"],
     ["move", "--store", "STORE", "--to", "data", "name=one"],
     ["compact", "--store", "STORE", "--gather"],
@@ -93,7 +93,12 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     shell.run("put", tmp_path / "one", "--schema", "free", "--set", "name=one")
     shell.run("require", "name=kept", "--name", "keeper")
     shell.run("require", "name=shared", "--name", "workers", "--group")
-    words = {"FILE": str(tmp_path / "one"), "SECRETS": str(secrets), "STORE": str(tmp_path / "store")}
+    words = {
+        "FILE": str(tmp_path / "one"),
+        "SECRETS": str(secrets),
+        "STORE": str(tmp_path / "store"),
+        "COLD": str(tmp_path / "cold"),
+    }
     for command in PRINTING:
         for streams in (["stdout"], ["stdout", "stderr"]):
             if streams[1:] and command[0] in ONCE:

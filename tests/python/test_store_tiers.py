@@ -97,6 +97,40 @@ def test_what_is_left_is_gathered(tmp_path):
     assert payloads(store) == payloads(junctura.Store(tmp_path / "store")) == expected
 
 
+def test_a_tier_that_is_not_there_is_told_and_nothing_of_it_is_forgotten(tmp_path):
+    store = filled(tmp_path / "store")
+    expected = payloads(store)
+    store.add_tier("cold", tmp_path / "cold")
+    store.move_to("space=2024", "cold")
+    (tmp_path / "cold").rename(tmp_path / "elsewhere")
+    away = junctura.Store(tmp_path / "store")
+    with pytest.raises(junctura.Unavailable, match="is it mounted"):
+        away.list("space=2024")[0].read()
+    for ask in (away.check, away.compact, away.stats, lambda: away.move_to("space=2025", "cold")):
+        with pytest.raises(junctura.Unavailable):
+            ask()
+    # What lies elsewhere is there, and may be written.
+    assert len(away.list("space=2025")[0].read()) == 20_000
+    away.archive(b"new", space="2026", name="new")
+    away.flush()
+    assert away.checkpoint().commit > 0
+    assert not (tmp_path / "cold").exists()
+    (tmp_path / "elsewhere").rename(tmp_path / "cold")
+    expected["2026", "new"] = b"new"
+    assert payloads(away) == payloads(junctura.Store(tmp_path / "store")) == expected
+
+
+def test_a_place_is_one_stores(tmp_path):
+    filled(tmp_path / "one").add_tier("cold", tmp_path / "cold")
+    other = filled(tmp_path / "other")
+    with pytest.raises(junctura.AlreadyExists, match="another store"):
+        other.add_tier("cold", tmp_path / "cold")
+    other.add_tier("other-cold", tmp_path / "cold")
+    assert other.move_to("", "other-cold").objects == 100
+    with pytest.raises(junctura.InvalidArgument, match="gone with the process"):
+        other.add_tier("quick", "memory:quick")
+
+
 def test_what_is_no_tier_is_refused(tmp_path):
     store = filled(tmp_path / "store")
     with pytest.raises(junctura.NotFound, match="it has data"):

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashSet;
 use junctura_model::{Code, Error, Result, Schema};
 
 use crate::checkpoint::{self, Checkpoint, Segment};
@@ -142,6 +141,13 @@ impl Catalogue {
         &self.emptied
     }
 
+    /// Of these files nothing was left, and they are not there any more: nobody makes a file of such a name again.
+    pub(crate) fn are_gone(&mut self, files: &[Arc<str>]) {
+        for file in files {
+            self.emptied.remove(file);
+        }
+    }
+
     /// Reads what was committed since; `age_max`: for so long a snapshot that is taken now can be read.
     ///
     /// # Errors
@@ -199,41 +205,39 @@ impl Catalogue {
             held.push(Held::new(new));
         }
         self.counts = news.counts;
+        let mut left = Emptied::new();
         for (at, schema, change) in news.changes {
-            self.change(at, schema, &change)?;
+            self.change(schema, &change, |file| _ = left.insert(Arc::clone(file), at))?;
         }
+        self.are_empty(left)?;
         self.held.iter_mut().try_for_each(join_small)
     }
 
-    /// Takes rows out, or says where they lie now. Files that had some of them and have no others are empty since then.
-    fn change(&mut self, at: Duration, schema: usize, change: &Change) -> Result<()> {
-        let mut files = HashSet::new();
-        let pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
+    /// Takes rows out, or says where they lie now. Tells the files in which they did lie.
+    fn change(&mut self, schema: usize, change: &Change, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+        let mut pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
         match change {
-            Change::Removed(runs) => {
-                for piece in pieces {
-                    piece.remove(runs, |table, place| {
-                        _ = files.insert(Arc::clone(&table.files()[place.file as usize]));
-                    })?;
-                }
-            }
+            Change::Removed(runs) => pieces
+                .try_for_each(|piece| piece.remove(runs, |table, place| tell(&table.files()[place.file as usize]))),
             Change::Relocated(relocated) => {
-                for piece in pieces {
-                    piece.relocate(relocated, |file| _ = files.insert(Arc::clone(file)))?;
-                }
                 relocated.files.iter().for_each(|file| _ = self.emptied.remove(file));
+                pieces.try_for_each(|piece| piece.relocate(relocated, &mut tell))
             }
         }
+    }
+
+    /// Of these files rows were taken, the last ones at these times: those that have no others are empty since then.
+    fn are_empty(&mut self, mut left: Emptied) -> Result<()> {
+        left.retain(|file, _| data::is_one(file));
         for piece in self.held.iter().flatten().flat_map(|held| &held.pieces) {
-            if files.is_empty() {
+            if left.is_empty() {
                 return Ok(());
             }
             for file in piece.files()? {
-                files.remove(&file);
+                left.remove(&file);
             }
         }
-        let data = files.into_iter().filter(|file| data::is_one(file));
-        self.emptied.extend(data.map(|file| (file, at)));
+        self.emptied.extend(left);
         Ok(())
     }
 

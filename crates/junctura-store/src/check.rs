@@ -82,7 +82,10 @@ impl Checked {
         self.objects += 1;
         self.bytes += object.bytes();
         match read {
-            Err(error) if error.code() == Code::Expired => return Err(error),
+            // That says nothing of the object.
+            Err(error) if matches!(error.code(), Code::Expired | Code::Unavailable | Code::Denied) => {
+                return Err(error);
+            }
             Err(error) => {
                 self.damaged_count += 1;
                 if self.damaged.len() < DAMAGES_MAX {

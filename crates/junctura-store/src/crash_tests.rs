@@ -218,7 +218,8 @@ fn relocate(random: &mut Random, store: &Store) -> junctura_model::Result<()> {
     let left = random.below(30);
     let mut objects = listing.by_location();
     objects.truncate(left);
-    store.relocate(&objects, &listing, "data", |_, _| true).map(|_| ())
+    let mut moved = crate::Moved::default();
+    store.relocate(&objects, &listing, "data", &mut moved, |_, _| true)
 }
 
 /// What a store shows: for each commit its objects, and their bytes.

@@ -68,7 +68,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
         ages: Ages::default(),
         commits,
         data: None,
-        compression: Vec::new(),
+        compression: Ok(Vec::new()),
     };
     Store::with(Arc::new(disk), root, clock)
 }

@@ -36,18 +36,14 @@ impl Store {
             }
         }
         let mut gathered = Moved::default();
+        let mut done = Ok(());
         for (tier, objects) in of_tiers {
-            let (objects_before, bytes_before) = (gathered.objects, gathered.bytes);
             let folder = self.tier_folder(&tier)?;
-            let moved = self.relocate(&objects, &listing, &folder, |objects, bytes| {
-                progress(objects_before + objects, bytes_before + bytes)
-            })?;
-            gathered.add(moved);
+            done = done.and_then(|()| self.relocate(&objects, &listing, &folder, &mut gathered, &mut progress));
         }
-        if gathered.commit > 0 {
-            self.checkpoint()?;
-        }
-        Ok(gathered)
+        drop(listing);
+        self.after_moves(&gathered);
+        done.map(|()| gathered)
     }
 
     /// Objects and bytes that [`Self::gather`] would move.

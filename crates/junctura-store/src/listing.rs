@@ -1,8 +1,9 @@
 //! Objects that were found, and their bytes.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use junctura_memory::FileMap;
@@ -25,9 +26,18 @@ pub struct Listing {
     unpacked: Arc<Unpacked>,
 }
 
-/// The object that was unpacked last for somebody who reads it piece by piece: its index, and its bytes.
+/// The objects that were unpacked last for somebody who reads them piece by piece: their indices, and their bytes.
 #[derive(Debug, Default)]
-struct Unpacked(Mutex<Option<(usize, Arc<Vec<u8>>)>>);
+struct Unpacked(Mutex<VecDeque<(usize, Arc<Vec<u8>>)>>);
+
+/// So many of them stay.
+const UNPACKED_MAX: usize = 4;
+
+impl Unpacked {
+    fn all(&self) -> MutexGuard<'_, VecDeque<(usize, Arc<Vec<u8>>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Rows of one table.
 #[derive(Clone, Debug)]
@@ -36,6 +46,9 @@ pub(crate) struct Part {
     table: Arc<Table>,
     rows: Vec<u32>,
 }
+
+/// Files that stay open when nobody reads from them.
+const FILES_MAX: usize = 256;
 
 /// Files that were read from stay open, and mapped.
 #[derive(Debug, Default)]
@@ -291,6 +304,9 @@ impl Listing {
         if let Some(known) = files.get(name) {
             return Ok(Arc::clone(&known.file));
         }
+        if files.len() >= FILES_MAX {
+            files.retain(|_, opened| opened.map.is_some() || Arc::strong_count(&opened.file) > 1);
+        }
         let opened = self.store().disk().open(name);
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
         let opened = Opened {
@@ -450,8 +466,8 @@ impl Object<'_> {
     }
 
     /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
-    /// checksum is that of all of them. One that lies packed is unpacked, and verified, as a whole, and kept until another one of the
-    /// listing is.
+    /// checksum is that of all of them. One that lies packed is unpacked, and verified, as a whole, and kept until four others of the
+    /// listing are.
     ///
     /// # Errors
     /// As [`Self::read`], but that nobody sees whether they are what they were.
@@ -478,12 +494,12 @@ impl Object<'_> {
         Ok(count)
     }
 
-    /// All of its bytes, which stay with the listing until those of another one do.
+    /// All of its bytes, which stay with the listing until those of some others do. Nobody waits for one who unpacks.
     fn kept_unpacked(&self) -> Result<Arc<Vec<u8>>> {
-        let mut kept = self.listing.unpacked.0.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.index();
-        if let Some((_, bytes)) = kept.as_ref().filter(|(of, _)| *of == index) {
-            return Ok(Arc::clone(bytes));
+        let known = self.listing.unpacked.all().iter().find(|(of, _)| *of == index).cloned();
+        if let Some((_, bytes)) = known {
+            return Ok(bytes);
         }
         let mut bytes = Vec::new();
         self.read_verified(|length| {
@@ -491,7 +507,9 @@ impl Object<'_> {
             &mut bytes
         })?;
         let bytes = Arc::new(bytes);
-        *kept = Some((index, Arc::clone(&bytes)));
+        let mut all = self.listing.unpacked.all();
+        all.push_front((index, Arc::clone(&bytes)));
+        all.truncate(UNPACKED_MAX);
         Ok(bytes)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use junctura_model::selector::Question;
-use junctura_model::{AttrId, Result};
+use junctura_model::{AttrId, Code, Error, Result};
 
 use crate::numbers::Run;
 use crate::relocation::Relocated;
@@ -260,6 +260,10 @@ impl Live {
         }
         if rows.is_empty() {
             return Ok(());
+        }
+        let is_nowhere = |(row, _, offset): &(u32, _, u64)| offset.checked_add(table.place(*row).length).is_none();
+        if rows.iter().any(is_nowhere) {
+            return Err(Error::new(Code::Corrupt, "relocation", "it has a row of no place"));
         }
         for (row, ..) in &rows {
             tell(table.file_of(*row));

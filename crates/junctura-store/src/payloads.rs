@@ -14,6 +14,8 @@ use crate::listing::{Listing, Object};
 /// A read of several objects has no more bytes, and no more objects.
 const READ_BYTES_MAX: u64 = 4 << 20;
 const READ_OBJECTS_MAX: usize = 4096;
+/// And when it is unpacked no more.
+const UNPACKED_BYTES_MAX: u64 = 4 * READ_BYTES_MAX;
 /// Bytes of others that are read too, if they lie between two objects.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 /// Nothing more is read ahead when so many bytes are.
@@ -115,9 +117,13 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
         let first = self.0.next()?;
         let (start, mut end) = (first.place().offset, first.place().offset + first.place().length);
         let mut run = vec![first];
+        let mut unpacked = first.bytes();
         while run.len() < READ_OBJECTS_MAX {
             let next = self.0.next_if(|next| {
                 let place = next.place();
+                if unpacked.saturating_add(place.object_length()) > UNPACKED_BYTES_MAX {
+                    return false;
+                }
                 let gap = place.offset.checked_sub(end);
                 gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
                     && place.offset + place.length - start <= READ_BYTES_MAX
@@ -125,6 +131,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
             });
             let Some(next) = next else { break };
             end = next.place().offset + next.place().length;
+            unpacked += next.bytes();
             run.push(next);
         }
         Some(run)

@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::check::DAMAGES_MAX;
 use crate::commits::Log;
-use crate::data::{DataFile, DatasetName, DatasetRef, Names};
+use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
 use crate::listing::{Listing, Object};
 use crate::payloads::{Bytes, for_each_payload};
 use crate::relocation::{RELOCATION, Relocation, Rows};
@@ -36,22 +36,10 @@ pub struct Moved {
     pub damaged_count: u64,
 }
 
-impl Moved {
-    /// What was moved after it, too.
-    pub(crate) fn add(&mut self, later: Self) {
-        self.commit = self.commit.max(later.commit);
-        self.objects += later.objects;
-        self.bytes += later.bytes;
-        self.damaged_count += later.damaged_count;
-        self.damaged.extend(later.damaged);
-        self.damaged.truncate(DAMAGES_MAX);
-    }
-}
-
 impl Store {
     /// Moves all that the selector matches, masked versions too, to a [tier](Self::add_tier), or back to where objects lie that were not
     /// moved: `data`. What lies there already stays. Each object is verified on its way. `progress` is told objects and bytes now
-    /// and then, and ends it by saying false: what was moved until then, but for the last part, is.
+    /// and then, and ends it by saying false: what was copied until then is moved.
     ///
     /// Whoever has a snapshot of before reads the objects where they were. There they go with [`Self::compact`], file by file, when nothing of a
     /// file is left, and no snapshot can need it. Reads and writes on the disk.
@@ -77,12 +65,19 @@ impl Store {
     pub fn move_to(&self, selector: &str, tier: &str, progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
         let folder = self.tier_folder(tier)?;
         let listing = self.movable(selector, tier)?;
-        let moved = self.relocate(&listing.by_location(), &listing, &folder, progress)?;
+        let mut moved = Moved::default();
+        let done = self.relocate(&listing.together(), &listing, &folder, &mut moved, progress);
+        drop(listing);
+        self.after_moves(&moved);
+        done.map(|()| moved)
+    }
+
+    /// Whoever opens the store finds objects where they are, and need not hear how they came there. A checkpoint that cannot be made now
+    /// is made later: what was moved is moved.
+    pub(crate) fn after_moves(&self, moved: &Moved) {
         if moved.commit > 0 {
-            // Whoever opens the store finds them where they are, and need not hear how they came there.
-            self.checkpoint()?;
+            let _ = self.checkpoint();
         }
-        Ok(moved)
     }
 
     /// What [`Self::move_to`] would move.
@@ -95,7 +90,7 @@ impl Store {
         Ok(listing.only(|object| tier::of(object.file_name()) != tier))
     }
 
-    /// Moves these objects of a listing into new files below a folder.
+    /// Moves these objects of a listing into new files below a folder, and adds them to what was moved, also when it fails.
     ///
     /// # Errors
     /// As [`Self::move_to`].
@@ -104,24 +99,43 @@ impl Store {
         objects: &[Object<'_>],
         listing: &Listing,
         folder: &str,
+        moved: &mut Moved,
         mut progress: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Moved> {
-        let mut copier = Copier::new(self, folder)?;
-        for_each_payload(
+    ) -> Result<()> {
+        let mut copier = Copier::new(self, folder, moved)?;
+        let mut is_stopped = false;
+        let read = for_each_payload(
             objects.iter().copied(),
             listing.reads_at_once(),
             Bytes::Stored,
             |object, stored| {
                 copier.take(&object, stored)?;
-                let moved = &copier.moved;
-                if progress(moved.objects, moved.bytes) {
-                    return Ok(());
-                }
-                Err(Error::new(Code::Interrupted, "move", "it was stopped"))
+                is_stopped = !progress(copier.moved.objects, copier.moved.bytes);
+                let stopped = || Err(Error::new(Code::Interrupted, "move", "it was stopped"));
+                if is_stopped { stopped() } else { Ok(()) }
             },
-        )?;
-        copier.commit()?;
-        Ok(copier.moved)
+        );
+        if read.is_ok() || is_stopped {
+            copier.commit()?;
+        }
+        read
+    }
+}
+
+impl Listing {
+    /// The objects as they are best read and written: by the place where they lie, and those that lie within commits, where the datasets
+    /// are mixed, by dataset.
+    fn together(&self) -> Vec<Object<'_>> {
+        let (in_files, mut in_commits): (Vec<_>, Vec<_>) = self
+            .by_location()
+            .into_iter()
+            .partition(|object| data::is_one(object.file_name()));
+        in_commits.sort_by_cached_key(|object| {
+            let record = object.record();
+            let dataset = record.as_ref().key_bytes(object.schema().level_ends()[0]).to_vec();
+            (object.schema_index(), dataset)
+        });
+        [in_files, in_commits].concat()
     }
 }
 
@@ -136,11 +150,11 @@ struct Copier<'s> {
     count: usize,
     bytes: u64,
     since: Duration,
-    moved: Moved,
+    moved: &'s mut Moved,
 }
 
 impl<'s> Copier<'s> {
-    fn new(store: &'s Store, folder: &'s str) -> Result<Self> {
+    fn new(store: &'s Store, folder: &'s str, moved: &'s mut Moved) -> Result<Self> {
         Ok(Self {
             names: Names::new(&crate::random()?),
             files: HashMap::new(),
@@ -148,7 +162,7 @@ impl<'s> Copier<'s> {
             count: 0,
             bytes: 0,
             since: store.now(),
-            moved: Moved::default(),
+            moved,
             store,
             folder,
         })
@@ -157,7 +171,8 @@ impl<'s> Copier<'s> {
     fn take(&mut self, object: &Object<'_>, stored: Result<&[u8]>) -> Result<()> {
         let stored = match stored {
             Ok(stored) => stored,
-            Err(error) if error.code() == Code::Corrupt => {
+            // What cannot be read there is not to keep all others there.
+            Err(error) if matches!(error.code(), Code::Corrupt | Code::Io) => {
                 self.moved.damaged_count += 1;
                 if self.moved.damaged.len() < DAMAGES_MAX {
                     self.moved.damaged.push((object.key(), error));
@@ -166,15 +181,16 @@ impl<'s> Copier<'s> {
             }
             Err(error) => return Err(error),
         };
-        if self.is_full(stored.len() as u64) {
+        let schema = object.schema_index();
+        let record = object.record();
+        let key = record.as_ref().key_bytes(object.schema().level_ends()[0]);
+        let is_new = !self.files.contains_key(&DatasetRef(schema, key));
+        if self.is_full(stored.len() as u64) || is_new && self.files.len() >= BATCH_DATASETS_MAX {
             self.commit()?;
         }
         if self.count == 0 {
             self.since = self.store.now();
         }
-        let schema = object.schema_index();
-        let record = object.record();
-        let key = record.as_ref().key_bytes(object.schema().level_ends()[0]);
         let file = if let Some(file) = self.files.get_mut(&DatasetRef(schema, key)) {
             file
         } else {
@@ -193,7 +209,7 @@ impl<'s> Copier<'s> {
     /// Whether this object is better one of the next commit.
     fn is_full(&self, bytes: u64) -> bool {
         let is_large = self.count > 0 && self.bytes + bytes > BATCH_BYTES_MAX;
-        is_large || self.count >= BATCH_OBJECTS_MAX || self.files.len() >= BATCH_DATASETS_MAX
+        is_large || self.count >= BATCH_OBJECTS_MAX
     }
 
     /// Makes what was copied last, and says where it lies.
@@ -371,22 +387,27 @@ mod tests {
         fill(&store, &mut Random(2));
         let expected = shown(&store.snapshot().unwrap());
         store.add_tier("cold", "memory:what-was-stopped").unwrap();
-        for objects_max in [1, 20, 40] {
+        let mut left = 60;
+        for objects_max in [1, 5, 20] {
             let stopped = store
                 .move_to("", "cold", |objects, _| objects < objects_max)
                 .unwrap_err();
             assert_eq!(stopped.code(), Code::Interrupted);
             assert_eq!(shown(&store.snapshot().unwrap()), expected);
+            left -= objects_max as usize;
+            assert_eq!(store.movable("", "cold").unwrap().len(), left);
         }
         // One that died after its first commit.
         let listing = store.movable("space=b", "cold").unwrap();
         let some = &listing.by_location()[..7];
-        store.relocate(some, &listing, "tiers/cold", |_, _| true).unwrap();
-        assert_eq!(store.movable("", "cold").unwrap().len(), 60 - 7);
+        store
+            .relocate(some, &listing, "tiers/cold", &mut Moved::default(), |_, _| true)
+            .unwrap();
+        assert_eq!(store.movable("", "cold").unwrap().len(), left - 7);
         let moved = store.move_to("", "cold", |_, _| true).unwrap();
         assert_eq!(
             (moved.objects, shown(&store.snapshot().unwrap())),
-            (60 - 7, expected.clone())
+            (left as u64 - 7, expected.clone())
         );
         assert_eq!(
             shown(&Store::open_on(disk, clock).unwrap().snapshot().unwrap()),
@@ -409,7 +430,13 @@ mod tests {
         writer.flush().unwrap();
         let expected = shown(&store.snapshot().unwrap());
         store
-            .relocate(&listing.by_location(), &listing, "data", |_, _| true)
+            .relocate(
+                &listing.by_location(),
+                &listing,
+                "data",
+                &mut Moved::default(),
+                |_, _| true,
+            )
             .unwrap();
         store.purge("").unwrap();
         let purged: Vec<Object> = shown(&store.snapshot().unwrap());
@@ -466,6 +493,11 @@ mod tests {
         ] {
             assert_eq!(store.add_tier(name, place).unwrap_err().code(), code, "{name} {place}");
         }
+        // Somebody else's would be taken for what a dead writer has left.
+        let (_, other) = self::store();
+        let taken = other.add_tier("cold", "memory:tiers-are-said-once").unwrap_err();
+        assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
+        other.add_tier("colder", "memory:tiers-are-said-once").unwrap();
         let tiers = Store::open_on(disk, clock).unwrap().tiers().unwrap();
         assert_eq!(
             (tiers.len(), &*tiers[0].name, &*tiers[0].place),

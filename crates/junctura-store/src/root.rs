@@ -72,7 +72,8 @@ pub(crate) struct Root {
     pub(crate) commits: Commits,
     /// Where data lie, if not here.
     pub(crate) data: Option<String>,
-    pub(crate) compression: Vec<Rule>,
+    /// What a later version says is for later writers.
+    pub(crate) compression: Result<Vec<Rule>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -159,7 +160,10 @@ impl Root {
         let packings = written.compression.iter().map(Packing::try_from);
         Ok(Self {
             id: written.id,
-            compression: rules(&packings.collect::<Result<Vec<_>>>()?, &schemas)?,
+            compression: packings
+                .collect::<Result<Vec<_>>>()
+                .and_then(|packings| rules(&packings, &schemas))
+                .map_err(|error| Error::new(Code::Unsupported, NAME, error.to_string())),
             schemas,
             commits: match written.commits {
                 Order::Appended => Commits::Appended,

@@ -9,7 +9,7 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
 use crate::commits::{Commits, Log};
-use crate::disk::{Disk, TieredDisk, refused};
+use crate::disk::{Disk, TieredDisk};
 use crate::packing::{Compression, Rule};
 use crate::place::Place;
 use crate::root::{Ages, Layout, Root};
@@ -268,13 +268,13 @@ impl Store {
     /// checkpoint, and the one of before is as good as it was.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
         let began = self.now();
-        let (position, held, rest, before) = {
+        let (position, held, counts, emptied, before) = {
             let catalogue = self.refreshed()?;
-            let rest = Rest::new(catalogue.counts(), self.still_there(catalogue.emptied())?);
             (
                 catalogue.position(),
                 catalogue.held(),
-                rest,
+                catalogue.counts().to_vec(),
+                catalogue.emptied().clone(),
                 catalogue.newest().cloned(),
             )
         };
@@ -289,9 +289,12 @@ impl Store {
         self.check_in_time(began)?;
         let (segments, written) = written?;
         let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
+        let (emptied, gone) = self.still_there(emptied);
+        let rest = Rest::new(&counts, emptied);
         let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments, rest);
         if checkpoint.publish(self.disk())? {
             let mut catalogue = self.catalogue();
+            catalogue.are_gone(&gone);
             catalogue.is_named_by(checkpoint.path(), before.as_ref());
             for (held, left, segment) in &written {
                 catalogue.is_written(held, left, segment);
@@ -321,17 +324,20 @@ impl Store {
         Ok((segments, written))
     }
 
-    /// Those of these files that have not been removed yet.
-    fn still_there(&self, emptied: &Emptied) -> Result<Emptied> {
-        let mut there = Emptied::new();
-        for (file, at) in emptied {
-            match self.disk().modified(file) {
-                Ok(_) => _ = there.insert(Arc::clone(file), *at),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(&**file, "cannot be looked at", &error)),
-            }
-        }
-        Ok(there)
+    /// Those of these files that may still be there, and those that have been removed.
+    fn still_there(&self, emptied: Emptied) -> (Emptied, Vec<Arc<str>>) {
+        let is_gone = |file: &str| {
+            let looked = self.disk().modified(file);
+            looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        };
+        let mut gone = Vec::new();
+        let mut there = emptied;
+        there.retain(|file, _| {
+            let is_gone = is_gone(file);
+            gone.extend(is_gone.then(|| Arc::clone(file)));
+            !is_gone
+        });
+        (there, gone)
     }
 
     /// What was written, and is not named yet, is kept for some time only.
@@ -356,8 +362,12 @@ impl Store {
     }
 
     /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
-    pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Option<Compression> {
-        Rule::compression(&self.0.root.compression, schema, RecordRef::trusted(key))
+    ///
+    /// # Errors
+    /// `Unsupported` when the root says what only a later version knows.
+    pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Result<Option<Compression>> {
+        let rules = self.0.root.compression.as_ref().map_err(Error::clone)?;
+        Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
     }
 
     /// Whether both are openings of one store, wherever.

@@ -1,6 +1,8 @@
 //! Other places where objects of a store may lie: slower and larger ones, most of the time.
 //!
-//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`.
+//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`. What lies
+//! there and no commit names is removed some day: so `tiers/NAME.owner.json` there says whose it is, and a place that does not say it is another store's, or is not there
+//! just now.
 
 use std::io;
 use std::sync::Arc;
@@ -30,47 +32,101 @@ pub struct Tier {
     pub place: String,
 }
 
+/// What both files say, the one beside the catalogue with its place.
 #[derive(Deserialize, Serialize)]
 struct Written {
     format: String,
     version: u32,
-    place: String,
+    /// Random, and the same in both.
+    owner: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+}
+
+impl Written {
+    fn new(owner: &str, place: Option<&str>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            owner: owner.to_owned(),
+            place: place.map(str::to_owned),
+        }
+    }
+
+    /// Where there is no file of this path yet.
+    fn publish(&self, disk: &dyn Disk, path: &str) -> Result<()> {
+        let mut bytes =
+            serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
+        bytes.push(b'\n');
+        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
+        publish_new(disk, &Draft { beside, bytes }, path).map_err(|error| refused(path, "cannot be made", &error))
+    }
+
+    fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
+        let text = read_whole(disk, path, BYTES_MAX)?;
+        let written: Self =
+            serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))?;
+        if written.format != FORMAT || written.version != VERSION {
+            let cause = format!(
+                "it is {} {}, and this is for {FORMAT} {VERSION}",
+                written.format, written.version
+            );
+            return Err(Error::new(Code::Unsupported, path, cause));
+        }
+        Ok(written)
+    }
 }
 
 impl Store {
-    /// Says where a tier is, to which objects can be moved: for everybody who uses the store, and for good.
+    /// Says where a tier is, to which objects can be moved: for everybody who uses the store, and for good. Several stores may have tiers in one
+    /// place under different names; who is there first with a name has it.
     ///
     /// # Errors
-    /// `AlreadyExists` for a name that is taken by another place; `InvalidArgument` for what is no name (up to 64 of `a`–`z`, `0`–`9`, `-`
+    /// `AlreadyExists` for a name that is that of another place, or that another store has there; `InvalidArgument` for what is no name (up to 64 of `a`–`z`, `0`–`9`, `-`
     /// and `_`; `data` is where objects lie that were not moved), and for a place that is none, or not the same for everybody; what
     /// the place says that is asked whether it can be written to.
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
-        let parsed = Place::parse(place)?;
-        if !parsed.is_absolute() {
-            let cause = "others, who open the store elsewhere, would look for it in another place";
-            return Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause));
-        }
-        parsed.disk(true)?.probe(false)?;
-        let written = Written {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            place: place.to_owned(),
-        };
-        let mut text = serde_json::to_vec_pretty(&written)
-            .map_err(|error| Error::new(Code::InvalidArgument, name, error.to_string()))?;
-        text.push(b'\n');
-        let path = path(name);
-        let draft = Draft {
-            beside: format!("{FOLDER}/.{}", crate::hex(&crate::random()?)),
-            bytes: text,
-        };
-        match publish_new(self.disk(), &draft, &path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && read(self.disk(), name)?.place == place => {
-                Ok(())
+        match read(self.disk(), name) {
+            Ok(known) if known.place == place => return Ok(()),
+            Ok(known) => {
+                let cause = format!("it is at {} already", known.place);
+                return Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause));
             }
-            published => published.map_err(|error| refused(path, "cannot be written", &error)),
+            Err(error) if error.code() == Code::NotFound => {}
+            Err(error) => return Err(error),
         }
+        let parsed = self.place_of_tier(name, place)?;
+        let disk = parsed.disk(true)?;
+        disk.probe(false)?;
+        let owner = crate::hex(&crate::random()?);
+        Written::new(&owner, None)
+            .publish(&*disk, &owner_path(name))
+            .map_err(|error| match error.code() {
+                Code::AlreadyExists => {
+                    let cause = format!("another store has a tier of this name at {place}: take another name");
+                    Error::new(Code::AlreadyExists, format!("tier {name}"), cause)
+                }
+                _ => error,
+            })?;
+        Written::new(&owner, Some(place)).publish(self.disk(), &path(name))?;
+        // It is asked for at once, and stays open.
+        self.files_in(&format!("{FOLDER}/{name}")).map(|_| ())
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for what is no place, or not the same one for everybody.
+    fn place_of_tier(&self, name: &str, place: &str) -> Result<Place> {
+        let parsed = Place::parse(place)?;
+        let is_lasting = |uri: &str| !uri.starts_with("memory:");
+        let cause = if !parsed.is_absolute() {
+            "others, who open the store elsewhere, would look for it in another place"
+        } else if !is_lasting(place) && is_lasting(&self.disk().uri("store.json")) {
+            "what lies in memory is gone with the process"
+        } else {
+            return Ok(parsed);
+        };
+        Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause))
     }
 
     /// Its tiers, in the order of their names, without the place where objects lie that were not moved.
@@ -118,38 +174,45 @@ pub(crate) fn of(file: &str) -> &str {
 
 /// What a tier is reached through.
 pub(crate) fn open(catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>> {
-    check_name(name)
-        .and_then(|()| Place::parse(&read(catalogue, name)?.place)?.disk(false))
-        .map_err(|error| {
-            let kind = match error.code() {
-                Code::NotFound => io::ErrorKind::NotFound,
-                Code::Denied => io::ErrorKind::PermissionDenied,
-                Code::Unavailable => io::ErrorKind::TimedOut,
-                _ => io::ErrorKind::Other,
-            };
-            io::Error::new(kind, format!("tier {name}: {error}"))
-        })
+    reached(catalogue, name).map_err(|error| {
+        let kind = match error.code() {
+            Code::NotFound => io::ErrorKind::NotFound,
+            Code::Denied => io::ErrorKind::PermissionDenied,
+            Code::Unavailable => io::ErrorKind::TimedOut,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error.to_string())
+    })
+}
+
+fn reached(catalogue: &dyn Disk, name: &str) -> Result<Arc<dyn Disk>> {
+    check_name(name)?;
+    let written = Written::read(catalogue, &path(name))?;
+    let place = written.place.unwrap_or_default();
+    let disk = Place::parse(&place)?.disk(false)?;
+    let unavailable = |cause: &str| Err(Error::new(Code::Unavailable, format!("tier {name} at {place}"), cause));
+    match Written::read(&*disk, &owner_path(name)) {
+        Ok(there) if there.owner == written.owner => Ok(disk),
+        Ok(_) => unavailable("what lies there is another store's"),
+        Err(error) if error.code() == Code::NotFound => unavailable("it is not there: is it mounted?"),
+        Err(error) => Err(error),
+    }
 }
 
 fn path(name: &str) -> String {
     format!("{FOLDER}/{name}.json")
 }
 
+/// At the place of the tier.
+fn owner_path(name: &str) -> String {
+    format!("{FOLDER}/{name}.owner.json")
+}
+
 fn read(disk: &dyn Disk, name: &str) -> Result<Tier> {
-    let path = path(name);
-    let text = read_whole(disk, &path, BYTES_MAX)?;
-    let written: Written =
-        serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, &*path, error.to_string()))?;
-    if written.format != FORMAT || written.version != VERSION {
-        let cause = format!(
-            "it is {} {}, and this is for {FORMAT} {VERSION}",
-            written.format, written.version
-        );
-        return Err(Error::new(Code::Unsupported, path, cause));
-    }
+    let written = Written::read(disk, &path(name))?;
     Ok(Tier {
         name: name.to_owned(),
-        place: written.place,
+        place: written.place.unwrap_or_default(),
     })
 }
 

@@ -207,7 +207,10 @@ impl Writer {
             Some(_) => Some(self.last),
             None => self.numbers.get(&DatasetRef(schema, key)).copied(),
         };
-        self.last = known.unwrap_or_else(|| self.begin_dataset(schema, key));
+        self.last = match known {
+            Some(known) => known,
+            None => self.begin_dataset(schema, key)?,
+        };
         let disk = self.store.disk();
         let dataset = &mut self.datasets[self.last];
         if dataset.file.is_full() && !disk.grows(dataset.file.name()) {
@@ -223,8 +226,9 @@ impl Writer {
         Ok(self.last)
     }
 
-    fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> usize {
+    fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let number = self.datasets.len();
+        let compression = self.store.compression_of(schema, key)?;
         let dataset = Dataset {
             schema,
             key: key.into(),
@@ -232,11 +236,11 @@ impl Writer {
             written: self.since,
             table: Table::default(),
             is_split: false,
-            compression: self.store.compression_of(schema, key),
+            compression,
         };
         self.numbers.insert((schema, key.into()), number);
         self.datasets.push(dataset);
-        number
+        Ok(number)
     }
 
     fn begin_file(&mut self, schema: usize, key: &[u8]) -> DataFile {

@@ -133,7 +133,7 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     checked: junctura.Checked = opened.check()
     covered: junctura.Checkpointed = opened.checkpoint()
     tidied: junctura.Compacted = opened.compact()
-    opened.add_tier("cold", "memory:cold")
+    opened.add_tier("cold", f"{folder}/cold")
     moved: junctura.Moved = opened.move_to("name=zeros", "cold")
     print(moved.objects, opened.tiers["cold"], opened.gather().nbytes)
     removed: junctura.Removed = opened.wipe("name=one")

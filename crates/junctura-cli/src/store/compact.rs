@@ -69,8 +69,11 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
 /// Compacts.
 pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     let store = arguments.store.open()?;
-    if arguments.gather {
-        super::tier::gather(&store, arguments.dry_run, arguments.json, arguments.store.url())?;
+    let mut gathered = Ok(());
+    if arguments.gather && arguments.dry_run {
+        super::tier::would_gather(&store, arguments.json)?;
+    } else if arguments.gather {
+        gathered = super::tier::gather(&store, arguments.json, arguments.store.url())?;
     }
     let mut out = Out::new();
     let (checkpoint, files) = if arguments.dry_run {
@@ -84,7 +87,7 @@ pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
         let mut said = checkpoint.as_ref().map_or_else(|| json!({}), document);
         said[name] = files.into();
         out.json(&said)?;
-        return out.flush();
+        return out.flush().and(gathered);
     }
     if let Some(checkpoint) = &checkpoint {
         tell(checkpoint, &mut out)?;
@@ -95,7 +98,7 @@ pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     }
     let s = if files.len() == 1 { "" } else { "s" };
     writeln!(out, "{verb} {} file{s}", files.len())?;
-    out.flush()
+    out.flush().and(gathered)
 }
 
 fn document(checkpoint: &Checkpointed) -> Value {

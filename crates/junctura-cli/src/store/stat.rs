@@ -76,7 +76,7 @@ fn write(url: &str, stats: &Stats, out: &mut Out) -> Result<()> {
     )?;
     for tier in stats.tiers.iter().skip(1) {
         let (count, bytes) = (tier.used.count, size::bytes(tier.used.bytes));
-        writeln!(out, "  {:<12}{count} objects, {bytes}", tier.name)?;
+        writeln!(out, "  {:<11} {count} objects, {bytes}", tier.name)?;
     }
     let checkpoint = if stats.checkpoint == 0 {
         "none".to_owned()

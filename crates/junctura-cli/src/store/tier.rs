@@ -17,7 +17,7 @@ const TIER_EXAMPLES: &str = "Examples:
   junctura tier --store /data/archive cold /big/slow/disk             one more, for everybody
   junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'";
 const MOVE_EXAMPLES: &str = "Examples:
-  junctura move --store /data/archive --to cold date=2025/to/2025-12-31
+  junctura move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
   junctura move --store /data/archive --to cold class=rd --dry-run       what would be moved
   junctura move --store /data/archive --to data class=rd                 and back
 The room is there again after `junctura compact`, when no reader can need it any more.";
@@ -99,30 +99,37 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
     }
     // What it is to be is asked once more, so that nothing is moved that somebody has moved meanwhile.
     drop(movable);
-    let moved = with_progress(bytes, |progress| store.move_to(&selector, &arguments.to, progress))?;
+    let moved = with_progress(Some(bytes), |progress| {
+        store.move_to(&selector, &arguments.to, progress)
+    })?;
     tell(&moved, "moved", arguments.json, arguments.store.url(), &mut out)
 }
 
-/// Gathers, for `junctura compact`.
-pub(super) fn gather(store: &Store, is_dry: bool, as_json: bool, url: &str) -> Result<()> {
+/// Says what [`gather`] would do.
+pub(super) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     let (objects, bytes) = store.scattered()?;
     let mut out = Out::new();
-    if is_dry {
-        if as_json {
-            out.json(&json!({"would_gather": {"objects": objects, "bytes": bytes}}))?;
-        } else {
-            writeln!(out, "would gather {}", amount(objects, bytes))?;
-        }
-        return out.flush();
+    if as_json {
+        out.json(&json!({"would_gather": {"objects": objects, "bytes": bytes}}))?;
+    } else {
+        writeln!(out, "would gather {}", amount(objects, bytes))?;
     }
-    let gathered = with_progress(bytes, |progress| store.gather(progress))?;
-    tell(&gathered, "gathered", as_json, url, &mut out)
+    out.flush()
 }
 
-fn with_progress(bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<Moved>) -> Result<Moved> {
+/// Gathers, for `junctura compact`: what goes wrong with objects is no reason not to compact.
+pub(super) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
+    let gathered = with_progress(None, |progress| store.gather(progress))?;
+    Ok(tell(&gathered, "gathered", as_json, url, &mut Out::new()))
+}
+
+fn with_progress(
+    bytes: Option<u64>,
+    work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<Moved>,
+) -> Result<Moved> {
     let interrupt = Interrupt::install()?;
     let mut progress = Progress::new();
-    progress.expect(Some(bytes));
+    progress.expect(bytes);
     let moved = work(&mut |objects, bytes| {
         progress.show(bytes, objects);
         interrupt.check().is_ok()

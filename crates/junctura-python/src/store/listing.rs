@@ -119,7 +119,7 @@ impl Listing {
     /// The objects as a table of Arrow, a row for each, made column by column: a column for each attribute that one of them has, those
     /// of the key first, and where their bytes lie. The columns have the names and types of the Parquet files of a
     /// checkpoint: texts are dictionaries, undeclared attributes are called `@name`, and `_file`, `_offset`, `_length`, `_checksum`,
-    /// `_commit`, `_number`, `_incarnation` and `_sequence` are the store's own. Where the objects are of several schemas, `_schema` says which.
+    /// `_commit`, `_number`, `_incarnation` and `_sequence` are the store's own, and where an object lies packed `_codec` and `_unpacked`, its bytes, too: `_length` is how many lie in the file. Where the objects are of several schemas, `_schema` says which.
     ///
     /// Returns
     /// -------

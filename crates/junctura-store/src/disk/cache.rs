@@ -87,7 +87,8 @@ fn named(text: &str) -> String {
 
 /// Whether a file's bytes stay what they are, as far as there are any.
 fn is_kept(path: &str) -> bool {
-    path.starts_with("data/") || path.starts_with("segments/")
+    let is_of_tier = path.strip_prefix("tiers/").is_some_and(|rest| rest.contains('/'));
+    path.starts_with("data/") || path.starts_with("segments/") || is_of_tier
 }
 
 impl Disk for CacheDisk {

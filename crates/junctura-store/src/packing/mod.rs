@@ -19,6 +19,8 @@ const PACKED_FROM_BYTES: usize = 256;
 const WORTH: usize = 16;
 const ZSTD_LEVEL: u8 = 3;
 const ZSTD_LEVEL_MAX: u8 = 19;
+/// One of zstd has blocks of up to 128 KiB, of three bytes or more.
+const ZSTD_RATIO_MAX: u64 = 64 << 10;
 /// A frame of lz4 has no more bytes in it for each of its own.
 const LZ4_RATIO_MAX: u64 = 255;
 
@@ -178,7 +180,10 @@ impl Packer {
 /// cannot.
 pub(crate) fn can_be(packed: Packed, frame: &[u8]) -> bool {
     match packed.codec {
-        Codec::Zstd => zstd::zstd_safe::get_frame_content_size(frame).is_ok_and(|said| said == Some(packed.length)),
+        Codec::Zstd => {
+            let said = zstd::zstd_safe::get_frame_content_size(frame);
+            said.is_ok_and(|said| said == Some(packed.length)) && packed.length / ZSTD_RATIO_MAX <= frame.len() as u64
+        }
         Codec::Lz4 => packed.length / LZ4_RATIO_MAX <= frame.len() as u64,
     }
 }

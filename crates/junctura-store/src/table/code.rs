@@ -193,10 +193,12 @@ impl Table {
                 Some(file) => file,
                 None => *files[at].insert(self.file_number(encoded.file)),
             };
+            let offset = offset.checked_add(begins).ok_or_else(corrupt)?;
+            offset.checked_add(length).ok_or_else(corrupt)?;
             self.spots.push(Spot {
                 file,
                 checksum,
-                offset: offset.checked_add(begins).ok_or_else(corrupt)?,
+                offset,
                 length,
             });
         }

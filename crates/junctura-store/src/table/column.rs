@@ -69,7 +69,6 @@ impl Column {
         (0..self.values.ends.len()).map(|at| self.values.get(at))
     }
 
-    /// The value of a row.
     /// Those of its values that some rows have.
     pub(crate) fn used_values(&self, rows: impl Iterator<Item = u32>) -> impl Iterator<Item = &str> {
         let mut used = vec![false; self.values_len() + 1];
@@ -80,6 +79,7 @@ impl Column {
         used.filter(|(_, is_used)| *is_used).map(|(text, _)| text)
     }
 
+    /// The value of a row.
     pub(crate) fn text(&self, row: u32) -> Option<&str> {
         let number = self.number(row).checked_sub(1)?;
         Some(self.values.get(number as usize))
