@@ -370,6 +370,11 @@ impl Store {
         Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
     }
 
+    /// The number that no other store has.
+    pub(crate) fn id(&self) -> &str {
+        &self.0.root.id
+    }
+
     /// Whether both are openings of one store, wherever.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.root.id == other.0.root.id

@@ -37,7 +37,7 @@ pub struct Tier {
 struct Written {
     format: String,
     version: u32,
-    /// Random, and the same in both.
+    /// The store, by the number in its root.
     owner: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     place: Option<String>,
@@ -87,31 +87,45 @@ impl Store {
     /// the place says that is asked whether it can be written to.
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
-        match read(self.disk(), name) {
-            Ok(known) if known.place == place => return Ok(()),
-            Ok(known) => {
-                let cause = format!("it is at {} already", known.place);
+        if self.has_tier(name, place)? {
+            return Ok(());
+        }
+        let disk = self.place_of_tier(name, place)?.disk(true)?;
+        disk.probe(false)?;
+        let owner = self.id();
+        let marked = Written::new(owner, None).publish(&*disk, &owner_path(name));
+        if let Err(error) = marked {
+            // Another one who says the same may have been quicker.
+            if error.code() != Code::AlreadyExists {
+                return Err(error);
+            }
+            if Written::read(&*disk, &owner_path(name))?.owner != owner {
+                let cause = format!("another store has a tier of this name at {place}: take another name");
                 return Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause));
             }
-            Err(error) if error.code() == Code::NotFound => {}
-            Err(error) => return Err(error),
         }
-        let parsed = self.place_of_tier(name, place)?;
-        let disk = parsed.disk(true)?;
-        disk.probe(false)?;
-        let owner = crate::hex(&crate::random()?);
-        Written::new(&owner, None)
-            .publish(&*disk, &owner_path(name))
-            .map_err(|error| match error.code() {
-                Code::AlreadyExists => {
-                    let cause = format!("another store has a tier of this name at {place}: take another name");
-                    Error::new(Code::AlreadyExists, format!("tier {name}"), cause)
-                }
-                _ => error,
-            })?;
-        Written::new(&owner, Some(place)).publish(self.disk(), &path(name))?;
+        match Written::new(owner, Some(place)).publish(self.disk(), &path(name)) {
+            Err(error) if error.code() == Code::AlreadyExists => self.has_tier(name, place).map(|_| ())?,
+            published => published?,
+        }
         // It is asked for at once, and stays open.
         self.files_in(&format!("{FOLDER}/{name}")).map(|_| ())
+    }
+
+    /// Whether there is a tier of this name, at this place.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for one at another place.
+    fn has_tier(&self, name: &str, place: &str) -> Result<bool> {
+        match read(self.disk(), name) {
+            Ok(known) if known.place == place => Ok(true),
+            Ok(known) => {
+                let cause = format!("it is at {} already", known.place);
+                Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause))
+            }
+            Err(error) if error.code() == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// # Errors

@@ -366,15 +366,20 @@ impl Writer {
         if age <= age_max {
             return Ok(());
         }
+        let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
+        Err(self.forget(&cause))
+    }
+
+    /// Nothing of what was archived is flushed any more.
+    fn forget(&mut self, cause: &str) -> Error {
         for dataset in &mut self.datasets {
             dataset.file.forget();
             dataset.table.clear();
             dataset.is_split = false;
         }
-        let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
         let forgotten = format!("{} objects", self.rows);
         self.nothing_pending();
-        Err(Error::new(Code::Expired, forgotten, cause))
+        Error::new(Code::Expired, forgotten, cause)
     }
 
     fn nothing_pending(&mut self) {
@@ -386,6 +391,9 @@ impl Writer {
     }
 
     fn failed(&mut self, error: Error) -> Error {
+        if error.code() == Code::Expired {
+            return self.forget(error.cause());
+        }
         if self.store.log().is_broken() {
             self.broken = Some(error.clone());
         }

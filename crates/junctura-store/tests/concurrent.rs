@@ -1,10 +1,11 @@
-//! Writers, readers, compaction, purges and wipes at once, as real processes, in a store that keeps things for a second only:
+//! Writers, readers, compaction, purges, wipes and moves at once, as real processes, in a store that keeps things for a second only:
 //! whatever a reader finds is what was visible at one commit, and all that it may be told is that its snapshot is too old.
 //!
 //! | who | does |
 //! |---|---|
 //! | 8 writers | flush after flush: objects of their own, a head that each flush masks, and one that all writers mask |
 //! | 4 readers | take snapshots, judge each by those before it ([`judge`]), and read old ones until they have expired |
+//! | 2 movers | move objects to a tier and back, and gather what is left of mostly empty files |
 //! | 2 tidiers | purge, wipe, checkpoint and compact, until nothing is left that nobody needs |
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -37,6 +38,7 @@ attributes:
 
 const WRITERS: u64 = 8;
 const READERS: u64 = 4;
+const MOVERS: u64 = 2;
 const TIDIERS: u64 = 2;
 /// How long things are kept.
 const AGE: Duration = Duration::from_secs(1);
@@ -90,6 +92,7 @@ fn story(commits: Commits, flushes: u64) {
     };
     let mut writers = start("writer", WRITERS);
     let mut others = start("reader", READERS);
+    others.extend(start("mover", MOVERS));
     others.extend(start("tidier", TIDIERS));
     let written = writers.iter_mut().all(|child| child.wait().unwrap().success());
     if !written {
@@ -127,6 +130,7 @@ fn take_part() {
     match role {
         "writer" => write(&path, number, flushes),
         "reader" => read(&path, number, flushes),
+        "mover" => relocate(&path, number, flushes),
         _ => tidy(&path, number, flushes),
     }
 }
@@ -204,6 +208,26 @@ fn read_some(listing: &Listing, next: &mut usize) -> Result<(), junctura_model::
         *next += 1;
     }
     Ok(())
+}
+
+fn relocate(path: &Path, number: u64, flushes: u64) {
+    let store = Store::open(path).unwrap();
+    let cold = path.join("slow");
+    store.add_tier("cold", cold.to_str().unwrap()).unwrap();
+    for turn in number..flushes + number {
+        let (some, tier) = (
+            format!("place={}", place(turn / 2)),
+            ["cold", "data"][turn as usize % 2],
+        );
+        let done = match turn % 5 {
+            4 => store.gather(|_, _| true),
+            3 => store.move_to("", tier, |_, _| true),
+            _ => store.move_to(&some, tier, |_, _| true),
+        };
+        if let Some(moved) = unless_expired(done) {
+            assert_eq!(moved.damaged_count, 0, "{:?}", moved.damaged);
+        }
+    }
 }
 
 /// The only error that anybody is told.

@@ -110,6 +110,11 @@ impl Exclusive {
                 Ok(Tried::Taken)
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Tried::Lost),
+            // Whoever compacts takes a draft of so long ago for what a dead writer has left.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let cause = "it took so long that others have removed its draft";
+                Err(Failed::Clean(Error::new(Code::Expired, name, cause)))
+            }
             // It was asked for, and nobody said what became of it.
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
                 Err(Failed::Unknown(refused(name, "cannot be written", &error)))
