@@ -11,7 +11,7 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use crate::checkpoint::{self, Checkpoint, Segment};
 use crate::commit::{COMMIT, Commit};
-use crate::commits::{Log, Position, Said};
+use crate::commits::{Log, Position, Said, first_of};
 use crate::data;
 use crate::disk::Disk;
 use crate::live::Live;
@@ -167,8 +167,12 @@ impl Catalogue {
         }
         let mut position = self.position();
         let mut news = News::new(schemas, self.counts.clone());
-        log.read(&mut position, &mut |said| news.take(said))?;
-        if let Err(error) = self.add(news) {
+        let read = log.read(&mut position, &mut |said| news.take(said));
+        let is_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
+        if !is_gone {
+            read.clone()?;
+        }
+        if let Err(error) = read.and_then(|()| self.add(news)) {
             // It is not known how much of the news it has.
             let begun_with = std::mem::replace(self, Self::new(schemas.len())).newest;
             // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
@@ -228,7 +232,7 @@ impl Catalogue {
 
     /// Of these files rows were taken, the last ones at these times: those that have no others are empty since then.
     fn are_empty(&mut self, mut left: Emptied) -> Result<()> {
-        left.retain(|file, _| data::is_one(file));
+        left.retain(|file, _| data::is_one(file) || first_of(file).is_some());
         for piece in self.held.iter().flatten().flat_map(|held| &held.pieces) {
             if left.is_empty() {
                 return Ok(());

@@ -12,7 +12,7 @@ use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Emptied;
-use crate::commits::Position;
+use crate::commits::{Position, first_of};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
 use crate::live::Live;
 use crate::segment::{self, Checks, SegmentFile};
@@ -84,12 +84,12 @@ impl Rest {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(position: Position, log: &str, at_ms: u64, segments: Vec<Segment>, rest: Rest) -> Self {
+    pub(crate) fn new(position: Position, log: String, at_ms: u64, segments: Vec<Segment>, rest: Rest) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
             commit: position.number,
-            log: log.to_owned(),
+            log,
             log_end: position.end,
             at_ms,
             files: segments.iter().map(|segment| segment.path.clone()).collect(),
@@ -116,6 +116,7 @@ impl Checkpoint {
     /// Where in the log what it does not cover begins.
     pub(crate) fn position(&self) -> Position {
         Position {
+            log: first_of(&self.log).unwrap_or_default(),
             end: self.log_end,
             number: self.commit,
         }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use junctura_model::{Code, Result};
 
 use crate::checkpoint::{self, Checkpoint};
+use crate::commits::{LOG_FOLDER, first_of};
 use crate::disk::refused;
+use crate::snapshot::Snapshot;
 use crate::store::{Checkpointed, Store};
 use crate::tier;
 
@@ -76,6 +78,7 @@ impl Store {
     fn left_behind(&self, all: &[Checkpoint], began: Duration) -> Result<Vec<String>> {
         let snapshot = self.snapshot()?;
         let mut unnamed = snapshot.unnamed_files()?;
+        unnamed.extend(self.old_logs(all, began, &snapshot)?);
         let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
         let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
         unnamed.extend(
@@ -96,13 +99,30 @@ impl Store {
         let mut left = Vec::new();
         for path in unnamed {
             // A snapshot that was taken while the removal was on its way still shows what was there.
-            let since = snapshot.empty_since(&path).unwrap_or_default();
+            let file = path.strip_suffix(".synced").unwrap_or(&path);
+            let since = snapshot.empty_since(file).unwrap_or_default();
             let is_needed = began.saturating_sub(since) <= 2 * self.ages().snapshot_max;
             if !is_needed && self.is_given_up(&path, began)? {
                 left.push(path);
             }
         }
         Ok(left)
+    }
+
+    /// Files of an appended log that nobody begins in any more, whatever checkpoint that may still be read, and in which no object lies.
+    fn old_logs(&self, all: &[Checkpoint], began: Duration, snapshot: &Snapshot) -> Result<Vec<String>> {
+        let before = began.saturating_sub(2 * self.ages().snapshot_max);
+        let staying = &all[superseded_count(all, before)..];
+        let Some(needed_from) = staying.iter().map(|checkpoint| checkpoint.position().log).min() else {
+            return Ok(Vec::new());
+        };
+        let named = snapshot.files()?;
+        let mut old = self.files_in(LOG_FOLDER)?;
+        old.retain(|path| {
+            let log = path.strip_suffix(".synced").unwrap_or(path);
+            first_of(log).is_some_and(|first| first < needed_from) && !named.contains(log)
+        });
+        Ok(old)
     }
 
     fn is_given_up(&self, path: &str, began: Duration) -> Result<bool> {
@@ -130,12 +150,17 @@ impl Store {
     }
 }
 
+/// How many of the checkpoints, the oldest first, no snapshot may still begin with.
+fn superseded_count(all: &[Checkpoint], before: Duration) -> usize {
+    let is_old = |next: &Checkpoint| Duration::from_millis(next.at_ms) < before;
+    // One may go when the next one has been there for long enough.
+    all.iter().skip(1).take_while(|next| is_old(next)).count()
+}
+
 /// Checkpoints that no snapshot may still begin with, those whose next one was made before some time, and the segments that only they
 /// name; checkpoints last, so that what is interrupted is found again.
 fn superseded(names: &[String], all: &[Checkpoint], before: Duration) -> Vec<String> {
-    let is_old = |next: &Checkpoint| Duration::from_millis(next.at_ms) < before;
-    // One may go when the next one has been there for long enough.
-    let old = all.iter().skip(1).take_while(|next| is_old(next)).count();
+    let old = superseded_count(all, before);
     let segments = |checkpoints: &[Checkpoint]| -> BTreeSet<String> {
         let all = checkpoints.iter().flat_map(|checkpoint| &checkpoint.segments);
         all.map(|segment| segment.path.clone()).collect()

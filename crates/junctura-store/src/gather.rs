@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_model::Result;
 
+use crate::commits::first_of;
 use crate::data;
 use crate::disk::refused;
 use crate::listing::{Listing, Object};
@@ -61,13 +62,22 @@ impl Store {
         let began = self.now();
         let listing = self.snapshot()?.list_all("")?;
         let mut files: HashMap<Arc<str>, Used> = HashMap::new();
+        let mut closed = HashMap::new();
+        let log = self.current_log()?;
+        for object in &listing {
+            if first_of(object.file_name()).is_some_and(|first| first < log) {
+                let used: &mut Used = closed.entry(Arc::clone(object.file_name())).or_default();
+                used.objects += 1;
+                used.bytes += object.place().length;
+            }
+        }
         for object in listing.iter().filter(|object| data::is_one(object.file_name())) {
             let used = files.entry(Arc::clone(object.file_name())).or_default();
             used.objects += 1;
             used.bytes += object.place().length;
         }
         let quiet_since = began.saturating_sub(2 * self.ages().unflushed_max);
-        let mut sparse = HashMap::new();
+        let mut sparse = closed;
         for (file, used) in files {
             if self.is_sparse(&file, &used, quiet_since)? {
                 sparse.insert(file, used);

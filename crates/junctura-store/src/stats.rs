@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use junctura_model::Result;
 
 use crate::checkpoint::Checkpoint;
-use crate::commits::Commits;
+use crate::commits::{Commits, first_of};
 use crate::data;
 use crate::disk::refused;
 use crate::listing::Listing;
@@ -195,11 +195,10 @@ impl Store {
     }
 
     fn commit_files(&self) -> Result<Vec<String>> {
-        let name = self.log().name();
-        match self.commits() {
-            Commits::Appended => Ok(vec![name.to_owned()]),
-            Commits::Exclusive => self.files_in(name),
-        }
+        let mut files = self.files_in(self.commits_folder())?;
+        // Beside a log lie its marks.
+        files.retain(|file| self.commits() == Commits::Exclusive || first_of(file).is_some());
+        Ok(files)
     }
 
     /// How many of these files are there, and their bytes. Others may remove some meanwhile.

@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
-use crate::commits::{Commits, Log};
+use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log};
 use crate::disk::{Disk, TieredDisk};
 use crate::packing::{Compression, Rule};
 use crate::place::Place;
@@ -167,24 +167,24 @@ impl Store {
             .as_ref()
             .map(|data| Place::parse(data)?.disk(false))
             .transpose()?;
-        Self::of(Arc::new(TieredDisk::new(disk, data, tier::open)), root, clock)
+        Ok(Self::of(Arc::new(TieredDisk::new(disk, data, tier::open)), root, clock))
     }
 
-    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {
-        let log = Log::open(&disk, root.commits)?;
+    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Self {
+        let log = Log::open(&disk, root.commits);
         let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
-        Ok(Self(Arc::new(Inner {
+        Self(Arc::new(Inner {
             disk,
             root,
             log,
             catalogue,
             clock,
             upkeep: Upkeep::default(),
-        })))
+        }))
     }
 
     /// Another opening of the same place, which knows nothing yet.
-    pub(crate) fn apart(&self) -> Result<Self> {
+    pub(crate) fn apart(&self) -> Self {
         Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock)
     }
 
@@ -291,7 +291,7 @@ impl Store {
         let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
         let (emptied, gone) = self.still_there(emptied);
         let rest = Rest::new(&counts, emptied);
-        let checkpoint = Checkpoint::new(position, self.log().name(), at_ms, segments, rest);
+        let checkpoint = Checkpoint::new(position, self.log().name(position), at_ms, segments, rest);
         if checkpoint.publish(self.disk())? {
             let mut catalogue = self.catalogue();
             catalogue.are_gone(&gone);
@@ -384,6 +384,19 @@ impl Store {
     #[must_use]
     pub fn commits(&self) -> Commits {
         self.0.root.commits
+    }
+
+    /// The number of the first commit of the file that they are appended to.
+    pub(crate) fn current_log(&self) -> Result<u64> {
+        Ok(self.refreshed()?.position().log)
+    }
+
+    /// Where they lie.
+    pub(crate) fn commits_folder(&self) -> &'static str {
+        match self.commits() {
+            Commits::Appended => LOG_FOLDER,
+            Commits::Exclusive => COMMITS_FOLDER,
+        }
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {

@@ -92,7 +92,7 @@ impl Upkeep {
 }
 
 fn look(store: &Store) -> Result<()> {
-    let apart = store.apart()?;
+    let apart = store.apart();
     if apart.backlog()?.reaches(BACKLOG_MAX) {
         apart.checkpoint()?;
     }
@@ -130,7 +130,7 @@ mod tests {
     fn processes_that_write_make_checkpoints() {
         let free = [Schema::builtin("free").unwrap()];
         let one = Store::create_url("memory:upkeep", &free, &Layout::default()).unwrap();
-        let other = one.apart().unwrap();
+        let other = one.apart();
         // Neither alone has written what is worth one.
         assert_eq!(write(&one, 75_000, 25_000), 0);
         assert_eq!(write(&other, 25_000, 25_000), 1);

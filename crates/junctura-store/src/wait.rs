@@ -69,7 +69,7 @@ impl Store {
         mut ask: impl FnMut() -> Result<()>,
         mut look: impl FnMut(&Snapshot) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let folder = self.log().folder();
+        let folder = self.commits_folder();
         let mut watch = self.disk().watch(folder);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let left = || deadline.map_or(ROUND, |deadline| deadline.saturating_duration_since(Instant::now()));

@@ -1,44 +1,56 @@
-//! The commit log of a store on a local file system: one file that every writer appends to, in an order that is everybody's.
+//! The commit log of a store on a local file system: a file that every writer appends to, in an order that is everybody's, and when it
+//! is long another one behind it.
 //!
 //! A kernel's lock is held while a record is written, and not while it is made last: any sync covers all that stands before. A
 //! death gives the lock back, and may leave a torn record at the end, which the next writer cuts off. Readers take no lock; they
 //! end at the first record that is not whole, and sync before they believe what they have read: nothing is visible that could
 //! still be lost. Flushes of one process that meet are written, and synced, together.
 //!
-//! Beside it a mark says up to where the log has been synced, at least. A record before it that is not whole was never torn: it is
+//! Beside each file a mark says up to where it has been synced, at least. A record before it that is not whole was never torn: it is
 //! damaged, and so nothing is cut off, and nobody takes what stands before it for all that there is.
+//!
+//! The last record of a file that is long says which commit is the next one, and by that which file has it ([`LogFile`]): nobody writes there, or believes
+//! what is there, before that record lasts. Old files are removed some day; who comes back after that begins with the newest checkpoint.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Failed, Order, Position, Record, Said, Take, Written};
-use crate::disk::{Disk, File, read_full, refused, sync_range, write_all};
-use crate::frame::{self, FRAME_BYTES, Found};
+use super::log_file::{LogFile, Walked, name_of};
+use super::{Failed, Order, Position, Record, Take, Written};
+use crate::checkpoint::Checkpoint;
+use crate::disk::Disk;
+use crate::frame;
 
-/// Where it lies.
-const LOG: &str = "log/00000000000000000001";
-const MARK: &str = "log/00000000000000000001.synced";
-/// Up to which byte (u64), and the CRC-32C of that (u32).
-const MARK_BYTES: usize = 12;
-/// What is read at once.
-const PIECE_BYTES: usize = 1 << 20;
+/// A file that has so many bytes is not written on.
+const FILE_BYTES_MAX: u64 = if cfg!(test) { 128 << 10 } else { 64 << 20 };
+/// The number of the first file.
+const FIRST: u64 = 1;
+/// Files that stay open.
+const OPEN_MAX: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Appended {
-    name: Arc<str>,
-    file: Arc<dyn File>,
-    mark: Arc<dyn File>,
+    disk: Arc<dyn Disk>,
+    open: Mutex<Vec<Arc<LogFile>>>,
     known: Mutex<Known>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Known {
     /// The last end that is known here.
     tail: Position,
-    /// Up to here it was synced by this process.
-    synced: u64,
+    /// The last file that was synced by this process, and up to where.
+    synced: (u64, u64),
+}
+
+/// What an attempt to write has brought.
+enum Attempt {
+    /// Behind what was written, and behind what stands there now.
+    Written(Position, u64),
+    /// The log goes on elsewhere, behind this byte.
+    GoesOn(Position, u64),
 }
 
 impl Appended {
@@ -47,46 +59,80 @@ impl Appended {
     /// # Errors
     /// What the system refuses.
     pub(super) fn create(disk: &dyn Disk) -> Result<()> {
-        for name in [LOG, MARK] {
-            let made = disk.create(name).and_then(|file| file.sync());
-            match made {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(refused(name, "cannot be made", &error));
-                }
-                _ => {}
-            }
+        LogFile::create(disk, FIRST)
+    }
+
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self {
+            disk,
+            open: Mutex::default(),
+            known: Mutex::new(Known {
+                tail: Position {
+                    log: FIRST,
+                    ..Position::default()
+                },
+                synced: (0, 0),
+            }),
         }
-        disk.sync_names("log")
-            .map_err(|error| refused("log", "cannot be synced", &error))
     }
 
+    /// The file whose first commit has this number.
+    ///
     /// # Errors
-    /// What the system refuses.
-    pub(super) fn open(disk: &dyn Disk) -> Result<Self> {
-        let open = |name: &str| {
-            disk.open(name)
-                .map_err(|error| refused(name, "cannot be opened", &error))
-        };
-        Ok(Self {
-            name: LOG.into(),
-            file: open(LOG)?,
-            mark: open(MARK)?,
-            known: Mutex::default(),
-        })
+    /// `NotFound` when it has been removed; what the system refuses.
+    fn file(&self, first: u64) -> Result<Arc<LogFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = open.iter().find(|file| file.first == first) {
+            return Ok(Arc::clone(known));
+        }
+        let file = Arc::new(LogFile::open(&*self.disk, first)?);
+        open.truncate(OPEN_MAX - 1);
+        open.insert(0, Arc::clone(&file));
+        Ok(file)
     }
 
-    fn write_locked(&self, batch: Vec<Record>, known: Position) -> Result<Position> {
+    fn forget(&self, first: u64) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|file| file.first != first);
+    }
+
+    /// The file where the last end lies that is known; where it has been removed, that of the newest checkpoint.
+    fn last(&self) -> Result<(Arc<LogFile>, Known)> {
+        let known = *self.known();
+        match self.file(known.tail.log) {
+            Err(error) if error.code() == Code::NotFound => {}
+            file => return file.map(|file| (file, known)),
+        }
+        let gone = || {
+            Error::new(
+                Code::Corrupt,
+                name_of(known.tail.log),
+                "it is gone, and no checkpoint is newer",
+            )
+        };
+        let newest = Checkpoint::newest(&*self.disk)?.map(|checkpoint| checkpoint.position());
+        let tail = newest.filter(|newest| newest.log > known.tail.log).ok_or_else(gone)?;
+        let file = self.file(tail.log)?;
+        let mut known = self.known();
+        known.tail = tail;
+        Ok((file, *known))
+    }
+
+    fn attempt(&self, file: &LogFile, batch: &mut Vec<Record>, known: Position) -> Result<Attempt> {
         let mut tail = known;
-        let marked = self.marked()?;
-        let length = self.length()?;
-        self.walk_until(&mut tail, length, &mut |_| Ok(()))?;
-        self.check_tail(tail, marked)?;
+        let marked = file.marked()?;
+        let length = file.length()?;
+        let walked = file.walk_until(&mut tail, length, &mut |_| Ok(()))?;
+        file.check_tail(walked, tail.number, marked)?;
+        if let Some(next) = walked.next {
+            return Ok(Attempt::GoesOn(next, walked.end));
+        }
         if length > tail.end {
-            self.cut(tail.end)?;
+            file.cut(tail.end)?;
         }
         let mut bytes = Vec::new();
         let number = tail.number + batch.len() as u64;
-        for mut record in batch {
+        for mut record in batch.drain(..) {
             let place = tail.end + bytes.len() as u64;
             frame::close(&mut record.bytes, 0, record.kind, place)?;
             if bytes.is_empty() {
@@ -95,85 +141,21 @@ impl Appended {
                 bytes.extend_from_slice(&record.bytes);
             }
         }
-        if let Err(error) = write_all(&*self.file, &bytes, tail.end) {
-            // What is left of it is no record; the next writer would cut it off, too.
-            let _ = self.cut(tail.end);
-            return Err(self.refused("cannot be written", &error));
-        }
+        file.write(&bytes, tail.end)?;
         let end = tail.end + bytes.len() as u64;
-        Ok(Position { end, number })
+        let tail = Position { end, number, ..tail };
+        Ok(Attempt::Written(tail, self.closed(file, tail)))
     }
 
-    /// Reads whole records, up to byte `end`.
-    fn walk_until(&self, from: &mut Position, end: u64, take: Take<'_>) -> Result<()> {
-        let mut buffer = Vec::new();
-        let mut wanted = PIECE_BYTES;
-        loop {
-            let left = end.saturating_sub(from.end).min(wanted as u64) as usize;
-            if left < FRAME_BYTES {
-                return Ok(());
-            }
-            buffer.resize(left, 0);
-            let read = read_full(&*self.file, &mut buffer, from.end);
-            let read = read.map_err(|error| self.refused("cannot be read", &error))?;
-            let start = from.end;
-            wanted = match take_whole(&buffer[..read], from, &self.name, take)? {
-                // The buffer is walked through; what it ends in is read again.
-                Some(needs) if from.end > start => needs.max(PIECE_BYTES),
-                Some(needs) if needs > left && (left as u64) < end - from.end => needs,
-                _ => return Ok(()),
-            };
+    /// Lets the log go on elsewhere when a file is long. Where that cannot be, it is written on. Says where what stands there ends.
+    fn closed(&self, file: &LogFile, tail: Position) -> u64 {
+        if tail.end < FILE_BYTES_MAX {
+            return tail.end;
         }
-    }
-
-    /// Notes up to where the log has been synced. Without that nothing is lost but what it would tell of damage.
-    fn set_mark(&self, end: u64) {
-        let end = end.to_le_bytes();
-        let mut mark = [0; MARK_BYTES];
-        mark[..8].copy_from_slice(&end);
-        mark[8..].copy_from_slice(&crate::checksum(&end).to_le_bytes());
-        let _ = write_all(&*self.mark, &mark, 0);
-    }
-
-    /// Up to which byte the log has been synced, at least. To be asked before the log's length is.
-    fn marked(&self) -> Result<u64> {
-        let mut mark = [0; MARK_BYTES];
-        let read = read_full(&*self.mark, &mut mark, 0);
-        read.map_err(|error| refused(MARK, "cannot be read", &error))?;
-        let (end, check) = mark.split_at(8);
-        let is_whole = crate::checksum(end).to_le_bytes() == check;
-        Ok(match end.try_into() {
-            Ok(end) if is_whole => u64::from_le_bytes(end),
-            _ => 0,
-        })
-    }
-
-    /// # Errors
-    /// `Corrupt` when no record can be read where one was.
-    fn check_tail(&self, tail: Position, marked: u64) -> Result<()> {
-        if tail.end >= marked {
-            return Ok(());
-        }
-        let cause = format!(
-            "the record at byte {}, behind commit {}, is damaged or gone; the log was good up to byte {marked}",
-            tail.end, tail.number
-        );
-        Err(Error::new(Code::Corrupt, &*self.name, cause))
-    }
-
-    fn cut(&self, end: u64) -> Result<()> {
-        let cut = self.file.set_len(end);
-        cut.map_err(|error| self.refused("cannot be cut where its last record ends", &error))
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file
-            .len()
-            .map_err(|error| self.refused("cannot be looked at", &error))
-    }
-
-    fn refused(&self, what: &str, error: &std::io::Error) -> Error {
-        refused(&*self.name, what, error)
+        let next = tail.number + 1;
+        // Whoever was here before and has died may have made it; nobody has written to it.
+        let closed = LogFile::create(&*self.disk, next).and_then(|()| file.close(tail.end, next));
+        closed.unwrap_or(tail.end)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -182,49 +164,76 @@ impl Appended {
 }
 
 impl Known {
-    fn learn(&mut self, tail: Position) {
-        self.synced = self.synced.max(tail.end);
-        if self.tail.end < tail.end {
+    /// A file is synced up to here, and goes on there.
+    fn learn(&mut self, log: u64, end: u64, tail: Position) {
+        self.synced = self.synced.max((log, end));
+        if (self.tail.log, self.tail.end) < (tail.log, tail.end) {
             self.tail = tail;
         }
+    }
+
+    /// Up to where a file is synced.
+    fn synced_of(&self, log: u64) -> u64 {
+        if self.synced.0 == log { self.synced.1 } else { 0 }
     }
 }
 
 impl Order for Appended {
-    fn write(&self, batch: Vec<Record>) -> Written {
-        let known = *self.known();
-        self.file
-            .lock()
-            .map_err(|error| Failed::Clean(self.refused("cannot be locked", &error)))?;
-        let written = self.write_locked(batch, known.tail).map_err(Failed::Clean);
-        let unlocked = self.file.unlock();
-        let tail = written?;
-        unlocked.map_err(|error| Failed::Unknown(self.refused("cannot be unlocked", &error)))?;
-        let made_last = sync_range(&*self.file, known.synced, tail.end);
-        made_last.map_err(|error| Failed::Unknown(self.refused("cannot be synced", &error)))?;
-        self.known().learn(tail);
-        self.set_mark(tail.end);
-        Ok(tail)
+    fn write(&self, mut batch: Vec<Record>) -> Written {
+        loop {
+            let (file, known) = self.last().map_err(Failed::Clean)?;
+            file.lock().map_err(Failed::Clean)?;
+            let tried = self.attempt(&file, &mut batch, known.tail);
+            let unlocked = file.unlock();
+            if tried.as_ref().is_err_and(|error| error.code() == Code::NotFound) && !batch.is_empty() {
+                // It was removed while it was open here.
+                self.forget(file.first);
+                continue;
+            }
+            let (tail, end, is_written) = match tried.map_err(Failed::Clean)? {
+                Attempt::Written(tail, end) => (tail, end, true),
+                Attempt::GoesOn(next, end) => (next, end, false),
+            };
+            let unknown = |error: Error| {
+                if is_written {
+                    Failed::Unknown(error)
+                } else {
+                    Failed::Clean(error)
+                }
+            };
+            unlocked.map_err(unknown)?;
+            file.sync(known.synced_of(file.first), end).map_err(unknown)?;
+            self.known().learn(file.first, end, tail);
+            file.set_mark(end);
+            if is_written {
+                return Ok(tail);
+            }
+        }
     }
 
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
-        let marked = self.marked()?;
-        let length = self.length()?;
-        if length < from.end {
-            let cause = format!("{length} bytes, and it had {}", from.end);
-            return Err(Error::new(Code::Corrupt, &*self.name, cause));
+        from.log = from.log.max(FIRST);
+        loop {
+            let file = self.file(from.log)?;
+            let marked = file.marked()?;
+            let length = file.length()?;
+            if length < from.end {
+                let cause = format!("{length} bytes, and it had {}", from.end);
+                return Err(Error::new(Code::Corrupt, &*file.name, cause));
+            }
+            let began = from.end;
+            let walked: Walked = file.walk_until(from, length, take)?;
+            file.check_tail(walked, from.number, marked)?;
+            // Synced after it was read: what was there by then is on the disk now.
+            if (file.first, walked.end) > self.known().synced {
+                file.sync(began, walked.end)?;
+            }
+            *from = walked.next.unwrap_or(*from);
+            self.known().learn(file.first, walked.end, *from);
+            if walked.next.is_none() {
+                return Ok(());
+            }
         }
-        let began = from.end;
-        self.walk_until(from, length, take)?;
-        self.check_tail(*from, marked)?;
-        // Synced after it was read: what was there by then is on the disk now.
-        let synced = self.known().synced;
-        if from.end > synced {
-            let made_last = sync_range(&*self.file, began, from.end);
-            made_last.map_err(|error| self.refused("cannot be synced", &error))?;
-        }
-        self.known().learn(*from);
-        Ok(())
     }
 
     fn check(&self, _number: u64) -> Result<()> {
@@ -232,31 +241,147 @@ impl Order for Appended {
         Ok(())
     }
 
-    fn name(&self) -> &str {
-        &self.name
+    fn name(&self, at: Position) -> String {
+        name_of(at.log.max(FIRST))
     }
 }
 
-/// Hands over the whole records in front. What the next one needs; none, when there is none.
-fn take_whole(bytes: &[u8], from: &mut Position, file: &Arc<str>, take: Take<'_>) -> Result<Option<usize>> {
-    let mut done = 0;
-    loop {
-        match frame::read(&bytes[done..], from.end) {
-            Found::Needs(bytes) => return Ok(Some(bytes)),
-            Found::Torn => return Ok(None),
-            Found::Whole(record) => {
-                take(&Said {
-                    number: from.number + 1,
-                    kind: record.kind,
-                    payload: record.payload,
-                    file,
-                    at: from.end + FRAME_BYTES as u64,
-                })?;
-                let bytes = FRAME_BYTES + record.payload.len();
-                done += bytes;
-                from.end += bytes as u64;
-                from.number += 1;
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use junctura_model::Schema;
+
+    use super::super::first_of;
+    use crate::disk::{Disk, MemoryDisk};
+    use crate::root::{Ages, Root};
+    use crate::writer::Writer;
+    use crate::{Commits, Store};
+
+    use super::*;
+
+    thread_local! {
+        /// Seconds by which the clock of this test's stores is ahead of that of their disk.
+        static AHEAD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn clock() -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(AHEAD.get())
+    }
+
+    const AGE: u64 = 100_000;
+
+    fn store() -> (Arc<dyn Disk>, Store) {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let age = Duration::from_secs(AGE);
+        let ages = Ages {
+            snapshot_max: age,
+            unflushed_max: age,
+        };
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
+        let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
+        (disk, store)
+    }
+
+    fn open(disk: &Arc<dyn Disk>) -> Store {
+        Store::open_on(Arc::clone(disk), clock).unwrap()
+    }
+
+    fn archive(writer: &mut Writer, number: u64) -> u64 {
+        let payload = vec![number as u8; 3000];
+        writer.archive([("name", &*number.to_string())], &payload).unwrap();
+        writer.flush().unwrap().commit
+    }
+
+    fn logs(disk: &Arc<dyn Disk>) -> Vec<u64> {
+        let names = disk.list("log").unwrap();
+        let mut logs: Vec<u64> = names
+            .iter()
+            .filter_map(|name| first_of(&format!("log/{name}")))
+            .collect();
+        logs.sort_unstable();
+        logs
+    }
+
+    fn shown(store: &Store) -> Vec<(String, u64, Vec<u8>)> {
+        let listing = store.snapshot().unwrap().list_all("").unwrap();
+        listing
+            .iter()
+            .map(|object| (object.key(), object.commit(), object.read().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn it_goes_on_in_another_file() {
+        let (disk, store) = store();
+        let (other, mut writers) = (open(&disk), [store.writer().unwrap(), open(&disk).writer().unwrap()]);
+        for number in 0..300 {
+            assert_eq!(archive(&mut writers[number as usize % 2], number), number + 1);
+            if number % 70 == 0 {
+                assert_eq!(shown(&other).len() as u64, number + 1);
             }
         }
+        assert!(logs(&disk).len() > 5, "{:?}", logs(&disk));
+        let expected = shown(&store);
+        assert_eq!(expected.len(), 300);
+        assert_eq!(shown(&other), expected);
+        assert_eq!(shown(&open(&disk)), expected);
+        assert_eq!(archive(&mut open(&disk).writer().unwrap(), 300), 301);
+    }
+
+    #[test]
+    fn old_files_go_and_whoever_comes_back_goes_on() {
+        let (disk, store) = store();
+        let idle = open(&disk);
+        let mut idle_writer = open(&disk).writer().unwrap();
+        archive(&mut idle_writer, 0);
+        assert_eq!(shown(&idle).len(), 1);
+        let mut writer = store.writer().unwrap();
+        for number in 1..300 {
+            archive(&mut writer, number);
+        }
+        let seen = store.snapshot().unwrap().list("").unwrap();
+        let expected = shown(&store);
+        store.checkpoint().unwrap();
+        let gathered = store.gather(|_, _| true).unwrap();
+        assert!(gathered.objects > 250, "{gathered:?}");
+        let before = logs(&disk);
+        assert!(store.compact().unwrap().removed.is_empty());
+        assert_eq!(logs(&disk), before);
+        for object in &seen {
+            object.read().unwrap();
+        }
+        AHEAD.set(AHEAD.get() + 3 * AGE);
+        // Whoever begins now begins there.
+        archive(&mut store.writer().unwrap(), 300);
+        store.compact().unwrap();
+        AHEAD.set(AHEAD.get() + 3 * AGE);
+        store.compact().unwrap();
+        assert_eq!(logs(&disk).first(), before.last());
+        assert_eq!(disk.list("log").unwrap().len(), 2 * logs(&disk).len());
+        let mut all = expected;
+        all.extend(shown(&store).pop());
+        for store in [&store, &idle, &open(&disk)] {
+            assert_eq!(shown(store), all);
+        }
+        let last = store.snapshot().unwrap().commit();
+        assert_eq!(archive(&mut idle_writer, 301), last + 1);
+        assert_eq!(archive(&mut idle.writer().unwrap(), 302), last + 2);
+        assert_eq!(shown(&store).len(), 303);
+    }
+
+    #[test]
+    fn a_file_that_somebody_made_and_did_not_name_is_not_in_the_way() {
+        let (disk, store) = store();
+        let mut writer = store.writer().unwrap();
+        for first in 2..60 {
+            LogFile::create(&*disk, first).unwrap();
+        }
+        for number in 0..100 {
+            assert_eq!(archive(&mut writer, number), number + 1);
+        }
+        assert_eq!(shown(&open(&disk)).len(), 100);
     }
 }

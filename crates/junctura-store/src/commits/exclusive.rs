@@ -23,7 +23,7 @@ use crate::disk::{Disk, Draft, refused};
 use crate::frame::{self, FRAME_BYTES, Found};
 
 /// Where they lie.
-const FOLDER: &str = "commits";
+pub(crate) const FOLDER: &str = "commits";
 /// The first record of an object: 16 random bytes, so that none is like another, and how many commits it has.
 const HEAD: u32 = 0;
 /// An object that somebody wrote has no more: commits that are written together, of which the last may be as long as any.
@@ -88,7 +88,7 @@ impl Exclusive {
                     let number = tail + count;
                     self.learn(number);
                     self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
-                    return Ok(Position { end: 0, number });
+                    return Ok(behind(number));
                 }
                 Tried::Lost => {
                     crowd = (crowd * 2).min(CROWD_MAX);
@@ -130,7 +130,7 @@ impl Exclusive {
         } else {
             tail
         };
-        let mut position = Position { end: 0, number: tail };
+        let mut position = behind(tail);
         self.read(&mut position, &mut |_| Ok(()))?;
         Ok(position.number)
     }
@@ -221,8 +221,15 @@ impl Order for Exclusive {
         Ok(())
     }
 
-    fn name(&self) -> &str {
-        FOLDER
+    fn name(&self, _: Position) -> String {
+        FOLDER.to_owned()
+    }
+}
+
+fn behind(number: u64) -> Position {
+    Position {
+        number,
+        ..Position::default()
     }
 }
 
@@ -318,7 +325,7 @@ mod tests {
 
     fn said(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut all = Vec::new();
-        let mut from = Position { end: 0, number: 6 };
+        let mut from = behind(6);
         take_all(&"commits/7".into(), bytes, &mut from, &mut |said| {
             let at = said.at as usize;
             assert_eq!(&bytes[at..at + said.payload.len()], said.payload);

@@ -10,6 +10,7 @@
 
 mod appended;
 mod exclusive;
+mod log_file;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,8 @@ use crate::frame;
 
 use appended::Appended;
 use exclusive::Exclusive;
+pub(crate) use exclusive::FOLDER as COMMITS_FOLDER;
+pub(crate) use log_file::{FOLDER as LOG_FOLDER, first_of};
 
 /// So many bytes are written together; one record may be longer.
 const TOGETHER_BYTES_MAX: usize = 64 << 20;
@@ -46,7 +49,9 @@ pub(crate) struct Log {
 /// A place between two records, and the number of the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Byte of the file, where all are in one.
+    /// The number of the first commit of the file that they are appended to; 0 where they are not.
+    pub(crate) log: u64,
+    /// Byte of that file.
     pub(crate) end: u64,
     pub(crate) number: u64,
 }
@@ -91,8 +96,8 @@ trait Order: Debug + Send + Sync {
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()>;
     /// Whether what stands behind a commit that a reader has come to can be reached from there.
     fn check(&self, number: u64) -> Result<()>;
-    /// Where the records lie, as a checkpoint names it.
-    fn name(&self) -> &str;
+    /// Where the records behind a position lie, as a checkpoint names it.
+    fn name(&self, at: Position) -> String;
 }
 
 #[derive(Debug, Default)]
@@ -118,28 +123,21 @@ impl Log {
         }
     }
 
-    /// # Errors
-    /// What the system refuses.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits) -> Result<Self> {
+    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits) -> Self {
         let order: Box<dyn Order> = match commits {
-            Commits::Appended => Box::new(Appended::open(&**disk)?),
+            Commits::Appended => Box::new(Appended::new(Arc::clone(disk))),
             Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk))),
         };
-        Ok(Self {
+        Self {
             order,
             state: Mutex::default(),
             done: Condvar::new(),
-        })
+        }
     }
 
-    /// Where it lies, as a checkpoint names it.
-    pub(crate) fn folder(&self) -> &str {
-        let name = self.name();
-        name.split_once('/').map_or(name, |(folder, _)| folder)
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        self.order.name()
+    /// Where what stands behind a position lies, as a checkpoint names it.
+    pub(crate) fn name(&self, at: Position) -> String {
+        self.order.name(at)
     }
 
     /// Whether it is not known any more what was written.

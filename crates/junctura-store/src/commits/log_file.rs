@@ -1,0 +1,253 @@
+//! One file of an appended log.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+
+use super::{Position, Said, Take};
+use crate::disk::{Disk, File, read_full, refused, sync_range, write_all};
+use crate::frame::{self, FRAME_BYTES, Found};
+
+/// Where they lie.
+pub(crate) const FOLDER: &str = "log";
+/// Up to which byte (u64), and the CRC-32C of that (u32).
+const MARK_BYTES: usize = 12;
+/// What is read at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// The kind of the last record of a file that is not written on. It is no commit, and says the number of the next one (u64), which
+/// names the file that has it.
+const CONTINUED: u32 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    pub(super) name: Arc<str>,
+    /// The number of its first commit.
+    pub(super) first: u64,
+    file: Arc<dyn File>,
+    mark: Arc<dyn File>,
+}
+
+/// Where a walk has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// Behind the last whole record.
+    pub(super) end: u64,
+    /// Where the log goes on, if not there.
+    pub(super) next: Option<Position>,
+}
+
+/// The name of the file whose first commit has a number.
+pub(crate) fn name_of(first: u64) -> String {
+    format!("{FOLDER}/{first:020}")
+}
+
+/// The number of the first commit that the name of a file says.
+pub(crate) fn first_of(name: &str) -> Option<u64> {
+    let leaf = name.strip_prefix(FOLDER)?.strip_prefix('/')?;
+    let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
+    leaf.parse()
+        .ok()
+        .filter(|first| is_one && (1..=u64::MAX / 2).contains(first))
+}
+
+pub(super) fn mark_of(name: &str) -> String {
+    format!("{name}.synced")
+}
+
+impl LogFile {
+    /// Makes an empty one, if there is none.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(super) fn create(disk: &dyn Disk, first: u64) -> Result<()> {
+        let name = name_of(first);
+        for name in [&mark_of(&name), &name] {
+            let made = disk.create(name).and_then(|file| file.sync());
+            match made {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(refused(name, "cannot be made", &error));
+                }
+                _ => {}
+            }
+        }
+        disk.sync_names(FOLDER)
+            .map_err(|error| refused(FOLDER, "cannot be synced", &error))
+    }
+
+    /// # Errors
+    /// `NotFound` where there is none; what the system refuses.
+    pub(super) fn open(disk: &dyn Disk, first: u64) -> Result<Self> {
+        let name = name_of(first);
+        let open = |name: &str| {
+            disk.open(name)
+                .map_err(|error| refused(name, "cannot be opened", &error))
+        };
+        Ok(Self {
+            file: open(&name)?,
+            mark: open(&mark_of(&name))?,
+            name: name.into(),
+            first,
+        })
+    }
+
+    pub(super) fn lock(&self) -> Result<()> {
+        let locked = self.file.lock();
+        locked.map_err(|error| self.refused("cannot be locked", &error))
+    }
+
+    pub(super) fn unlock(&self) -> Result<()> {
+        let unlocked = self.file.unlock();
+        unlocked.map_err(|error| self.refused("cannot be unlocked", &error))
+    }
+
+    /// Writes what is a whole record at this place.
+    pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
+        write_all(&*self.file, bytes, at).map_err(|error| {
+            // What is left of it is no record; the next writer would cut it off, too.
+            let _ = self.cut(at);
+            self.refused("cannot be written", &error)
+        })
+    }
+
+    /// Says at this place that the log goes on elsewhere, with this commit; behind that nothing is written any more. Says where that ends.
+    pub(super) fn close(&self, at: u64, next: u64) -> Result<u64> {
+        let mut record = Vec::new();
+        frame::open(&mut record);
+        record.extend_from_slice(&next.to_le_bytes());
+        frame::close(&mut record, 0, CONTINUED, at)?;
+        self.write(&record, at)?;
+        Ok(at + record.len() as u64)
+    }
+
+    /// Makes last what was written between two places.
+    pub(super) fn sync(&self, from: u64, end: u64) -> Result<()> {
+        let synced = sync_range(&*self.file, from, end);
+        synced.map_err(|error| self.refused("cannot be synced", &error))
+    }
+
+    /// Reads whole records, up to byte `end`.
+    pub(super) fn walk_until(&self, from: &mut Position, end: u64, take: Take<'_>) -> Result<Walked> {
+        let mut buffer = Vec::new();
+        let mut wanted = PIECE_BYTES;
+        loop {
+            let here = |from: &Position| Walked {
+                end: from.end,
+                next: None,
+            };
+            let left = end.saturating_sub(from.end).min(wanted as u64) as usize;
+            if left < FRAME_BYTES {
+                return Ok(here(from));
+            }
+            buffer.resize(left, 0);
+            let read = read_full(&*self.file, &mut buffer, from.end);
+            let read = read.map_err(|error| self.refused("cannot be read", &error))?;
+            let start = from.end;
+            wanted = match self.take_whole(&buffer[..read], from, take)? {
+                Taken::All(walked) => return Ok(walked),
+                // The buffer is walked through; what it ends in is read again.
+                Taken::Needs(needs) if from.end > start => needs.max(PIECE_BYTES),
+                Taken::Needs(needs) if needs > left && (left as u64) < end - from.end => needs,
+                _ => return Ok(here(from)),
+            };
+        }
+    }
+
+    /// Hands over the whole records in front.
+    fn take_whole(&self, bytes: &[u8], from: &mut Position, take: Take<'_>) -> Result<Taken> {
+        let mut done = 0;
+        loop {
+            match frame::read(&bytes[done..], from.end) {
+                Found::Needs(bytes) => return Ok(Taken::Needs(bytes)),
+                Found::Torn => return Ok(Taken::Torn),
+                Found::Whole(record) if record.kind == CONTINUED => {
+                    let next = record.payload.first_chunk().map(|next| u64::from_le_bytes(*next));
+                    if next != Some(from.number + 1) {
+                        return Err(Error::new(Code::Corrupt, &*self.name, "it goes on with another commit"));
+                    }
+                    return Ok(Taken::All(Walked {
+                        end: from.end + (FRAME_BYTES + record.payload.len()) as u64,
+                        next: Some(Position {
+                            log: from.number + 1,
+                            end: 0,
+                            number: from.number,
+                        }),
+                    }));
+                }
+                Found::Whole(record) => {
+                    take(&Said {
+                        number: from.number + 1,
+                        kind: record.kind,
+                        payload: record.payload,
+                        file: &self.name,
+                        at: from.end + FRAME_BYTES as u64,
+                    })?;
+                    let bytes = FRAME_BYTES + record.payload.len();
+                    done += bytes;
+                    from.end += bytes as u64;
+                    from.number += 1;
+                }
+            }
+        }
+    }
+
+    /// Notes up to where it has been synced. Without that nothing is lost but what it would tell of damage.
+    pub(super) fn set_mark(&self, end: u64) {
+        let end = end.to_le_bytes();
+        let mut mark = [0; MARK_BYTES];
+        mark[..8].copy_from_slice(&end);
+        mark[8..].copy_from_slice(&crate::checksum(&end).to_le_bytes());
+        let _ = write_all(&*self.mark, &mark, 0);
+    }
+
+    /// Up to which byte it has been synced, at least. To be asked before its length is.
+    pub(super) fn marked(&self) -> Result<u64> {
+        let mut mark = [0; MARK_BYTES];
+        let read = read_full(&*self.mark, &mut mark, 0);
+        read.map_err(|error| refused(mark_of(&self.name), "cannot be read", &error))?;
+        let (end, check) = mark.split_at(8);
+        let is_whole = crate::checksum(end).to_le_bytes() == check;
+        Ok(match end.try_into() {
+            Ok(end) if is_whole => u64::from_le_bytes(end),
+            _ => 0,
+        })
+    }
+
+    /// # Errors
+    /// `Corrupt` when no record can be read where one was.
+    pub(super) fn check_tail(&self, walked: Walked, number: u64, marked: u64) -> Result<()> {
+        if walked.end >= marked {
+            return Ok(());
+        }
+        let cause = format!(
+            "the record at byte {}, behind commit {number}, is damaged or gone; the log was good up to byte {marked}",
+            walked.end
+        );
+        Err(Error::new(Code::Corrupt, &*self.name, cause))
+    }
+
+    pub(super) fn cut(&self, end: u64) -> Result<()> {
+        let cut = self.file.set_len(end);
+        cut.map_err(|error| self.refused("cannot be cut where its last record ends", &error))
+    }
+
+    pub(super) fn length(&self) -> Result<u64> {
+        self.file
+            .len()
+            .map_err(|error| self.refused("cannot be looked at", &error))
+    }
+
+    fn refused(&self, what: &str, error: &std::io::Error) -> Error {
+        refused(&*self.name, what, error)
+    }
+}
+
+/// What a piece of a file has brought.
+enum Taken {
+    /// All that there is.
+    All(Walked),
+    /// The next record needs so many bytes.
+    Needs(usize),
+    /// There is no next record.
+    Torn,
+}
