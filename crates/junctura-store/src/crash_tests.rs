@@ -414,6 +414,45 @@ fn soak_fresh_seeds() {
     stories(first..first + 10 * SEEDS, Commits::Exclusive);
 }
 
+/// A writer dies at any call while it lets the log go on in another file; whoever goes on there, and is told that it lasts, is right.
+#[test]
+fn nobody_goes_on_behind_a_file_that_may_not_last() {
+    let small = (0..10_000)
+        .find(|&seed| (40_000..50_000).contains(&bytes_of(seed).len()))
+        .unwrap();
+    let mut went_on = 0;
+    for stop_at in 0..60 {
+        let (disk, store) = opened(FaultyDisk::new(stop_at), Commits::Appended);
+        let mut writer = store.unwrap().writer().unwrap();
+        let mut flush = |step| archive(&mut writer, step, small).and_then(|()| writer.flush());
+        // One more is too much for the file.
+        while disk.len("log/00000000000000000001").unwrap() < 80_000 {
+            flush(0).unwrap();
+        }
+        disk.fault_in(stop_at, Fault::Stop);
+        let has_gone_on = flush(0).is_ok();
+        assert_eq!(has_gone_on, !disk.is_down());
+        // The machine is still there.
+        let (disk, other) = opened(disk.after(Loss::Nothing), Commits::Appended);
+        let mut writer = other.unwrap().writer().unwrap();
+        archive(&mut writer, 1, small).unwrap();
+        let commit = writer.flush().unwrap().commit;
+        went_on += u32::from(!has_gone_on && disk.list("log").unwrap().len() > 2);
+        for _ in 0..4 {
+            let (_, left) = opened(disk.after(Loss::Unsynced), Commits::Appended);
+            let snapshot = left.unwrap().snapshot().unwrap();
+            let found = snapshot.list("step=1").unwrap();
+            assert_eq!(
+                (snapshot.commit(), found.len()),
+                (commit, 1),
+                "stopped at call {stop_at}"
+            );
+            found.get(0).unwrap().read().unwrap();
+        }
+    }
+    assert!(went_on > 5, "{went_on}");
+}
+
 #[test]
 fn compaction_removes_what_nobody_needs() {
     removes_what_nobody_needs(Commits::Appended);

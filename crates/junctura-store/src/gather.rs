@@ -19,7 +19,7 @@ const FULL: u64 = 2;
 
 impl Store {
     /// Moves what is left in data files of which less than half belongs to objects, after a [purge](Self::purge) or a [wipe](Self::wipe), into
-    /// new files of the same tier; masked versions too. Files that were written to within twice the time that archived objects may wait for
+    /// new files of the same tier, and what lies within commits of a log that goes on in another file; masked versions too. Files that were written to within twice the time that archived objects may wait for
     /// their flush stay as they are. The room comes back with [`Self::compact`], when no snapshot can need the old files. As
     /// [`Self::move_to`] otherwise.
     ///

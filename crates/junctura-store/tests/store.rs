@@ -340,6 +340,37 @@ fn a_damaged_segment_is_named() {
 }
 
 #[test]
+fn a_long_log_goes_on_in_another_file() {
+    let world = world();
+    let other = Store::open(&world.path).unwrap();
+    let mut writers = [world.store.writer().unwrap(), other.writer().unwrap()];
+    let payload = vec![7; 60_000];
+    let logs = || {
+        let names = fs::read_dir(world.path.join("log")).unwrap();
+        names
+            .filter(|name| name.as_ref().unwrap().path().extension().is_none())
+            .count()
+    };
+    let mut commits = 0;
+    while logs() < 2 || commits % 50 != 0 {
+        archive(&mut writers[commits % 2], commits as u32, "2t", &payload);
+        commits += 1;
+        assert_eq!(writers[(commits + 1) % 2].flush().unwrap().commit, commits as u64);
+        if commits % 250 == 0 {
+            assert_eq!(keys(&other, "").len(), commits);
+        }
+    }
+    assert!(commits as u64 * 60_000 > 64 << 20);
+    for store in [&world.store, &other, &Store::open(&world.path).unwrap()] {
+        assert_eq!(keys(store, "").len(), commits);
+        let checked = store.snapshot().unwrap().check("step>1100", None, |_, _| true).unwrap();
+        assert_eq!(checked.damaged_count, 0);
+    }
+    let stats = other.snapshot().unwrap().stats().unwrap();
+    assert_eq!(stats.commits.count, 2);
+}
+
+#[test]
 fn a_log_that_became_shorter_is_told() {
     let world = world();
     let mut writer = world.store.writer().unwrap();
