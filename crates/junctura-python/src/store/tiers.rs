@@ -25,7 +25,7 @@ impl Store {
     /// Raises
     /// ------
     /// AlreadyExists
-    ///     The name is that of another place.
+    ///     The name is that of another place, or another store has it there.
     /// InvalidArgument
     ///     What is no name, or no place, or not the same one for everybody.
     fn add_tier(&self, py: Python<'_>, name: &str, place: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -83,8 +83,9 @@ impl Store {
     /// gather()
     /// --
     ///
-    /// Moves what is left in data files of which less than half is used, after a `purge` or a `wipe`, into new ones of the same tier. The room comes back
-    /// after a `compact` when no snapshot can need the old ones. Files that were written to lately stay.
+    /// Moves what is left in data files of which less than half is used, after a `purge` or a `wipe`, into new ones of the same tier, and what
+    /// small flushes left within old files of the log. The room comes back after a `compact` when no snapshot can need the old ones. Data files
+    /// that were written to lately stay.
     ///
     /// Returns
     /// -------
