@@ -18,7 +18,7 @@ pub mod size;
 pub mod text;
 pub mod value;
 pub mod version;
-mod yaml;
+pub mod yaml;
 
 pub use described::Described;
 pub use error::{Advice, Code, Error, Result};

@@ -11,45 +11,60 @@ const DEPTH_MAX: usize = 8;
 
 /// What is wrong, and in which line (counted from 1).
 #[derive(Debug)]
-pub(crate) struct Trouble {
-    pub(crate) line: usize,
-    pub(crate) why: String,
+pub struct Trouble {
+    /// The line.
+    pub line: usize,
+    /// What is wrong there.
+    pub why: String,
 }
 
 impl Trouble {
-    pub(crate) fn new(line: usize, why: impl Into<String>) -> Trouble {
+    /// In this line.
+    pub fn new(line: usize, why: impl Into<String>) -> Trouble {
         Trouble { line, why: why.into() }
     }
 }
 
 /// What reading something gives.
-pub(crate) type Read<T> = std::result::Result<T, Trouble>;
+pub type Read<T> = std::result::Result<T, Trouble>;
 
 /// A value and the line where it begins.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) line: usize,
-    pub(crate) data: Data,
+pub struct Node {
+    /// Where it begins.
+    pub line: usize,
+    /// What it is.
+    pub data: Data,
 }
 
+/// What a value is.
 #[derive(Debug)]
-pub(crate) enum Data {
+pub enum Data {
     /// A text; `None` where nothing was written.
     Text(Option<String>),
+    /// Values in their order.
     List(Vec<Node>),
+    /// Names and their values.
     Map(Vec<Entry>),
 }
 
+/// A name of a map and its value.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) line: usize,
-    pub(crate) value: Node,
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// Where it stands.
+    pub line: usize,
+    /// What it names.
+    pub value: Node,
 }
 
 impl Node {
-    /// Its text.
-    pub(crate) fn text(&self, what: &str) -> Read<&str> {
+    /// Its text; `what` is how errors call it.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text(&self, what: &str) -> Read<&str> {
         match &self.data {
             Data::Text(Some(text)) => Ok(text),
             _ => Err(Trouble::new(self.line, format!("{what} must be one value"))),
@@ -57,7 +72,10 @@ impl Node {
     }
 
     /// Its items, where nothing at all counts as none.
-    pub(crate) fn list(&self, what: &str) -> Read<&[Node]> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn list(&self, what: &str) -> Read<&[Node]> {
         match &self.data {
             Data::List(items) => Ok(items),
             Data::Text(None) => Ok(&[]),
@@ -66,7 +84,10 @@ impl Node {
     }
 
     /// Its entries, where nothing at all counts as none.
-    pub(crate) fn map(&self, what: &str) -> Read<&[Entry]> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn map(&self, what: &str) -> Read<&[Entry]> {
         match &self.data {
             Data::Map(entries) => Ok(entries),
             Data::Text(None) => Ok(&[]),
@@ -79,14 +100,19 @@ impl Node {
 }
 
 /// The entries of a map in which only certain names may stand.
-pub(crate) struct Fields<'a> {
+#[derive(Debug)]
+pub struct Fields<'a> {
     entries: &'a [Entry],
     line: usize,
     what: &'a str,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
+    /// Those of a map that is `what`, in which these names may stand.
+    ///
+    /// # Errors
+    /// Another name; no map.
+    pub fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
         let entries = node.map(what)?;
         match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
             None => Ok(Fields {
@@ -101,25 +127,38 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&'a Node> {
+    /// The value of a name, if it is there.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a Node> {
         self.entries
             .iter()
             .find(|entry| entry.name == name)
             .map(|entry| &entry.value)
     }
 
-    pub(crate) fn need(&self, name: &str) -> Read<&'a Node> {
+    /// The value of a name that has to be there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn need(&self, name: &str) -> Read<&'a Node> {
         self.get(name)
             .ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
     }
 
     /// A text; empty where there is none.
-    pub(crate) fn text(&self, name: &str) -> Read<String> {
+    ///
+    /// # Errors
+    /// It is a list or a map.
+    pub fn text(&self, name: &str) -> Read<String> {
         self.get(name)
             .map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
     }
 
-    pub(crate) fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
+    /// What `read` makes of a text, if it is there; `expected` says what it has to be.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
         let Some(node) = self.get(name) else { return Ok(None) };
         let value = read(node.text(name)?);
         value
@@ -139,7 +178,10 @@ struct Opened {
 }
 
 /// Reads one document.
-pub(crate) fn parse(text: &str) -> Read<Node> {
+///
+/// # Errors
+/// What is not YAML, or not of the kind that is read here.
+pub fn parse(text: &str) -> Read<Node> {
     let mut open: Vec<Opened> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {

@@ -1,0 +1,329 @@
+//! One dimension of an array, and who has which of its indices.
+//!
+//! ```text
+//!   blocks of 3 dealt out to 2, from the second index of the cycle on:   offset 1
+//!
+//!   cycle      |. 0 0|1 1 1|0 0 0|1 1 1|0 ...
+//!   index         0 1 2 3 4 5 6 7 ...
+//! ```
+//! Positions count from where the first cycle begins, `offset` in front of index 0.
+
+use junctura_model::{Code, Error, Result};
+
+/// How the indices of one dimension are split among coordinates of the grid of ranks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// Blocks of the same length, dealt out in turn. One block each is what is called a block layout, blocks of one a cyclic one.
+    Cyclic {
+        /// Coordinates that they are dealt out to.
+        parts: u64,
+        /// Indices of one block.
+        block: u64,
+        /// Indices of the first cycle that the array does not have: it begins so far within.
+        offset: u64,
+    },
+    /// Coordinate `p` has the indices from `cuts[p]` up to and without `cuts[p + 1]`.
+    Cuts(Vec<u64>),
+}
+
+/// Where the indices of one coordinate lie behind each other in its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// The block, counted from the coordinate's own first; always 0 where blocks lie behind each other without gaps.
+    pub(crate) block: u64,
+    /// The place within the block, or of all where blocks are not told apart.
+    pub(crate) within: u64,
+}
+
+/// A stretch of indices of one coordinate that lie behind each other in its memory, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) owner: u64,
+    pub(crate) start: u64,
+    pub(crate) stop: u64,
+    /// Of `start`.
+    pub(crate) spot: Spot,
+}
+
+impl Axis {
+    /// One coordinate has all.
+    pub(crate) fn whole(extent: u64) -> Self {
+        Self::Cyclic {
+            parts: 1,
+            block: extent.max(1),
+            offset: 0,
+        }
+    }
+
+    /// How many coordinates share it.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        match self {
+            Self::Cyclic { parts, .. } => *parts,
+            Self::Cuts(cuts) => cuts.len() as u64 - 1,
+        }
+    }
+
+    pub(crate) fn check(&self, extent: u64) -> Result<()> {
+        let wrong = |what: &str, cause: String| Err(Error::new(Code::InvalidArgument, what, cause));
+        match self {
+            Self::Cyclic { parts: 0, .. } => wrong("grid", "no rank in a dimension".to_owned()),
+            Self::Cyclic { block: 0, .. } => wrong("block", "blocks of nothing".to_owned()),
+            Self::Cyclic { parts, block, offset } => match parts.checked_mul(*block) {
+                Some(cycle) if cycle > crate::ELEMENTS_MAX => {
+                    wrong("block", format!("{parts} blocks of {block} are too many indices"))
+                }
+                None => wrong("block", format!("{parts} blocks of {block} are too many indices")),
+                Some(cycle) if *offset >= cycle => wrong(
+                    "offset",
+                    format!("{offset} is not within the first cycle of {parts} blocks of {block}"),
+                ),
+                Some(_) => Ok(()),
+            },
+            Self::Cuts(cuts) => match (cuts.first(), cuts.last()) {
+                (Some(0), Some(&last)) if last == extent && cuts.len() > 1 && cuts.is_sorted() => Ok(()),
+                _ => wrong("cuts", format!("they must rise from 0 to {extent}")),
+            },
+        }
+    }
+
+    /// Which coordinate has an index.
+    #[must_use]
+    pub fn owner(&self, index: u64) -> u64 {
+        match self {
+            Self::Cyclic { parts, block, offset } => (index + offset) / block % parts,
+            Self::Cuts(cuts) => cuts.partition_point(|&cut| cut <= index) as u64 - 1,
+        }
+    }
+
+    /// How many of the first indices, `extent` of them, a coordinate has.
+    #[must_use]
+    pub fn count(&self, extent: u64, coordinate: u64) -> u64 {
+        match self {
+            Self::Cyclic { .. } => self.own_before(extent, coordinate),
+            Self::Cuts(cuts) => cuts[coordinate as usize + 1] - cuts[coordinate as usize],
+        }
+    }
+
+    /// Of the indices before one, how many are a coordinate's.
+    fn own_before(&self, index: u64, coordinate: u64) -> u64 {
+        match self {
+            Self::Cyclic { parts, block, offset } => {
+                let before = |position: u64| {
+                    let (cycles, rest) = (position / (parts * block), position % (parts * block));
+                    cycles * block + rest.saturating_sub(coordinate * block).min(*block)
+                };
+                before(index + offset) - before(*offset)
+            }
+            Self::Cuts(cuts) => {
+                let (start, stop) = (cuts[coordinate as usize], cuts[coordinate as usize + 1]);
+                index.clamp(start, stop) - start
+            }
+        }
+    }
+
+    /// How far an index lies behind the first of its owner's.
+    #[must_use]
+    pub fn local(&self, index: u64) -> u64 {
+        self.own_before(index, self.owner(index))
+    }
+
+    /// The index that lies so far behind the first of a coordinate's; whether there is one, the extent tells.
+    #[must_use]
+    pub fn global(&self, coordinate: u64, local: u64) -> u64 {
+        match self {
+            Self::Cyclic { parts, block, offset } => {
+                let position = local + self.missing(coordinate);
+                let (cycle, within) = (position / block, position % block);
+                (cycle * parts + coordinate) * block + within - offset
+            }
+            Self::Cuts(cuts) => cuts[coordinate as usize] + local,
+        }
+    }
+
+    /// Indices of a coordinate's in the first cycle that the array does not have.
+    fn missing(&self, coordinate: u64) -> u64 {
+        match self {
+            Self::Cyclic { block, offset, .. } => offset.saturating_sub(coordinate * block).min(*block),
+            Self::Cuts(_) => 0,
+        }
+    }
+
+    /// How many blocks a coordinate has, the partial ones at both ends included.
+    pub(crate) fn blocks(&self, extent: u64, coordinate: u64) -> u64 {
+        match self {
+            Self::Cyclic { block, .. } => match self.count(extent, coordinate) {
+                0 => 0,
+                count => (self.missing(coordinate) % block + count).div_ceil(*block),
+            },
+            Self::Cuts(_) => u64::from(self.count(extent, coordinate) > 0),
+        }
+    }
+
+    /// Room in a block's memory: the longest that there is.
+    pub(crate) fn block_room(&self, extent: u64, coordinate: u64) -> u64 {
+        match self {
+            Self::Cyclic { block, .. } => *block,
+            Self::Cuts(_) => self.count(extent, coordinate),
+        }
+    }
+
+    /// Indices after which everything repeats, if it does.
+    pub(crate) fn cycle(&self) -> Option<u64> {
+        match self {
+            Self::Cyclic { parts, block, .. } => Some(parts * block),
+            Self::Cuts(_) => None,
+        }
+    }
+
+    /// The stretches that begin with the one of an index, of whichever coordinates.
+    pub(crate) fn walk(&self, index: u64, is_packed: bool) -> Walk<'_> {
+        Walk {
+            axis: self,
+            is_packed,
+            is_whole: self.parts() == 1 && !is_packed,
+            at: match self {
+                Self::Cyclic { parts, block, offset } => {
+                    let number = (index + offset) / block;
+                    Block {
+                        cycle: number / parts,
+                        owner: number % parts,
+                        stop: (number + 1) * block - offset,
+                    }
+                }
+                Self::Cuts(_) => {
+                    let owner = self.owner(index);
+                    Block {
+                        cycle: 0,
+                        owner,
+                        stop: index,
+                    }
+                }
+            },
+            index,
+        }
+    }
+
+    /// The first index of a coordinate's, and how far it is from one of its blocks to the next.
+    pub(crate) fn own(&self, coordinate: u64) -> Own {
+        match self {
+            Self::Cyclic { parts, block, offset } => {
+                let begin = coordinate * block;
+                let cycle = parts * block;
+                let begin = if begin + block <= *offset { begin + cycle } else { begin };
+                Own {
+                    // The first block may begin in front of the array.
+                    stop: begin + block - offset,
+                    block: *block,
+                    cycle,
+                }
+            }
+            Self::Cuts(cuts) => {
+                let (start, stop) = (cuts[coordinate as usize], cuts[coordinate as usize + 1]);
+                Own {
+                    stop,
+                    block: stop - start,
+                    cycle: u64::MAX / 2,
+                }
+            }
+        }
+    }
+
+    /// Where the place of an index is that its owner has in its memory.
+    fn spot(&self, cycle: u64, owner: u64, within: u64, is_packed: bool) -> Spot {
+        match self {
+            Self::Cyclic { block, .. } if is_packed => Spot {
+                block: cycle - u64::from(self.missing(owner) == *block),
+                within,
+            },
+            Self::Cyclic { block, .. } => Spot {
+                block: 0,
+                within: cycle * block + within - self.missing(owner),
+            },
+            Self::Cuts(_) => Spot { block: 0, within },
+        }
+    }
+}
+
+/// See [`Axis::own`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    /// Behind the first block.
+    pub(crate) stop: u64,
+    pub(crate) block: u64,
+    pub(crate) cycle: u64,
+}
+
+/// A block that a walk has come to.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    cycle: u64,
+    owner: u64,
+    stop: u64,
+}
+
+/// See [`Axis::walk`].
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    axis: &'a Axis,
+    is_packed: bool,
+    /// One has all, one behind the other.
+    is_whole: bool,
+    at: Block,
+    index: u64,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Stretch;
+
+    /// Without an end in cyclic dimensions.
+    fn next(&mut self) -> Option<Stretch> {
+        let (start, block) = (self.index, self.at);
+        if self.is_whole {
+            return Some(Stretch {
+                owner: 0,
+                start,
+                stop: u64::MAX / 4,
+                spot: Spot {
+                    block: 0,
+                    within: start,
+                },
+            });
+        }
+        match self.axis {
+            Axis::Cyclic {
+                parts, block: length, ..
+            } => {
+                let within = length - (block.stop - start);
+                self.index = block.stop;
+                self.at.stop += length;
+                self.at.owner += 1;
+                if self.at.owner == *parts {
+                    (self.at.owner, self.at.cycle) = (0, block.cycle + 1);
+                }
+                Some(Stretch {
+                    owner: block.owner,
+                    start,
+                    stop: block.stop,
+                    spot: self.axis.spot(block.cycle, block.owner, within, self.is_packed),
+                })
+            }
+            Axis::Cuts(cuts) => {
+                let mut owner = block.owner as usize;
+                // Some have nothing.
+                while *cuts.get(owner + 1)? <= start {
+                    owner += 1;
+                }
+                self.index = cuts[owner + 1];
+                self.at.owner = owner as u64 + 1;
+                let within = start - cuts[owner];
+                Some(Stretch {
+                    owner: owner as u64,
+                    start,
+                    stop: self.index,
+                    spot: Spot { block: 0, within },
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! How arrays lie over ranks and in memory, and who has to send what to whom when one layout becomes another.
+//!
+//! ```text
+//!   Layout    shape, and who has which elements (Axis per dimension, or Slabs), and where they lie in each rank's memory
+//!   Plan      for one rank of one layout: what it shares with the ranks of another, as a product of lists, one per dimension
+//! ```
+//! A plan costs what it lists: it looks at one's own blocks only, of one period only, whatever the number of ranks is. Everything
+//! here is pure: the same answer on each rank, so that nothing about a plan has to travel.
+
+mod axis;
+mod element;
+mod layout;
+mod plan;
+mod runs;
+mod slab;
+mod slabs;
+mod text;
+mod yaml;
+
+pub use axis::Axis;
+pub use element::{ByteOrder, Element, Kind};
+pub use layout::{Distribution, Layout, Local, Order, Storage};
+pub use plan::{Part, Partner, Plan, Side};
+pub use runs::{Run, Runs};
+pub use slab::Slab;
+pub use slabs::Slabs;
+
+/// An array has no more dimensions.
+pub const DIMENSIONS_MAX: usize = 8;
+/// A layout has no more ranks.
+pub const RANKS_MAX: u64 = 1 << 32;
+/// An array has no more elements, whatever its layout: offsets in bytes fit in 63 bits for elements of up to 16 bytes.
+pub const ELEMENTS_MAX: u64 = 1 << 58;
+/// A layout of explicit slabs has no more of them.
+pub const SLABS_MAX: usize = 1 << 20;

@@ -1,0 +1,407 @@
+//! Who shares what with whom, when an array that lies in one layout is wanted in another.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::runs::{End, Own};
+use crate::{Axis, Distribution, Layout, Local, Run, Runs, Slab};
+
+/// Whose plan it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// A rank that has elements, and gives them.
+    From,
+    /// A rank that wants elements, and takes them.
+    To,
+}
+
+/// What one rank of one side shares with all ranks of the other side.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    from: Arc<Layout>,
+    to: Arc<Layout>,
+    side: Side,
+    rank: u64,
+    parts: Vec<Part>,
+}
+
+/// A product of lists: what is shared is each run of one dimension with each run of every other.
+///
+/// There is one such part between two grids. Where one side has slabs, there is one for each of them that something is shared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// For each dimension.
+    pub runs: Vec<Runs>,
+    /// One's own memory of it: the only one in a grid, that of a slab otherwise. Runs say where in it, without its base.
+    pub local: Local,
+    /// The peer's slab, by its rank and number, where the peers have slabs; otherwise runs name coordinates of a grid.
+    pub slab: Option<(u32, u32)>,
+}
+
+/// Somebody of the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Partner {
+    /// Its rank.
+    pub rank: u64,
+    /// How many elements both share.
+    pub elements: u64,
+}
+
+/// A part of one rank's own memory, and where it lies in the array.
+struct Mine<'a> {
+    axes: std::borrow::Cow<'a, [Axis]>,
+    coordinates: Vec<u64>,
+    local: Local,
+    /// As the array that is given away counts.
+    region: Slab,
+    is_packed: bool,
+}
+
+/// A part of the other side's.
+struct Theirs<'a> {
+    axes: std::borrow::Cow<'a, [Axis]>,
+    region: Slab,
+    is_packed: bool,
+    slab: Option<(u32, u32)>,
+}
+
+impl Plan {
+    /// For one rank of one side. `origin` says which index of `from` is the first of `to`, in each dimension: `to` may be a part of the
+    /// array. Costs time and memory for what it lists: own blocks of one period, and whom they meet.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`.
+    pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: Side, rank: u64) -> Result<Self> {
+        check_within(from, to, origin)?;
+        let mut plan = Self {
+            from: Arc::clone(from),
+            to: Arc::clone(to),
+            side,
+            rank,
+            parts: Vec::new(),
+        };
+        let (mine, ranks) = (plan.mine(), plan.mine().ranks());
+        if rank >= ranks {
+            let cause = format!("there is no rank {rank} of {ranks}");
+            return Err(Error::new(Code::InvalidArgument, "rank", cause));
+        }
+        let nowhere = vec![0; origin.len()];
+        let (my_origin, their_origin) = match side {
+            Side::From => (nowhere.as_slice(), origin),
+            Side::To => (origin, nowhere.as_slice()),
+        };
+        let mut parts = Vec::new();
+        for one in parts_of(mine, rank, my_origin) {
+            meet(&one, plan.theirs(), their_origin, &mut parts);
+        }
+        plan.parts = parts;
+        Ok(plan)
+    }
+
+    /// For all of an array.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn whole(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, rank: u64) -> Result<Self> {
+        Self::new(from, to, &vec![0; to.shape().len()], side, rank)
+    }
+
+    fn mine(&self) -> &Layout {
+        match self.side {
+            Side::From => &self.from,
+            Side::To => &self.to,
+        }
+    }
+
+    /// The other side's layout.
+    #[must_use]
+    pub fn theirs(&self) -> &Layout {
+        match self.side {
+            Side::From => &self.to,
+            Side::To => &self.from,
+        }
+    }
+
+    /// The layout of those who have the elements.
+    #[must_use]
+    pub fn from(&self) -> &Arc<Layout> {
+        &self.from
+    }
+
+    /// The layout of those who want them.
+    #[must_use]
+    pub fn to(&self) -> &Arc<Layout> {
+        &self.to
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The rank whose it is.
+    #[must_use]
+    pub fn rank(&self) -> u64 {
+        self.rank
+    }
+
+    /// The products that it consists of.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// How many elements are shared, with all ranks together.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.parts.iter().map(Part::elements).sum()
+    }
+
+    /// How many boxes are shared, with all ranks together: products of runs.
+    #[must_use]
+    pub fn boxes(&self) -> u64 {
+        let boxes = |part: &Part| part.runs.iter().map(Runs::count).product::<u64>();
+        self.parts.iter().map(boxes).sum()
+    }
+
+    /// How many runs are listed, over all dimensions: what the plan itself takes up.
+    #[must_use]
+    pub fn listed(&self) -> usize {
+        let lists = self.parts.iter().flat_map(|part| &part.runs);
+        lists.map(|runs| runs.first().len()).sum()
+    }
+
+    /// The ranks that something is shared with, and how much, by rank.
+    #[must_use]
+    pub fn partners(&self) -> Vec<Partner> {
+        let mut all = BTreeMap::new();
+        for part in &self.parts {
+            self.each_partner(part, |rank, elements| *all.entry(rank).or_default() += elements);
+        }
+        let partner = |(rank, elements)| Partner { rank, elements };
+        all.into_iter().map(partner).collect()
+    }
+
+    fn each_partner(&self, part: &Part, mut tell: impl FnMut(u64, u64)) {
+        if let Some((rank, _)) = part.slab {
+            return tell(u64::from(rank), part.elements());
+        }
+        let peers: Vec<Vec<(u64, u64)>> = part.runs.iter().map(Runs::peers).collect();
+        for_each_combination(&peers, |chosen| {
+            let coordinates: Vec<u64> = chosen.iter().map(|(peer, _)| *peer).collect();
+            let elements = chosen.iter().map(|(_, count)| count).product();
+            if let Some(rank) = self.theirs().rank_at(&coordinates) {
+                tell(rank, elements);
+            }
+        });
+    }
+
+    /// The memory of a peer, for runs of this part that name these coordinates.
+    #[must_use]
+    pub fn their_local(&self, part: &Part, coordinates: &[u64]) -> Option<(u64, Local)> {
+        match (self.theirs().distribution(), part.slab) {
+            (Distribution::Grid { axes, .. }, _) => {
+                let rank = self.theirs().rank_at(coordinates)?;
+                Some((rank, self.theirs().local_of_grid(axes, coordinates)))
+            }
+            (Distribution::Slabs(_), Some((rank, number))) => {
+                let local = self.theirs().locals(u64::from(rank)).into_iter().nth(number as usize)?;
+                Some((u64::from(rank), local))
+            }
+            (Distribution::Slabs(_), None) => None,
+        }
+    }
+}
+
+impl Part {
+    /// How many elements are shared.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.runs.iter().map(Runs::elements).product()
+    }
+}
+
+impl fmt::Display for Plan {
+    /// For each dimension its runs of one period, then whom something is shared with.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::From => "gives",
+            Side::To => "takes",
+        };
+        writeln!(formatter, "rank {} {side} {} elements", self.rank, self.elements())?;
+        for part in &self.parts {
+            for (dimension, runs) in part.runs.iter().enumerate() {
+                let (count, period) = (runs.count(), runs.period());
+                writeln!(
+                    formatter,
+                    "dimension {dimension}: {count} runs, the first of each {period} indices:"
+                )?;
+                for Run {
+                    peer, start, length, ..
+                } in runs.first()
+                {
+                    writeln!(formatter, "  {start}:{} with {peer}", start + length)?;
+                }
+            }
+        }
+        for Partner { rank, elements } in self.partners() {
+            writeln!(formatter, "{elements} with rank {rank}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls back with one item of each list, for all combinations; the last list goes quickest.
+fn for_each_combination<T: Copy>(lists: &[Vec<T>], mut tell: impl FnMut(&[T])) {
+    if lists.iter().any(Vec::is_empty) {
+        return;
+    }
+    let mut at = vec![0; lists.len()];
+    let mut chosen: Vec<T> = lists.iter().map(|list| list[0]).collect();
+    loop {
+        tell(&chosen);
+        let Some(dimension) = (0..lists.len())
+            .rev()
+            .find(|&dimension| at[dimension] + 1 < lists[dimension].len())
+        else {
+            return;
+        };
+        at[dimension] += 1;
+        at[dimension + 1..].fill(0);
+        for later in dimension..lists.len() {
+            chosen[later] = lists[later][at[later]];
+        }
+    }
+}
+
+fn check_within(from: &Layout, to: &Layout, origin: &[u64]) -> Result<()> {
+    let dimensions = from.shape().len();
+    let bounds = origin.iter().zip(to.shape()).zip(from.shape());
+    let is_within = to.shape().len() == dimensions
+        && origin.len() == dimensions
+        && bounds.fold(true, |is, ((start, extent), whole)| {
+            is && start.checked_add(*extent).is_some_and(|stop| stop <= *whole)
+        });
+    if is_within {
+        return Ok(());
+    }
+    let cause = format!("{:?} at {origin:?} is no part of {:?}", to.shape(), from.shape());
+    Err(Error::new(Code::InvalidArgument, "shape", cause))
+}
+
+/// A region moved to where the other side counts from.
+fn moved(slab: &Slab, by: &[u64]) -> Slab {
+    let add = |bounds: &[u64]| bounds.iter().zip(by).map(|(bound, by)| bound + by).collect();
+    Slab {
+        start: add(&slab.start),
+        stop: add(&slab.stop),
+    }
+}
+
+fn parts_of<'l>(layout: &'l Layout, rank: u64, origin: &[u64]) -> Vec<Mine<'l>> {
+    let locals = layout.locals(rank);
+    match layout.distribution() {
+        Distribution::Grid { axes, .. } => {
+            let coordinates = layout.coordinates(rank).unwrap_or_default();
+            let part = |local| Mine {
+                axes: axes.into(),
+                coordinates: coordinates.clone(),
+                local,
+                region: moved(&Slab::whole(layout.shape()), origin),
+                is_packed: layout.is_packed(),
+            };
+            locals.into_iter().map(part).collect()
+        }
+        Distribution::Slabs(slabs) => {
+            let slabs = slabs.ranks().get(rank as usize).into_iter().flatten();
+            let part = |(slab, local): (&Slab, Local)| Mine {
+                axes: whole_axes(slab),
+                coordinates: vec![0; slab.start.len()],
+                local,
+                region: moved(slab, origin),
+                is_packed: false,
+            };
+            slabs.zip(locals).map(part).collect()
+        }
+    }
+}
+
+fn whole_axes(slab: &Slab) -> std::borrow::Cow<'static, [Axis]> {
+    slab.extents().into_iter().map(Axis::whole).collect::<Vec<_>>().into()
+}
+
+/// Lists what a part of one's own shares with the other side.
+fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>) {
+    match layout.distribution() {
+        Distribution::Grid { axes, .. } => {
+            let theirs = Theirs {
+                axes: axes.into(),
+                region: moved(&Slab::whole(layout.shape()), origin),
+                is_packed: layout.is_packed(),
+                slab: None,
+            };
+            parts.extend(shared(mine, &theirs));
+        }
+        Distribution::Slabs(slabs) => {
+            let Some(asked) = mine.region.shared(&moved(&Slab::whole(layout.shape()), origin)) else {
+                return;
+            };
+            let back = |bounds: &[u64]| bounds.iter().zip(origin).map(|(bound, by)| bound - by).collect();
+            let asked = Slab {
+                start: back(&asked.start),
+                stop: back(&asked.stop),
+            };
+            let mut met: Vec<(u32, u32)> = slabs.meeting(&asked).collect();
+            met.sort_unstable();
+            for id in met {
+                let slab = slabs.get(id);
+                let theirs = Theirs {
+                    axes: whole_axes(slab),
+                    region: moved(slab, origin),
+                    is_packed: false,
+                    slab: Some(id),
+                };
+                parts.extend(shared(mine, &theirs));
+            }
+        }
+    }
+}
+
+/// `None` where nothing is.
+fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Option<Part> {
+    let region = mine.region.shared(&theirs.region)?;
+    let mut runs = Vec::with_capacity(region.start.len());
+    for dimension in 0..region.start.len() {
+        let begin = mine.region.start[dimension];
+        let own = Own {
+            end: End {
+                axis: &mine.axes[dimension],
+                is_packed: mine.is_packed,
+            },
+            coordinate: mine.coordinates[dimension],
+            stride: mine.local.strides[dimension],
+            jump: mine.local.jumps[dimension],
+            from: region.start[dimension] - begin,
+            to: region.stop[dimension] - begin,
+        };
+        let end = End {
+            axis: &theirs.axes[dimension],
+            is_packed: theirs.is_packed,
+        };
+        let shift = begin as i64 - theirs.region.start[dimension] as i64;
+        let list = Runs::between(&own, &end, shift);
+        if list.is_empty() {
+            return None;
+        }
+        runs.push(list);
+    }
+    Some(Part {
+        runs,
+        local: mine.local.clone(),
+        slab: theirs.slab,
+    })
+}

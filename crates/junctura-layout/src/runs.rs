@@ -1,0 +1,316 @@
+//! What two ranks, or one and all others, share of one dimension: stretches that lie behind each other on both sides.
+//!
+//! Two cyclic dimensions repeat after the least common multiple of their cycles. The list has one such period; later ones lie a fixed
+//! step further on both sides.
+
+use crate::Axis;
+use crate::axis::Spot;
+
+/// A stretch of indices of which one's own rank and a peer have the same, behind each other on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The peer's coordinate in this dimension.
+    pub peer: u64,
+    /// The first index, as one's own layout counts.
+    pub start: u64,
+    /// How many.
+    pub length: u64,
+    /// Where the first lies in one's own memory, in elements.
+    pub mine: u64,
+    /// Blocks in front of it in the peer's memory; 0 where the peer's blocks are not apart.
+    pub their_block: u64,
+    /// Indices in front of it in the peer's memory, or in that block.
+    pub theirs: u64,
+}
+
+/// Everything that one's own coordinate of a dimension shares with those of the other side, in the order of one's own memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    first: Vec<Run>,
+    /// Indices after which the list begins again.
+    period: u64,
+    /// Whole periods.
+    whole: u64,
+    /// Indices behind them.
+    rest: u64,
+    start: u64,
+    step: Step,
+}
+
+/// From one period to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Step {
+    mine: u64,
+    theirs: Spot,
+}
+
+/// One side of a dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) axis: &'a Axis,
+    pub(crate) is_packed: bool,
+}
+
+/// One's own side of a dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) end: End<'a>,
+    pub(crate) coordinate: u64,
+    pub(crate) stride: u64,
+    pub(crate) jump: u64,
+    /// What both sides have, as one's own side counts.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// When a dimension looks the same again.
+#[derive(Clone, Copy, Debug)]
+enum Repeats {
+    Always,
+    After(u64),
+    Never,
+}
+
+impl End<'_> {
+    fn repeats(&self) -> Repeats {
+        match self.axis {
+            // One has all, and its blocks lie behind each other.
+            Axis::Cyclic { parts: 1, .. } if !self.is_packed => Repeats::Always,
+            axis => axis.cycle().map_or(Repeats::Never, Repeats::After),
+        }
+    }
+
+    /// Where what lies so many indices further on lies, if the dimension looks the same there.
+    fn step(&self, indices: u64) -> Spot {
+        match self.axis {
+            Axis::Cyclic { parts, block, .. } => {
+                let cycles = indices / (parts * block);
+                match self.repeats() {
+                    Repeats::Always => Spot {
+                        block: 0,
+                        within: indices,
+                    },
+                    _ if self.is_packed => Spot {
+                        block: cycles,
+                        within: 0,
+                    },
+                    _ => Spot {
+                        block: 0,
+                        within: cycles * block,
+                    },
+                }
+            }
+            Axis::Cuts(_) => Spot::default(),
+        }
+    }
+}
+
+fn period(mine: Repeats, theirs: Repeats, extent: u64) -> u64 {
+    match (mine, theirs) {
+        (Repeats::Never, _) | (_, Repeats::Never) | (Repeats::Always, Repeats::Always) => extent,
+        (Repeats::After(cycle), Repeats::Always) | (Repeats::Always, Repeats::After(cycle)) => cycle,
+        (Repeats::After(one), Repeats::After(two)) => (one / gcd(one, two)).saturating_mul(two),
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Runs {
+    /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
+    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Self {
+        let extent = own.to.saturating_sub(own.from);
+        let period = period(own.end.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
+        let own_step = own.end.step(period);
+        let mut runs = Self {
+            first: Vec::new(),
+            period,
+            whole: extent / period,
+            rest: extent % period,
+            start: own.from,
+            step: Step {
+                mine: own_step.block * own.jump + own_step.within * own.stride,
+                theirs: theirs.step(period),
+            },
+        };
+        if extent > 0 {
+            runs.sweep(own, theirs, shift);
+        }
+        runs
+    }
+
+    /// Lists the first period: each of one's own blocks, and whom it meets.
+    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64) {
+        let limit = own.from + self.period;
+        let blocks = own.end.axis.own(own.coordinate);
+        let (length, cycle) = match own.end.repeats() {
+            Repeats::Always => (u64::MAX / 4, u64::MAX / 4),
+            _ => (blocks.block, blocks.cycle),
+        };
+        let mut stop = if matches!(own.end.repeats(), Repeats::Always) {
+            limit
+        } else {
+            blocks.stop
+        };
+        if stop <= own.from {
+            stop += ((own.from - stop) / cycle + 1) * cycle;
+        }
+        let mut spot = None;
+        while stop.saturating_sub(length) < limit {
+            let start = stop.saturating_sub(length).max(own.from);
+            let end = stop.min(limit);
+            if start < end {
+                let at = spot.unwrap_or_else(|| spot_of(&own.end, start));
+                self.meet(own, theirs, (start, end, at), shift);
+                let next = if own.end.is_packed {
+                    Spot {
+                        block: at.block + 1,
+                        within: 0,
+                    }
+                } else {
+                    Spot {
+                        block: 0,
+                        within: at.within + (end - start),
+                    }
+                };
+                spot = Some(next);
+            }
+            stop = stop.saturating_add(cycle);
+        }
+    }
+
+    /// Lists whom one of one's own blocks meets.
+    fn meet(&mut self, own: &Own<'_>, theirs: &End<'_>, (start, end, spot): (u64, u64, Spot), shift: i64) {
+        let mut index = start;
+        let mut mine = spot.block * own.jump + spot.within * own.stride;
+        for met in theirs.axis.walk(start.wrapping_add_signed(shift), theirs.is_packed) {
+            let stop = met.stop.wrapping_add_signed(-shift).min(end);
+            let length = stop - index;
+            let run = Run {
+                peer: met.owner,
+                start: index,
+                length,
+                mine,
+                their_block: met.spot.block,
+                theirs: met.spot.within,
+            };
+            self.push(run, own.stride);
+            mine += length * own.stride;
+            index = stop;
+            if index == end {
+                return;
+            }
+        }
+    }
+
+    /// Adds a run, to the last one if it lies behind that on both sides.
+    fn push(&mut self, run: Run, stride: u64) {
+        if let Some(last) = self.first.last_mut() {
+            let is_next = last.peer == run.peer
+                && last.start + last.length == run.start
+                && last.mine + last.length * stride == run.mine
+                && last.their_block == run.their_block
+                && last.theirs + last.length == run.theirs;
+            if is_next {
+                last.length += run.length;
+                return;
+            }
+        }
+        self.first.push(run);
+    }
+
+    /// The runs of one period.
+    #[must_use]
+    pub fn first(&self) -> &[Run] {
+        &self.first
+    }
+
+    /// After how many indices they repeat.
+    #[must_use]
+    pub fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// How many periods there are, the last of which may be a part of one.
+    #[must_use]
+    pub fn periods(&self) -> u64 {
+        self.whole + u64::from(self.rest > 0)
+    }
+
+    /// All of them, in the order of one's own memory.
+    pub fn each(&self) -> impl Iterator<Item = Run> + '_ {
+        self.of_periods(0, self.periods())
+    }
+
+    /// Those of some periods.
+    pub fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = Run> + '_ {
+        let last = self.start + self.rest;
+        (from..to.min(self.periods())).flat_map(move |number| {
+            let is_part = number == self.whole;
+            let within = self.first.iter().take_while(move |run| !is_part || run.start < last);
+            within.map(move |run| {
+                let length = if is_part {
+                    run.length.min(last - run.start)
+                } else {
+                    run.length
+                };
+                Run {
+                    peer: run.peer,
+                    start: run.start + number * self.period,
+                    length,
+                    mine: run.mine + number * self.step.mine,
+                    their_block: run.their_block + number * self.step.theirs.block,
+                    theirs: run.theirs + number * self.step.theirs.within,
+                }
+            })
+        })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let rest = self.first.partition_point(|run| run.start < self.start + self.rest) as u64;
+        self.first.len() as u64 * self.whole + if self.rest > 0 { rest } else { 0 }
+    }
+
+    /// How many indices they have.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.first.iter().map(|run| self.length_of(run)).sum()
+    }
+
+    /// Whether nothing is shared.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// All indices of a run and those that repeat it.
+    fn length_of(&self, run: &Run) -> u64 {
+        run.length * self.whole + (self.start + self.rest).saturating_sub(run.start).min(run.length)
+    }
+
+    /// The coordinates that something is shared with, and how many indices with each, by coordinate.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(u64, u64)> {
+        let mut all: Vec<(u64, u64)> = self.first.iter().map(|run| (run.peer, self.length_of(run))).collect();
+        all.sort_unstable();
+        all.dedup_by(|(peer, more), (last, sum)| {
+            let is_same = peer == last;
+            if is_same {
+                *sum += *more;
+            }
+            is_same
+        });
+        all
+    }
+}
+
+fn spot_of(end: &End<'_>, index: u64) -> Spot {
+    let met = end.axis.walk(index, end.is_packed).next();
+    met.map_or_else(Spot::default, |met| met.spot)
+}

@@ -1,0 +1,162 @@
+//! Explicit boxes of indices for each rank: blocks of a refined mesh, uneven domains, regions with halos.
+
+use junctura_model::{Code, Error, Result};
+
+use crate::{SLABS_MAX, Slab};
+
+/// Which slabs each rank has. They lie in a rank's memory one behind another, in the order in which they are given.
+#[derive(Clone, Debug)]
+pub struct Slabs {
+    ranks: Vec<Vec<Slab>>,
+    /// For each dimension, all of them by where they begin.
+    sorted: Vec<Sorted>,
+}
+
+/// A slab, by its rank and its number there.
+pub(crate) type Id = (u32, u32);
+
+#[derive(Clone, Debug, Default)]
+struct Sorted {
+    ids: Vec<Id>,
+    starts: Vec<u64>,
+    /// The largest end up to each of them.
+    stops_max: Vec<u64>,
+}
+
+impl PartialEq for Slabs {
+    fn eq(&self, other: &Self) -> bool {
+        self.ranks == other.ranks
+    }
+}
+
+impl Eq for Slabs {}
+
+impl Slabs {
+    /// Of an array of this shape.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when one lies outside of the array; `LimitExceeded` for too many.
+    pub fn new(shape: &[u64], ranks: Vec<Vec<Slab>>) -> Result<Self> {
+        let count: usize = ranks.iter().map(Vec::len).sum();
+        if count > SLABS_MAX || ranks.len() > SLABS_MAX {
+            let cause = format!("{count} slabs of {} ranks are more than {SLABS_MAX}", ranks.len());
+            return Err(Error::new(Code::LimitExceeded, "slabs", cause));
+        }
+        for slab in ranks.iter().flatten() {
+            let has_its_place = slab.start.len() == shape.len()
+                && slab.stop.len() == shape.len()
+                && slab.start.iter().zip(&slab.stop).all(|(start, stop)| start <= stop)
+                && slab.stop.iter().zip(shape).all(|(stop, extent)| stop <= extent);
+            if !has_its_place {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "slabs",
+                    format!("{slab} is no part of the array"),
+                ));
+            }
+        }
+        let sorted = (0..shape.len())
+            .map(|dimension| Sorted::new(&ranks, dimension))
+            .collect();
+        Ok(Self { ranks, sorted })
+    }
+
+    /// Those of each rank.
+    #[must_use]
+    pub fn ranks(&self) -> &[Vec<Slab>] {
+        &self.ranks
+    }
+
+    /// Those that share an index with one.
+    pub(crate) fn meeting<'s>(&'s self, slab: &'s Slab) -> impl Iterator<Item = Id> + 's {
+        let candidates = |(sorted, (&start, &stop)): (&'s Sorted, (&u64, &u64))| sorted.candidates(start, stop);
+        let dimensions = self.sorted.iter().zip(slab.start.iter().zip(&slab.stop));
+        let fewest = dimensions
+            .map(candidates)
+            .min_by_key(|ids| ids.len())
+            .unwrap_or_default();
+        fewest.iter().copied().filter(|&id| self.get(id).shared(slab).is_some())
+    }
+
+    pub(crate) fn get(&self, (rank, number): Id) -> &Slab {
+        &self.ranks[rank as usize][number as usize]
+    }
+
+    /// Whether each element of the array is in one of them, and in no other.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names two slabs that overlap, or a part of the array that nobody has.
+    pub fn check_cover(&self, shape: &[u64]) -> Result<()> {
+        for (rank, slabs) in self.ranks.iter().enumerate() {
+            for (number, slab) in slabs.iter().enumerate() {
+                let own = (rank as u32, number as u32);
+                if let Some(other) = self.meeting(slab).find(|&id| id != own) {
+                    let other_slab = self.get(other);
+                    let cause = format!("{slab} of rank {rank} and {other_slab} of rank {} overlap", other.0);
+                    return Err(Error::new(Code::InvalidArgument, "slabs", cause));
+                }
+            }
+        }
+        let covered: u64 = self.ranks.iter().flatten().map(Slab::elements).sum();
+        let whole = Slab::whole(shape);
+        if covered == whole.elements() {
+            return Ok(());
+        }
+        let cause = format!("nobody has {}", self.hole(&whole));
+        Err(Error::new(Code::InvalidArgument, "slabs", cause))
+    }
+
+    /// A part of an array that none of them has, which there is.
+    fn hole(&self, whole: &Slab) -> Slab {
+        let mut hole = whole.clone();
+        // Each step leaves a smaller part of which something is missing.
+        loop {
+            let Some(id) = self.meeting(&hole).next() else {
+                return hole;
+            };
+            let is_full = |part: &Slab| {
+                let had: u64 = self
+                    .meeting(part)
+                    .filter_map(|id| self.get(id).shared(part))
+                    .map(|shared| shared.elements())
+                    .sum();
+                had == part.elements()
+            };
+            let parts = hole.without(self.get(id));
+            let Some(part) = parts.into_iter().find(|part| !is_full(part)) else {
+                return hole;
+            };
+            hole = part;
+        }
+    }
+}
+
+impl Sorted {
+    fn new(ranks: &[Vec<Slab>], dimension: usize) -> Self {
+        let mut all: Vec<(u64, u64, Id)> = Vec::new();
+        for (rank, slabs) in ranks.iter().enumerate() {
+            let numbered = slabs.iter().enumerate().filter(|(_, slab)| !slab.is_empty());
+            all.extend(numbered.map(|(number, slab)| {
+                let id = (rank as u32, number as u32);
+                (slab.start[dimension], slab.stop[dimension], id)
+            }));
+        }
+        all.sort_unstable();
+        let stops_max = all.iter().scan(0, |longest: &mut u64, (_, stop, _)| {
+            *longest = (*longest).max(*stop);
+            Some(*longest)
+        });
+        Self {
+            stops_max: stops_max.collect(),
+            starts: all.iter().map(|(start, ..)| *start).collect(),
+            ids: all.into_iter().map(|(.., id)| id).collect(),
+        }
+    }
+
+    /// Those that may share an index of this dimension with a range.
+    fn candidates(&self, start: u64, stop: u64) -> &[Id] {
+        let from = self.stops_max.partition_point(|&longest| longest <= start);
+        let to = self.starts.partition_point(|&begin| begin < stop);
+        self.ids.get(from..to).unwrap_or_default()
+    }
+}
