@@ -241,6 +241,9 @@ fn nothing_is_left_of_old_commits_that_were_gathered() {
         assert!(objects(&disk).into_iter().all(|number| number > newest));
         assert!(store.unneeded().unwrap().is_empty());
         assert_eq!(shown(&store).len(), 50 * (round + 1));
+        // Whoever was there long ago would not be told that something is lost.
+        write(&mut writer, &format!("{round}-0"));
+        store.log().check(1).unwrap();
         assert_eq!(shown(&open(&disk)), shown(&store));
         is_whole(&store);
     }
@@ -278,6 +281,77 @@ fn who_was_stopped_before_it_took_a_number_does_not_say_that_it_has_it() {
     let removed = reader.compact().unwrap().removed;
     assert!(removed.contains(&format!("{COMMITS_FOLDER}/{:020}", 2)), "{removed:?}");
     assert_eq!(shown(&reader).len(), 3);
+}
+
+#[test]
+fn whoever_was_away_does_not_believe_what_nobody_reads() {
+    let disk = place();
+    let (store, reader) = (open(&disk), open(&disk));
+    let mut writer = store.writer().unwrap();
+    write(&mut writer, "first");
+    write(&mut writer, "second");
+    assert_eq!(shown(&reader).len(), 2);
+    let other = Arc::clone(&disk);
+    let meanwhile = move || {
+        // A commit in which nothing lies, and the last one.
+        let store = open(&other);
+        store.wipe("name=second").unwrap();
+        store.checkpoint().unwrap();
+        compact_for(&store, 3 * AGE);
+    };
+    *disk.before_publish.lock().unwrap() = Some(Box::new(meanwhile));
+    assert_eq!(try_write(&mut writer, "stray").unwrap_err().code(), Code::Unavailable);
+    assert!(objects(&disk).contains(&3));
+    for other in [&reader, &store, &open(&disk)] {
+        assert_eq!(shown(other).into_keys().collect::<Vec<_>>(), ["first"]);
+    }
+}
+
+#[test]
+fn who_took_long_is_told_that_it_has_its_number_where_that_is_sure() {
+    let disk = place();
+    let mut writer = open(&disk).writer().unwrap();
+    write(&mut writer, "first");
+    let other = Arc::clone(&disk);
+    let meanwhile = move || {
+        wait(AGE * 3 / 2);
+        open(&other).checkpoint().unwrap();
+    };
+    *disk.after_publish.lock().unwrap() = Some(Box::new(meanwhile));
+    assert_eq!(write(&mut writer, "second"), 2);
+    assert_eq!(write(&mut writer, "third"), 3);
+}
+
+#[test]
+fn who_begins_while_others_go_on_finds_all() {
+    for (opened, writes) in [(4, false), (6, false), (8, false), (9, false), (8, true), (9, true)] {
+        let disk = place();
+        let store = open(&disk);
+        let mut writer = store.writer().unwrap();
+        for number in 1..9 {
+            write(&mut writer, &number.to_string());
+            if number == 3 {
+                store.checkpoint().unwrap();
+            }
+        }
+        let other = Arc::clone(&disk);
+        let meanwhile = move || {
+            let store = open(&other);
+            write(&mut store.writer().unwrap(), "other");
+            cut(&store);
+        };
+        let name = format!("{COMMITS_FOLDER}/{opened:020}");
+        *disk.before_open.lock().unwrap() = Some((name, Box::new(meanwhile)));
+        let late = open(&disk);
+        if writes {
+            let commit = write(&mut late.writer().unwrap(), "late");
+            assert_eq!(shown(&late).get("late"), Some(&commit));
+        }
+        let number = late.snapshot().unwrap().commit();
+        assert_eq!(number, open(&disk).snapshot().unwrap().commit(), "{opened}");
+        assert_eq!(shown(&late), shown(&open(&disk)));
+        assert!(disk.before_open.lock().unwrap().is_none());
+    }
 }
 
 #[test]
