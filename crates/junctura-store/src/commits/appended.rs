@@ -383,7 +383,11 @@ mod tests {
         disk.remove(&name_of(second)).unwrap();
         for store in [open(&disk), open(&disk)] {
             let error = store.snapshot().unwrap_err();
-            assert_eq!((error.code(), error.subject()), (Code::Corrupt, &*name_of(second)), "{error}");
+            assert_eq!(
+                (error.code(), error.subject()),
+                (Code::Corrupt, &*name_of(second)),
+                "{error}"
+            );
             let mut writer = store.writer().unwrap();
             writer.archive([("name", "late")], b"").unwrap();
             assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
