@@ -161,28 +161,31 @@ impl Catalogue {
         age_max: Duration,
     ) -> Result<()> {
         self.look_again(disk, now, age_max)?;
-        if self.position.is_none() {
-            self.looked = now;
-            self.position = Some(self.begin(disk, schemas)?);
-        }
-        let mut position = self.position();
-        let mut news = News::new(schemas, self.counts.clone());
-        let read = log.read(&mut position, &mut |said| news.take(said));
-        let is_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
-        if !is_gone {
-            read.clone()?;
-        }
-        if let Err(error) = read.and_then(|()| self.add(news)) {
+        loop {
+            if self.position.is_none() {
+                self.looked = now;
+                self.position = Some(self.begin(disk, schemas)?);
+            }
+            let mut position = self.position();
+            let mut news = News::new(schemas, self.counts.clone());
+            let read = log.read(&mut position, &mut |said| news.take(said));
+            let is_log_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
+            if !is_log_gone {
+                read.clone()?;
+            }
+            let Err(error) = read.and_then(|()| self.add(news)) else {
+                self.position = Some(position);
+                return Ok(());
+            };
             // It is not known how much of the news it has.
             let begun_with = std::mem::replace(self, Self::new(schemas.len())).newest;
+            let is_gone = error.code() == Code::NotFound;
             // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
-            if error.code() == Code::NotFound && checkpoint::names(disk)?.pop() != begun_with {
-                return self.refresh(disk, schemas, log, now, age_max);
+            if is_gone && checkpoint::names(disk)?.pop() != begun_with {
+                continue;
             }
-            return Err(error);
+            return Err(if is_log_gone { lost(&error) } else { error });
         }
-        self.position = Some(position);
-        Ok(())
     }
 
     /// Begins anew where files that are still to be read could be gone before a snapshot of now is too old: they stay for twice its
@@ -302,6 +305,11 @@ impl Catalogue {
             known.segment = Some(Arc::clone(segment));
         }
     }
+}
+
+/// Commits are gone that are in no checkpoint.
+fn lost(error: &Error) -> Error {
+    Error::new(Code::Corrupt, error.subject(), "it is gone, and no checkpoint is newer")
 }
 
 /// Of numbers that somebody may have damaged.

@@ -4,7 +4,7 @@
 //! it names, and the log from where it says; whoever reads those files alone, with whatever program, sees every object up
 //! to that commit, each version once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +119,28 @@ impl Checkpoint {
             log: first_of(&self.log).unwrap_or_default(),
             end: self.log_end,
             number: self.commit,
+            // Whoever begins there does not know since when it is the newest.
+            as_of: None,
         }
+    }
+
+    /// Whether it was made before a time.
+    pub(crate) fn is_before(&self, time: Duration) -> bool {
+        Duration::from_millis(self.at_ms) < time
+    }
+
+    /// The files in which the objects lie that it shows.
+    ///
+    /// # Errors
+    /// `Corrupt` for a segment that is not what was written; `NotFound` for one that is gone.
+    pub(crate) fn files(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<BTreeSet<Arc<str>>> {
+        let mut files = BTreeSet::new();
+        for segment in &self.segments {
+            for piece in segment.open(disk, schemas)? {
+                files.extend(piece.files()?);
+            }
+        }
+        Ok(files)
     }
 
     /// Where it stands.
@@ -203,6 +224,21 @@ fn number_of(path: &str) -> &str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let number = name.trim_end_matches(".json").trim_start_matches('0');
     if number.is_empty() { "0" } else { number }
+}
+
+/// The last commit that the newest checkpoint covers; 0 where there is none.
+///
+/// # Errors
+/// What the system refuses.
+pub(crate) fn newest_commit(disk: &dyn Disk) -> Result<u64> {
+    let newest = names(disk)?.pop();
+    Ok(newest.map_or(0, |name| commit_of(&name)))
+}
+
+/// The last commit that a checkpoint covers, by its path.
+pub(crate) fn commit_of(path: &str) -> u64 {
+    // Who reads one that has no such number is told that.
+    number_of(path).parse().unwrap_or(u64::MAX)
 }
 
 /// The number of a commit, as it names a checkpoint.

@@ -142,11 +142,14 @@ fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, past: &mut P
                 Err(_) => return,
             }
         }
-        match random.below(20) {
+        match random.below(24) {
             0 => _ = store.checkpoint(),
             1 => _ = store.compact(),
             2 if remove(random, disk, store, past).is_none() => return,
             3 => _ = relocate(random, store),
+            // Whoever has been there before was away for long.
+            4 => let_a_year_pass(),
+            5 => _ = store.gather(|_, _| true),
             _ => {}
         }
         let at = random.below(writers.len());

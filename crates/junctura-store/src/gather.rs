@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_model::Result;
 
-use crate::commits::first_of;
+use crate::commits::{first_of, object_number};
 use crate::data;
 use crate::disk::refused;
 use crate::listing::{Listing, Object};
@@ -19,7 +19,7 @@ const FULL: u64 = 2;
 
 impl Store {
     /// Moves what is left in data files of which less than half belongs to objects, after a [purge](Self::purge) or a [wipe](Self::wipe), into
-    /// new files of the same tier, and what lies within commits of a log that goes on in another file; masked versions too. Files that were written to within twice the time that archived objects may wait for
+    /// new files of the same tier, and what lies within commits of a log that goes on in another file, or within exclusive commits; masked versions too. Files that were written to within twice the time that archived objects may wait for
     /// their flush stay as they are. The room comes back with [`Self::compact`], when no snapshot can need the old files. As
     /// [`Self::move_to`] otherwise.
     ///
@@ -64,8 +64,10 @@ impl Store {
         let mut files: HashMap<Arc<str>, Used> = HashMap::new();
         let mut closed = HashMap::new();
         let log = self.current_log()?;
+        // Nobody adds to what has its name once.
+        let is_done = |file: &str| first_of(file).is_some_and(|first| first < log) || object_number(file).is_some();
         for object in &listing {
-            if first_of(object.file_name()).is_some_and(|first| first < log) {
+            if is_done(object.file_name()) {
                 let used: &mut Used = closed.entry(Arc::clone(object.file_name())).or_default();
                 used.objects += 1;
                 used.bytes += object.place().length;

@@ -23,6 +23,8 @@ mod compact;
 mod compare;
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod cut_tests;
 mod data;
 mod disk;
 mod follow;

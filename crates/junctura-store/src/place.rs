@@ -157,7 +157,25 @@ impl Place {
 }
 
 fn make_folder(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| refused(path.display().to_string(), "cannot be made", &error))
+    let there = path.ancestors().find(|folder| folder.is_dir());
+    let make = || {
+        std::fs::create_dir_all(path)?;
+        let new = path.ancestors().take_while(|folder| Some(*folder) != there);
+        for above in new.filter_map(Path::parent) {
+            let above = if above.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                above
+            };
+            match std::fs::File::open(above).and_then(|folder| folder.sync_all()) {
+                // One may be allowed to write there and not to read.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
+    };
+    make().map_err(|error: std::io::Error| refused(path.display().to_string(), "cannot be made", &error))
 }
 
 impl Bucket {

@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 
 use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
-use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log};
+use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::packing::{Compression, Rule};
 use crate::place::Place;
@@ -171,7 +171,11 @@ impl Store {
     }
 
     fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Self {
-        let log = Log::open(&disk, root.commits);
+        let trust = Trust {
+            clock,
+            age_max: root.ages.snapshot_max,
+        };
+        let log = Log::open(&disk, root.commits, trust);
         let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
         Self(Arc::new(Inner {
             disk,

@@ -267,7 +267,20 @@ fn is_tidy(path: &Path, listing: &Listing) -> bool {
     // An object without bytes has no file, perhaps, though it names one.
     let all = data_files(listing.iter());
     let needed = data_files(listing.iter().filter(|object| object.bytes() > 0));
-    needed.is_subset(&there) && there.is_subset(&all) && names("checkpoints").len() == 1
+    needed.is_subset(&there) && there.is_subset(&all) && names("checkpoints").len() == 1 && {
+        // Of exclusive commits, those are left in which objects lie, and those that no checkpoint covers.
+        let newest = leaf(&names("checkpoints")[0]).trim_end_matches(".json").to_owned();
+        let files: BTreeSet<String> = listing
+            .iter()
+            .map(|object| object.location().file.to_string())
+            .collect();
+        let mut commits = names("commits").into_iter();
+        commits.all(|commit| files.contains(&commit) || *leaf(&commit) > *newest)
+    }
+}
+
+fn leaf(path: &str) -> &str {
+    path.rsplit_once('/').unwrap().1
 }
 
 fn data_files<'a>(objects: impl Iterator<Item = Object<'a>>) -> BTreeSet<String> {

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use junctura_model::{Code, Error, Given, Schema};
-use junctura_store::{Commits, Compression, Layout, Object, Store, Writer};
+use junctura_store::{Ages, Commits, Compression, Layout, Object, Store, Writer};
 
 /// A store of its own, and what keeps its place.
 struct World {
@@ -40,6 +41,27 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().display().to_string();
         (Box::new(folder), path)
+    }
+
+    /// Another store in such a place, which keeps things for a moment only.
+    fn short_lived(&self) -> Self {
+        let age = Duration::from_millis(500);
+        let layout = Layout {
+            ages: Ages {
+                snapshot_max: age,
+                unflushed_max: age,
+            },
+            commits: Some(self.store.commits()),
+            ..Layout::default()
+        };
+        #[cfg(feature = "s3")]
+        if self.url.starts_with("s3:") {
+            return Self::new(url_in_bucket(), &layout, ());
+        }
+        if self.url.starts_with("memory:") {
+            return Self::new(format!("memory:{}", unique()), &layout, ());
+        }
+        in_folder(&layout)
     }
 
     /// As another process would see it.
@@ -141,7 +163,8 @@ macro_rules! suite {
         openings_that_race_give_each_commit_its_number,
         a_store_is_made_once,
         what_is_moved_to_another_place_reads_as_before,
-        one_that_was_away_reads_on
+        one_that_was_away_reads_on,
+        old_commits_go_and_whoever_was_away_goes_on
     })* };
     ($place:ident: $($story:ident),*) => {
         mod $place {
@@ -206,6 +229,16 @@ fn keys(store: &Store, selector: &str) -> Vec<String> {
             keys.push(key.rsplit_once('{').unwrap().1.trim_end_matches('}').to_owned());
         });
     keys
+}
+
+/// What is done again while it takes too long.
+fn in_time<T>(mut ask: impl FnMut() -> Result<T, Error>) -> T {
+    loop {
+        match ask() {
+            Ok(done) => return done,
+            Err(error) => assert_eq!(error.code(), Code::Expired, "{error}"),
+        }
+    }
 }
 
 fn only(store: &Store, selector: &str) -> Result<Vec<u8>, Error> {
@@ -503,5 +536,46 @@ mod stories {
         archive(&mut late, 40, "2t", b"late");
         assert_eq!(late.flush().unwrap().commit, 41);
         assert_eq!(only(&away, "step=40").unwrap(), b"late");
+    }
+
+    /// Where each has an object: files of a log are too large for this.
+    pub(super) fn old_commits_go_and_whoever_was_away_goes_on(world: &World) {
+        if world.store.commits() == Commits::Appended {
+            return;
+        }
+        let world = world.short_lived();
+        let flush = |writer: &mut Writer, step: u32| {
+            in_time(|| {
+                archive(writer, step, "2t", &payload(step, 100));
+                writer.flush()
+            })
+            .commit
+        };
+        let steps = |store: &Store| in_time(|| Ok(store.snapshot()?.list("")?.len()));
+        let (away, mut away_writer) = (world.open(), world.open().writer().unwrap());
+        assert_eq!((flush(&mut away_writer, 0), steps(&away)), (1, 1));
+        let mut writer = world.store.writer().unwrap();
+        for step in 1..20 {
+            flush(&mut writer, step);
+        }
+        in_time(|| world.store.gather(|_, _| true));
+        loop {
+            let removed = in_time(|| world.store.compact()).removed;
+            if removed.iter().any(|file| file.starts_with("commits/")) {
+                break;
+            }
+        }
+        assert_eq!((steps(&away), steps(&world.open())), (20, 20));
+        // Moves are commits, too.
+        let last = in_time(|| world.open().snapshot()).commit();
+        assert!(last > 20);
+        assert_eq!(flush(&mut away_writer, 20), last + 1);
+        assert_eq!(flush(&mut world.open().writer().unwrap(), 21), last + 2);
+        for store in [&away, &world.store, &world.open()] {
+            assert_eq!(steps(store), 22);
+            for step in 0..22 {
+                assert_eq!(in_time(|| only(store, &format!("step={step}"))), payload(step, 100));
+            }
+        }
     }
 }

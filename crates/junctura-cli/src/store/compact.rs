@@ -43,7 +43,7 @@ pub(crate) struct CheckpointArguments {
 pub(crate) struct CompactArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// First move what is left in data files of which less than half is used, and in old files of the log, into new ones: the old ones go as soon as no reader can need them
+    /// First move what is left in data files of which less than half is used, and in old commits, into new ones: the old ones go as soon as no reader can need them
     #[arg(long)]
     gather: bool,
     /// Say what would be removed, and change nothing

@@ -84,7 +84,7 @@ impl Store {
     /// --
     ///
     /// Moves what is left in data files of which less than half is used, after a `purge` or a `wipe`, into new ones of the same tier, and what
-    /// small flushes left within old files of the log. The room comes back after a `compact` when no snapshot can need the old ones. Data files
+    /// small flushes left within old commits. The room comes back after a `compact` when no snapshot can need the old ones. Data files
     /// that were written to lately stay.
     ///
     /// Returns

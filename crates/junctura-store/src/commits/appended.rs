@@ -373,6 +373,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_lost_is_told_whoever_reads_or_writes() {
+        let (disk, store) = store();
+        let mut writer = store.writer().unwrap();
+        for number in 0..100 {
+            archive(&mut writer, number);
+        }
+        let second = logs(&disk)[1];
+        disk.remove(&name_of(second)).unwrap();
+        for store in [open(&disk), open(&disk)] {
+            let error = store.snapshot().unwrap_err();
+            assert_eq!(
+                (error.code(), error.subject()),
+                (Code::Corrupt, &*name_of(second)),
+                "{error}"
+            );
+            let mut writer = store.writer().unwrap();
+            writer.archive([("name", "late")], b"").unwrap();
+            assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
+        }
+    }
+
+    #[test]
     fn a_file_that_somebody_made_and_did_not_name_is_not_in_the_way() {
         let (disk, store) = store();
         let mut writer = store.writer().unwrap();

@@ -8,6 +8,11 @@
 //! number behind all that he knows; who finds it taken reads on, and tries the next free one. So each loss is somebody's gain, and
 //! there is no lock that a death could leave behind. Nobody takes a number before the one in front of it is known to last: there
 //! are no gaps, whatever the power takes along.
+//!
+//! Old objects are removed some day, one here and one there, and then a name is free that was given. What is removed has been covered by a checkpoint for
+//! twice an age of the store, and there is always a newer one. So who found within the last age that nothing stood behind a commit may believe what he
+//! finds there now, or take its number; who was away for longer asks for the newest checkpoint ([`Exclusive::knows_all_behind`]), and
+//! where that is a later one he begins anew with it. Who was stopped just before he took a number finds out afterwards ([`Exclusive::may_be_stray`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Failed, Order, Position, Record, Said, Take, Written};
-use crate::checkpoint::Checkpoint;
+use super::{Failed, Order, Position, Record, Said, Take, Trust, Written};
+use crate::checkpoint::{self, Checkpoint};
 use crate::disk::{Disk, Draft, refused};
 use crate::frame::{self, FRAME_BYTES, Found};
 
@@ -43,52 +48,74 @@ const FOUND_ONE_BY_ONE: usize = 2;
 #[derive(Debug)]
 pub(super) struct Exclusive {
     disk: Arc<dyn Disk>,
+    trust: Trust,
     /// The last commit that is known here to last.
-    tail: Mutex<u64>,
+    tail: Mutex<Position>,
     /// How many seem to commit at the same time: twice as many with each number that is lost, fewer with each that is taken.
     crowd: AtomicU32,
 }
 
 /// What one attempt to take a number brought.
 enum Tried {
-    Taken,
+    /// Nothing behind it was there at this time.
+    Taken(Duration),
     /// It belongs to somebody else.
     Lost,
 }
 
 impl Exclusive {
-    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+    pub(super) fn new(disk: Arc<dyn Disk>, trust: Trust) -> Self {
         Self {
             disk,
+            trust,
             tail: Mutex::default(),
             crowd: AtomicU32::new(1),
         }
     }
 
-    fn tail(&self) -> MutexGuard<'_, u64> {
+    fn tail(&self) -> MutexGuard<'_, Position> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn learn(&self, number: u64) {
+    fn learn(&self, end: Position) {
         let mut tail = self.tail();
-        *tail = number.max(*tail);
+        if (end.number, end.as_of) > (tail.number, tail.as_of) {
+            *tail = end;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        (self.trust.clock)()
+    }
+
+    /// Whether nothing behind a position that was not there when it was learnt can be gone already.
+    fn is_fresh(&self, known: Position) -> bool {
+        // A clock that was set back says nothing.
+        let age = known.as_of.and_then(|as_of| self.now().checked_sub(as_of));
+        age.is_some_and(|age| age <= self.trust.age_max)
+    }
+
+    /// Whether nothing behind a position was gone when it was looked for. To be asked afterwards, however long that took.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    fn knows_all_behind(&self, known: Position) -> Result<bool> {
+        Ok(self.is_fresh(known) || checkpoint::newest_commit(&*self.disk)? <= known.number)
     }
 
     /// Takes the first number that is free.
     fn publish(&self, draft: &Draft, count: u64) -> Written {
         let mut tail = *self.tail();
-        if tail == 0 {
-            tail = self.listed_tail(tail).map_err(Failed::Clean)?;
-        }
         let mut crowd = self.crowd.load(Ordering::Relaxed);
         for losses in 0..TRIES_MAX {
+            tail = self.trusted(tail).map_err(Failed::Clean)?;
             let began = Instant::now();
-            match self.attempt(draft, tail + 1)? {
-                Tried::Taken => {
-                    let number = tail + count;
-                    self.learn(number);
+            match self.attempt(draft, tail)? {
+                Tried::Taken(at) => {
+                    let end = behind(tail.number + count, Some(at));
+                    self.learn(end);
                     self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
-                    return Ok(behind(number));
+                    return Ok(end);
                 }
                 Tried::Lost => {
                     crowd = (crowd * 2).min(CROWD_MAX);
@@ -101,13 +128,20 @@ impl Exclusive {
         Err(Failed::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
     }
 
-    fn attempt(&self, draft: &Draft, number: u64) -> std::result::Result<Tried, Failed> {
-        let name = name_of(number);
+    /// Tries to take the number behind this one.
+    fn attempt(&self, draft: &Draft, tail: Position) -> std::result::Result<Tried, Failed> {
+        let name = name_of(tail.number + 1);
+        let at = self.now();
         match self.disk.publish(draft, &name) {
             Ok(()) => {
+                let was_in_time = self.is_fresh(tail);
                 let synced = self.disk.sync_names(FOLDER);
                 synced.map_err(|error| Failed::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
-                Ok(Tried::Taken)
+                if !was_in_time && self.may_be_stray(tail.number + 1).map_err(Failed::Unknown)? {
+                    let cause = "it took so long that the number may have been given before: then nobody reads it";
+                    return Err(Failed::Unknown(Error::new(Code::Unavailable, name, cause)));
+                }
+                Ok(Tried::Taken(at))
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Tried::Lost),
             // Whoever compacts takes a draft of so long ago for what a dead writer has left.
@@ -123,36 +157,118 @@ impl Exclusive {
         }
     }
 
-    /// The last commit behind one that is known.
-    fn behind(&self, tail: u64, losses: u32) -> Result<u64> {
-        let tail = if losses >= LOSSES_ONE_BY_ONE {
-            self.listed_tail(tail)?
-        } else {
-            tail
-        };
-        let mut position = behind(tail);
-        self.read(&mut position, &mut |_| Ok(()))?;
-        Ok(position.number)
+    /// Whether a number that was just taken may have been given before to what has been removed since. It may not be that: others
+    /// may have read what was written, and made a checkpoint of it, before its writer came to ask.
+    fn may_be_stray(&self, number: u64) -> Result<bool> {
+        let before = self.now().saturating_sub(self.trust.age_max);
+        let mut names = checkpoint::names(&*self.disk)?;
+        names.retain(|name| checkpoint::commit_of(name) >= number);
+        for name in names {
+            match Checkpoint::read(&*self.disk, &name) {
+                Ok(checkpoint) if !checkpoint.is_before(before) => {}
+                Ok(_) => return Ok(true),
+                // It goes when the next one is old, too.
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
-    /// The commit in front of the last object that a list shows: all objects before it are there, since its number was taken.
-    fn listed_tail(&self, tail: u64) -> Result<u64> {
-        let known = match tail {
-            0 => Checkpoint::newest(&*self.disk)?.map_or(0, |newest| newest.commit),
-            tail => tail,
+    /// A position behind which a number may be taken now: this one, or the end.
+    fn trusted(&self, tail: Position) -> Result<Position> {
+        match tail.as_of {
+            _ if self.is_fresh(tail) => Ok(tail),
+            Some(_) => self.behind(tail, LOSSES_ONE_BY_ONE),
+            None => self.end(),
+        }
+    }
+
+    /// Behind the last commit, wherever that is.
+    fn end(&self) -> Result<Position> {
+        loop {
+            let newest = checkpoint::newest_commit(&*self.disk)?;
+            if let Some(end) = self.listed_end(behind(newest, None))? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Behind the last commit behind this one.
+    fn behind(&self, tail: Position, losses: u32) -> Result<Position> {
+        let found = if losses >= LOSSES_ONE_BY_ONE {
+            self.listed_end(tail)?
+        } else {
+            let mut end = tail;
+            self.read_on(tail, &mut end, &mut |_| Ok(()))?.then_some(end)
         };
-        let listed = self.disk.list_after(FOLDER, leaf(&name_of(known)));
+        match found {
+            Some(end) => Ok(end),
+            None => self.end(),
+        }
+    }
+
+    /// Behind the last commit behind this one; none where some of them may be gone. Of the objects, the last one that a list shows is
+    /// read: all before it have been there, since its number was taken.
+    fn listed_end(&self, tail: Position) -> Result<Option<Position>> {
+        let listed = self.disk.list_after(FOLDER, leaf(&name_of(tail.number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let last = listed.iter().filter_map(|name| number_of(name)).max();
-        Ok(last.map_or(known, |last| last - 1))
+        let mut end = last.map_or(tail, |last| behind(last - 1, None));
+        Ok(self.read_on(tail, &mut end, &mut |_| Ok(()))?.then_some(end))
+    }
+
+    /// Reads what stands behind a position; false where some of what stood behind `known` may be gone, and then what was read
+    /// is not to be believed.
+    fn read_on(&self, known: Position, from: &mut Position, take: Take<'_>) -> Result<bool> {
+        let began = from.number;
+        let walked = self.walk(from, take);
+        if !self.knows_all_behind(known)? {
+            return Ok(false);
+        }
+        from.as_of = Some(walked?);
+        if from.number > began.max(self.tail().number) {
+            // What was there by then lasts now.
+            let synced = self.disk.sync_names(FOLDER);
+            synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
+        }
+        self.learn(*from);
+        Ok(true)
+    }
+
+    /// Hands over what follows. Says when it looked for the last time.
+    fn walk(&self, from: &mut Position, take: Take<'_>) -> Result<Duration> {
+        let mut ahead = BTreeMap::new();
+        let mut found = 0;
+        let mut asks_ahead = true;
+        loop {
+            if found >= FOUND_ONE_BY_ONE && asks_ahead && ahead.is_empty() {
+                ahead = self.ahead(from.number)?;
+                asks_ahead = !ahead.is_empty();
+            }
+            let at = self.now();
+            let name = name_of(from.number + 1);
+            let bytes = match ahead.remove(&name) {
+                Some(bytes) => bytes,
+                None => match self.object(&name)? {
+                    Some(bytes) => bytes,
+                    None if ahead.is_empty() => return Ok(at),
+                    None => return Err(gap(name)),
+                },
+            };
+            take_all(&name.into(), &bytes, from, take)?;
+            found += 1;
+        }
     }
 
     /// What a name has, if there is one.
     fn object(&self, name: &str) -> Result<Option<Vec<u8>>> {
         match self.disk.read(name, OBJECT_BYTES_MAX) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(refused(name, "cannot be read", &error)),
+            Err(error) => match refused(name, "cannot be read", &error) {
+                error if error.code() == Code::NotFound => Ok(None),
+                error => Err(error),
+            },
         }
     }
 
@@ -180,34 +296,12 @@ impl Order for Exclusive {
     }
 
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
-        let began = from.number;
-        let mut ahead = BTreeMap::new();
-        let mut found = 0;
-        let mut asks_ahead = true;
-        loop {
-            if found >= FOUND_ONE_BY_ONE && asks_ahead && ahead.is_empty() {
-                ahead = self.ahead(from.number)?;
-                asks_ahead = !ahead.is_empty();
-            }
-            let name = name_of(from.number + 1);
-            let bytes = match ahead.remove(&name) {
-                Some(bytes) => bytes,
-                None => match self.object(&name)? {
-                    Some(bytes) => bytes,
-                    None if ahead.is_empty() => break,
-                    None => return Err(gap(name)),
-                },
-            };
-            take_all(&name.into(), &bytes, from, take)?;
-            found += 1;
+        let known = *from;
+        if self.read_on(known, from, take)? {
+            return Ok(());
         }
-        if from.number > began.max(*self.tail()) {
-            // What was there by then lasts now.
-            let synced = self.disk.sync_names(FOLDER);
-            synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
-        }
-        self.learn(from.number);
-        Ok(())
+        let cause = "it may have been removed since, and a newer checkpoint has it";
+        Err(Error::new(Code::NotFound, name_of(known.number + 1), cause))
     }
 
     fn check(&self, number: u64) -> Result<()> {
@@ -215,7 +309,8 @@ impl Order for Exclusive {
         let listed = self.disk.list_after(FOLDER, leaf(&name_of(number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let has_later = listed.iter().any(|name| number_of(name).is_some());
-        if has_later && self.object(&next)?.is_none() {
+        // What a checkpoint covers may be gone.
+        if has_later && self.object(&next)?.is_none() && checkpoint::newest_commit(&*self.disk)? <= number {
             return Err(gap(next));
         }
         Ok(())
@@ -226,9 +321,10 @@ impl Order for Exclusive {
     }
 }
 
-fn behind(number: u64) -> Position {
+fn behind(number: u64, as_of: Option<Duration>) -> Position {
     Position {
         number,
+        as_of,
         ..Position::default()
     }
 }
@@ -250,6 +346,11 @@ fn number_of(leaf: &str) -> Option<u64> {
     let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
     let number = leaf.parse().ok().filter(|_| is_one);
     number.filter(|&number| (1..=u64::MAX / 2).contains(&number))
+}
+
+/// The number of its first commit, if a file of the store is such an object.
+pub(crate) fn object_number(path: &str) -> Option<u64> {
+    number_of(path.strip_prefix(FOLDER)?.strip_prefix('/')?)
 }
 
 /// One object of some commits.
@@ -325,7 +426,7 @@ mod tests {
 
     fn said(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut all = Vec::new();
-        let mut from = behind(6);
+        let mut from = behind(6, None);
         take_all(&"commits/7".into(), bytes, &mut from, &mut |said| {
             let at = said.at as usize;
             assert_eq!(&bytes[at..at + said.payload.len()], said.payload);

@@ -171,6 +171,7 @@ impl LogFile {
                             log: from.number + 1,
                             end: 0,
                             number: from.number,
+                            as_of: None,
                         }),
                     }));
                 }

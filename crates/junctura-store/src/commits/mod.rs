@@ -14,6 +14,7 @@ mod log_file;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use junctura_model::{Error, Result};
 
@@ -22,7 +23,7 @@ use crate::frame;
 
 use appended::Appended;
 use exclusive::Exclusive;
-pub(crate) use exclusive::FOLDER as COMMITS_FOLDER;
+pub(crate) use exclusive::{FOLDER as COMMITS_FOLDER, object_number};
 pub(crate) use log_file::{FOLDER as LOG_FOLDER, first_of};
 
 /// So many bytes are written together; one record may be longer.
@@ -54,6 +55,15 @@ pub(crate) struct Position {
     /// Byte of that file.
     pub(crate) end: u64,
     pub(crate) number: u64,
+    /// When nothing behind it was there, where old commits go one by one; none where that is not known.
+    pub(crate) as_of: Option<Duration>,
+}
+
+/// What is known of the end of the commits may be so old, by this clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trust {
+    pub(crate) clock: fn() -> Duration,
+    pub(crate) age_max: Duration,
 }
 
 /// A record as a reader is given it.
@@ -92,7 +102,7 @@ trait Order: Debug + Send + Sync {
     /// Writes records behind all that others have written, one behind the other; they last when it returns.
     fn write(&self, batch: Vec<Record>) -> Written;
     /// Hands over all records behind a position, and moves it behind them; they last when it returns, and are not to be believed
-    /// before.
+    /// before. `NotFound` when some are gone that a newer checkpoint has.
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()>;
     /// Whether what stands behind a commit that a reader has come to can be reached from there.
     fn check(&self, number: u64) -> Result<()>;
@@ -123,10 +133,10 @@ impl Log {
         }
     }
 
-    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits) -> Self {
+    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits, trust: Trust) -> Self {
         let order: Box<dyn Order> = match commits {
             Commits::Appended => Box::new(Appended::new(Arc::clone(disk))),
-            Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk))),
+            Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk), trust)),
         };
         Self {
             order,
@@ -191,7 +201,8 @@ impl Log {
     /// when it fails, they are not to be believed.
     ///
     /// # Errors
-    /// What the system refuses; `Corrupt` when something is gone that was there; what `take` says.
+    /// `NotFound` when some are gone, which a newer checkpoint has; `Corrupt` when something else is gone that was there; what the
+    /// system refuses; what `take` says.
     pub(crate) fn read(&self, from: &mut Position, take: &mut dyn FnMut(&Said<'_>) -> Result<()>) -> Result<()> {
         self.order.read(from, take)
     }

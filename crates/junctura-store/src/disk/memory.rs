@@ -17,7 +17,11 @@ pub(crate) struct MemoryDisk {
     names: Arc<Names>,
     /// Files are written up to their first sync, as in an object store.
     is_still: bool,
+    clock: Option<Clock>,
 }
+
+/// The time since 1970.
+type Clock = fn() -> Duration;
 
 type Names = Mutex<BTreeMap<String, Arc<Content>>>;
 
@@ -27,6 +31,7 @@ struct Content {
     bytes: RwLock<Option<Vec<u8>>>,
     /// Nanoseconds since 1970.
     modified: AtomicU64,
+    clock: Option<Clock>,
     /// Whether somebody has the lock.
     is_locked: Mutex<bool>,
     unlocked: Condvar,
@@ -49,15 +54,27 @@ impl MemoryDisk {
     }
 
     fn of(names: Arc<Names>) -> Self {
-        Self { names, is_still: false }
+        Self {
+            names,
+            ..Self::default()
+        }
     }
 
     /// One whose files do not grow.
     #[cfg(test)]
     pub(crate) fn still() -> Self {
         Self {
-            names: Arc::default(),
             is_still: true,
+            ..Self::default()
+        }
+    }
+
+    /// One whose files were written when this clock says.
+    #[cfg(test)]
+    pub(crate) fn with_clock(clock: Clock) -> Self {
+        Self {
+            clock: Some(clock),
+            ..Self::default()
         }
     }
 
@@ -73,6 +90,7 @@ impl MemoryDisk {
         }
         let content = Arc::new(Content {
             bytes: RwLock::new(Some(bytes)),
+            clock: self.clock,
             ..Content::default()
         });
         content.touch();
@@ -95,7 +113,8 @@ impl Content {
     }
 
     fn touch(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let system = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = self.clock.map_or_else(system, |clock| clock());
         self.modified.store(now.as_nanos() as u64, Ordering::Relaxed);
     }
 }

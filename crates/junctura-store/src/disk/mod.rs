@@ -229,7 +229,8 @@ pub(crate) fn publish_new(disk: &dyn Disk, draft: &Draft, to: &str) -> io::Resul
 /// What the system refused, by its meaning.
 pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error) -> Error {
     let code = match error.kind() {
-        io::ErrorKind::NotFound => Code::NotFound,
+        // What somebody on another machine has removed while it was open here.
+        io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Code::NotFound,
         io::ErrorKind::AlreadyExists => Code::AlreadyExists,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::Denied,
         io::ErrorKind::FileTooLarge => Code::TooLarge,
