@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +107,46 @@ def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: 
         bare.run("archiver", "unix:test", "*", "--store", tmp_path / "with", "--until-live", "--quiet")
     [found] = junctura.Store(tmp_path / "with").list("")
     assert found.read() == b"kept"
+
+
+MIB = 1 << 20
+
+
+def field(at: int) -> bytes:
+    return random.Random(at).randbytes(MIB)
+
+
+def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_it(bare: Shell, tmp_path: Path) -> None:
+    """Retained for an hour, without a file tier: what is archived leaves the pool, and is found in the store."""
+    store, half, count = tmp_path / "store", 40, 80
+    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    bare.serve("--schema", "free", "--budget", "16MiB")
+    bare.start("archiver", "unix:test", "*", "--store", store, "--quiet")
+    url = f"unix:{bare.folder}/junctura/test.sock"
+
+    def offer(numbers: range) -> None:
+        for at in numbers:
+            model.offer(field(at), name=f"f{at:03}", retention="1h")
+
+    with junctura.Pool(url, name="model") as model, junctura.Pool(url, store=store) as reader:
+        offer(range(half))
+        follow = reader.follow("")
+        rest = threading.Thread(target=offer, args=(range(half, count),))
+        for at, obj in enumerate(follow):
+            assert (obj["name"], bytes(obj) == field(at)) == (f"f{at:03}", True)
+            if at == 0:
+                rest.start()
+            if at == count - 1:
+                break
+        rest.join()
+        assert len(reader.list()) == count
+        for at in range(count):
+            assert bytes(reader.demand(name=f"f{at:03}")) == field(at)
+        with pytest.raises(junctura.Gone, match=f"archived and memory was short; a store has it: {store} commit"):
+            model.demand(name="f000")
+        stat = bare.stat()
+    totals = stat["totals"]
+    assert totals["dropped_archived"] >= count - 16
+    assert totals["dropped_archived"] + stat["objects"]["visible"] == count
+    assert (totals["expired"], totals["broken"], stat["spill"]) == (0, 0, None)
+    assert f"{totals['dropped_archived']} archived and dropped for room" in bare.text("stat")

@@ -128,10 +128,11 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
     )?;
     writeln!(
         out,
-        "gone          {} withdrawn, {} expired, {} superseded; {} told as gaps",
+        "gone          {} withdrawn, {} expired, {} superseded, {} archived and dropped for room; {} told as gaps",
         number(&totals["withdrawn"]),
         number(&totals["expired"]),
         number(&totals["superseded"]),
+        number(&totals["dropped_archived"]),
         number(&totals["gaps"])
     )?;
     writeln!(

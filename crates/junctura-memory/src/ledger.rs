@@ -345,6 +345,23 @@ impl Ledger {
             .map_or(0, |held| self.sum(Some(client), held).leased_bytes)
     }
 
+    /// Slots in which no object lies, of those that a client leases for payloads of this size; it may be filling them. Counts
+    /// no further than `most`. Walks over its segments.
+    #[must_use]
+    pub fn free_slots(&self, client: u32, payload_bytes: u64, most: u64) -> u64 {
+        let slot_bytes = classes::slot_bytes(payload_bytes);
+        let held = self.clients.get(&client).map_or(&[][..], Vec::as_slice);
+        let segments = held.iter().filter_map(|number| self.segments.get(number));
+        let mut free = 0;
+        for segment in segments.filter(|one| one.slot_bytes == slot_bytes) {
+            free += u64::from(segment.lengths.count() - segment.occupied);
+            if free >= most {
+                return most;
+            }
+        }
+        free
+    }
+
     /// What a refusal for want of memory says now, for a payload of this size that waits.
     #[must_use]
     pub fn full(&self, payload_bytes: u64) -> Full {

@@ -85,6 +85,11 @@ pub trait Effects {
         let _ = (requirement, text);
     }
 
+    /// A visible object leaves before its retention is over, since a store has it and memory is short; for those who check.
+    fn left_for_store(&mut self, sequence: u64) {
+        let _ = sequence;
+    }
+
     /// Ends a client's connection after what is queued for it was sent. The core has already forgotten the client.
     fn disconnect(&mut self, client: u32, why: &Error);
 }

@@ -168,7 +168,8 @@ impl World {
             }
             self.recorder.writes(segment, slot, payload, client.road.is_some());
         }
-        let stays = stays(rng);
+        let is_long = self.plan.archives > 0 && rng.percent(60);
+        let stays = if is_long { Stays::UntilWithdrawn } else { stays(rng) };
         let malformed = rng.percent(1);
         let if_wanted = rng.percent(self.plan.if_wanted);
         let durable = bundle.is_none() && rng.percent(self.plan.durable);
@@ -536,7 +537,20 @@ impl World {
             batch.push((rng.below(5) as u32, 1_000_000 + rng.below(20) as u64));
         }
         if !batch.is_empty() {
+            self.archive(place, &batch, rng);
             self.ask(place, Ask::Release(batch), Doing::Loose);
+        }
+    }
+
+    /// In runs of archivers: what is about to be released is archived, for whoever is owed it.
+    pub(crate) fn archive(&mut self, place: usize, batch: &[(u32, u64)], rng: &mut Rng) {
+        if self.plan.archives == 0 || !rng.percent(self.plan.archives) {
+            return;
+        }
+        for name in 0..self.terms.len() {
+            let sequences = batch.iter().map(|&(_, sequence)| sequence).collect();
+            let fails = rng.percent(5);
+            self.ask(place, Ask::Archived { name, sequences, fails }, Doing::Withdraw);
         }
     }
 

@@ -38,7 +38,7 @@ pub fn write(world: &World, directory: &Path) -> io::Result<()> {
     file("witness", "consumer", &witness(world), Some(world.model.sequence))?;
     let gone = world.model.gone.iter().map(|&sequence| {
         let id = &world.model.key_of(sequence).text;
-        let why = if world.model.fate(sequence) == Fate::Expired {
+        let why = if matches!(world.model.fate(sequence), Fate::Expired | Fate::Archived) {
             "expired"
         } else {
             "withdrawn"

@@ -125,6 +125,9 @@ pub struct Plan {
     pub if_wanted: usize,
     /// Of a hundred offers that are not for bundles, those that are durable.
     pub durable: usize,
+    /// Of a hundred releases, those before which the client says that what it releases is archived. Such runs are of archivers:
+    /// memory is short, and objects stay long.
+    pub archives: usize,
     /// Of a hundred payloads, those that the disk refuses.
     pub disk_refuses: usize,
     /// Of a hundred clients, those that come from other machines.
@@ -137,8 +140,7 @@ impl Plan {
     /// The plan of a seed. `recorded` runs keep what the judge of histories needs to know.
     #[must_use]
     pub fn of(seed: u64, recorded: bool) -> Self {
-        let mut rng = Rng::of_step(seed, 0);
-        let rng = &mut rng;
+        let rng = &mut Rng::of_step(seed, 0);
         // Each kind of request is left out, usual, or frequent.
         let strength = [0, 1, 1, 2, 5];
         let deeds = Deed::ALL.map(|(deed, usual)| (deed, usual * rng.pick(&strength).unwrap_or(1)));
@@ -190,8 +192,7 @@ impl Plan {
         };
         let crash = [0, 1, 2, 6][rng.below(4)];
         // Drawn apart, so that what seeds without a file tier do stays what it was.
-        let mut apart = Rng::of_step(seed, u64::MAX);
-        let apart = &mut apart;
+        let apart = &mut Rng::of_step(seed, u64::MAX);
         let spill_bytes = apart
             .percent(30)
             .then(|| [8 << 10, 100 << 10, 16 << 20][apart.below(3)]);
@@ -220,7 +221,7 @@ impl Plan {
         if !recorded && rng.below(400) == 0 {
             return Self::crowded(clients, deeds, turns, &rules);
         }
-        Self {
+        let plan = Self {
             clients,
             times,
             numbers,
@@ -233,12 +234,34 @@ impl Plan {
             if_wanted: [0, 0, 40][rng.below(3)],
             durable: [0, 0, 40][rng.below(3)],
             through_names: [25, 25, 80][rng.below(3)],
+            archives: 0,
             disk_refuses,
             links,
             rules,
             deeds,
             turns,
+        };
+        plan.with_archivers(&mut Rng::of_step(seed, u64::MAX - 3))
+    }
+
+    /// In some runs, drawn apart as well, readers archive what they release.
+    fn with_archivers(mut self, rng: &mut Rng) -> Self {
+        if rng.percent(80) {
+            return self;
         }
+        self.archives = 90;
+        self.through_names = 60;
+        self.rules.budget_bytes = [4 << 10, 16 << 10, 64 << 10, 300 << 10][rng.below(4)];
+        self.payload_bytes_max = self.payload_bytes_max.min(self.rules.budget_bytes / 4);
+        for (deed, weight) in &mut self.deeds {
+            *weight += match deed {
+                Deed::Follow | Deed::Release => 20,
+                Deed::OfferInline | Deed::OfferSlot => 10,
+                Deed::Require => 4,
+                _ => 0,
+            };
+        }
+        self
     }
 
     fn crowded(clients: usize, deeds: Vec<(Deed, usize)>, turns: Vec<(Turn, usize)>, rules: &Rules) -> Self {
@@ -262,6 +285,7 @@ impl Plan {
             released_at_once: 90,
             if_wanted: 0,
             durable: 0,
+            archives: 0,
             through_names: 25,
             disk_refuses: 0,
             links: 0,
@@ -287,6 +311,7 @@ impl Plan {
             released_at_once: 0,
             if_wanted: 0,
             durable: 0,
+            archives: 0,
             through_names: 0,
             disk_refuses: 0,
             links: 0,

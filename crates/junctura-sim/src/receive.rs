@@ -266,11 +266,9 @@ impl World {
         self.check_held(place)?;
         if at_once && may_ask {
             let client = self.client(place)?;
-            let batch = client
-                .held
-                .drain(..)
-                .map(|held| (held.holding, held.sequence))
-                .collect();
+            let held = client.held.drain(..);
+            let batch: Vec<(u32, u64)> = held.map(|held| (held.holding, held.sequence)).collect();
+            self.archive(place, &batch, rng);
             self.ask(place, Ask::Release(batch), Doing::Loose);
         }
         Ok(())

@@ -313,6 +313,10 @@ impl Effects for Recorder {
         self.said.push((0, 0, Rc::new(Said::Broken { of, name })));
     }
 
+    fn left_for_store(&mut self, sequence: u64) {
+        self.said.push((0, 0, Rc::new(Said::Left(sequence))));
+    }
+
     fn disconnect(&mut self, client: u32, _why: &Error) {
         self.ended.insert(client);
         if let Some(line) = self.lines.get_mut(&client) {

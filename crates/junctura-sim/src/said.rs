@@ -111,6 +111,8 @@ pub enum Said {
     Dropped(u32),
     Began(u64),
     Ended(Option<Code>),
+    /// Not to a client: an object left before its retention was over, since a store has it.
+    Left(u64),
     /// Not to a client: a requirement was broken, of this request or of this name.
     Broken {
         of: (u32, u64),

@@ -59,6 +59,20 @@ fn an_object_comes_and_goes() {
 }
 
 #[test]
+fn free_slots_are_those_of_a_client_and_of_a_size() {
+    let mut ledger = ledger(8 * MIB);
+    let slots = ledger.lease(7, 1000).unwrap().bytes / 1024;
+    assert_eq!(ledger.free_slots(7, 1000, u64::MAX), slots);
+    ledger.occupy(7, 1, 0, 1).unwrap();
+    assert_eq!(ledger.free_slots(7, 1024, u64::MAX), slots - 1);
+    assert_eq!(ledger.free_slots(7, 1024, 2), 2, "no further than asked");
+    assert_eq!(ledger.free_slots(7, 5000, 2), 0);
+    assert_eq!(ledger.free_slots(8, 1000, 2), 0);
+    let more = ledger.lease(7, 1000).unwrap().bytes / 1024;
+    assert_eq!(ledger.free_slots(7, 1000, u64::MAX), slots - 1 + more);
+}
+
+#[test]
 fn a_slot_may_hold_less_than_it_could_and_nothing_at_all() {
     let mut ledger = ledger(8 << 30);
     for payload in [64, 5 << 30] {

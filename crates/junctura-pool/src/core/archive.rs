@@ -87,6 +87,7 @@ impl Core {
             match &archived.failure {
                 None => {
                     self.count.archived += 1;
+                    self.note_place(object, &one.location);
                     let place = Where {
                         location: Some(&one.location),
                         reason: "",

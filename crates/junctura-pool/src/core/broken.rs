@@ -127,9 +127,10 @@ impl Core {
         !self.stalled.is_empty() || !self.waiting_leases.is_empty()
     }
 
-    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out.
+    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
+    /// a store has.
     fn somebody_waits_in_vain(&self) -> bool {
-        self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind()
+        self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind() && !self.room.has_spare()
     }
 
     /// Breaks one requirement that is made to break, if it is time to.

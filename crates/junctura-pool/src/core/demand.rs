@@ -8,6 +8,7 @@ use junctura_wire::body::{Demand, Failure};
 use super::client::{Pending, Via, milliseconds};
 use super::interest::{Aim, Interest};
 use super::keys::Filed;
+use super::object::Why;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -132,7 +133,14 @@ impl Core {
                 let tombstone = self.tombstones.get(id);
                 let Some(why) = tombstone.why else { return Ok(None) };
                 let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
-                let cause = format!("version {version} was {}", why.name());
+                let place = tombstone.place.as_deref();
+                let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
+                let cause = match why {
+                    Why::Archived => {
+                        format!("version {version} left, since it is archived and memory was short{place}")
+                    }
+                    Why::Withdrawn | Why::Expired => format!("version {version} was {}{place}", why.name()),
+                };
                 Err(Error::new(Code::Gone, text, cause))
             }
         }

@@ -19,6 +19,8 @@ pub(super) struct WaitingLease {
     payload_bytes: u64,
     /// For a member of a bundle.
     staged: bool,
+    /// Slots that its client had for it when it came, and was filling, or it would not have asked.
+    slots_before: u64,
 }
 
 impl Core {
@@ -43,15 +45,18 @@ impl Core {
         {
             return Err(full);
         }
-        if lease.timeout_ms == Some(0) {
+        // What a store has leaves first.
+        if lease.timeout_ms == Some(0) && !self.has_spare() {
             return Err(self.pool_full(lease.payload_bytes));
         }
         self.add_pending(client, request, Pending::Lease)?;
+        let slots_before = self.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         self.waiting_leases.push_back(WaitingLease {
             client,
             request,
             payload_bytes: lease.payload_bytes,
             staged: lease.staged,
+            slots_before,
         });
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
@@ -64,6 +69,12 @@ impl Core {
         self.count.leases_waited += 1;
         self.recall_empty_segments(fx);
         Ok(())
+    }
+
+    /// Whether a client whose lease waits has nothing else to go on with.
+    pub(super) fn is_stranded(&self, lease: &WaitingLease) -> bool {
+        let enough = lease.slots_before + 1;
+        self.ledger.free_slots(lease.client, lease.payload_bytes, enough) < enough
     }
 
     /// Leases a segment, if there is memory for one.

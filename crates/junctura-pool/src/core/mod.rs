@@ -39,6 +39,7 @@ mod pages;
 mod queue;
 mod require;
 mod resume;
+mod room;
 mod spill;
 mod stat;
 mod subscribe;
@@ -130,6 +131,7 @@ pub struct Core {
     drain: Option<Drain>,
     bundles: Bundles,
     durable: archive::Durable,
+    room: room::Room,
     awaited: Awaited,
     components: Components,
     count: stat::Counters,
@@ -196,6 +198,7 @@ impl Core {
             drain: None,
             bundles: Bundles::default(),
             durable: archive::Durable::default(),
+            room: room::Room::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
             count: stat::Counters::default(),
@@ -215,8 +218,8 @@ impl Core {
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, payloads that go to the file
-    /// tier, and requirements that keep others waiting.
+    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, objects that leave since a
+    /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
             self.answer_those_in_turn(fx);
@@ -230,11 +233,16 @@ impl Core {
                 self.answer_forsaken(fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
-            } else if !self.spill(fx) && !self.break_on_full(now, fx) {
+            } else if !self.make_room(now, fx)
+                && !self.spill(fx)
+                && !self.make_room_in_file(now, fx)
+                && !self.break_on_full(now, fx)
+            {
                 break;
             }
         }
         self.watch_for_stuck(now);
+        self.watch_for_room(now);
         if self.drain.is_none() && self.components.are_gone() {
             self.begin_to_drain(now, None, fx);
         }
@@ -365,6 +373,7 @@ impl Core {
                 timer::Timer::Stuck => self.break_stuck(now, fx),
                 timer::Timer::Bundle(number) => self.orphan(now, number, fx),
                 timer::Timer::Pause => self.end_pause(),
+                timer::Timer::Room => self.go_round(),
             }
             self.follow_up(now, fx);
         }

@@ -5,6 +5,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
 
+use super::room::Archived;
 use super::spill::Leaving;
 use super::{Core, Nanoseconds, UNINDEXED_OBJECTS_MAX};
 use crate::Effects;
@@ -27,6 +28,8 @@ pub(super) enum State {
 pub(super) enum Why {
     Withdrawn,
     Expired,
+    /// A store has it, and memory was short.
+    Archived,
 }
 
 impl Why {
@@ -34,6 +37,7 @@ impl Why {
         match self {
             Self::Withdrawn => "withdrawn",
             Self::Expired => "expired",
+            Self::Archived => "archived",
         }
     }
 }
@@ -115,6 +119,8 @@ pub(super) struct Object {
     pub(super) schema: u16,
     pub(super) state: State,
     pub(super) until: Until,
+    /// A store has it, too.
+    pub(super) archived: Option<Archived>,
     /// It is out of sight already, and goes for this reason when its turn comes ([`super::backlog`]).
     pub(super) departs: Option<Why>,
     /// Who has released it, where more than one must.
@@ -237,6 +243,7 @@ impl Core {
             self.remove(now, id, Why::Expired, fx);
         } else if object.is_visible() || object.is_staged() || object.owed > 0 {
             self.may_be_spilled(id);
+            self.may_be_spare(id);
         } else if object.holders == 0 {
             self.free_payload(id, fx);
             self.forget_if_unneeded(id);
@@ -254,6 +261,7 @@ impl Core {
         match why {
             Why::Withdrawn => self.count.withdrawn += 1,
             Why::Expired => self.count.expired += 1,
+            Why::Archived => self.count.dropped_archived += 1,
         }
         self.settle(now, id, fx);
     }

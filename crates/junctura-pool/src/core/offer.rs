@@ -249,6 +249,7 @@ impl Core {
             schema: head.schema.get(),
             state,
             until: Until::from(examined.keep),
+            archived: None,
             departs: None,
             released_by: Vec::new(),
             holders: 0,

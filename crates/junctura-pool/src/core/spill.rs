@@ -7,7 +7,8 @@
 //!       '------------------------'------------------------------------------'
 //!         somebody holds it (again), or the disk has refused it
 //! ```
-//! Memory is *short* when what lies in it is above the high mark, or somebody waits for it. Then go first, oldest first, the
+//! Memory is *short* when what lies in it is above the high mark, or somebody waits for it. What a store has leaves the pool then
+//! ([`super::room`]). When nothing of that is left in memory, go first, oldest first, the
 //! objects that only requirements keep, of the requirement that keeps most so; after them the objects that have lain in memory
 //! longest without being held. What somebody holds stays where it is. An object never comes back into memory: its consumers
 //! read it from the file, each in its own time.
@@ -173,13 +174,27 @@ impl Core {
 
     fn is_to_spill(&self) -> bool {
         let Some(tier) = &self.tier else { return false };
-        let (sums, limits) = (self.ledger.counters(), self.ledger.limits());
-        let is_short = || {
-            let stays = (sums.occupied_bytes + sums.inline_bytes).saturating_sub(tier.bytes_underway);
-            stays > limits.high_mark_bytes || self.somebody_waits_for_memory()
-        };
+        let limits = self.ledger.limits();
         let bytes_at_once = BYTES_AT_ONCE.min(limits.budget_bytes - limits.high_mark_bytes);
-        !tier.is_paused && !tier.is_stuck && tier.may_write_more(bytes_at_once) && is_short()
+        let may_write = !tier.is_paused && !tier.is_stuck && tier.may_write_more(bytes_at_once);
+        may_write && !self.room.has_spare() && self.is_memory_short()
+    }
+
+    fn is_memory_short(&self) -> bool {
+        self.is_above_high_mark() || self.somebody_waits_for_memory()
+    }
+
+    /// Whether more lies in memory, and is not on its way to the file tier, than should.
+    pub(super) fn is_above_high_mark(&self) -> bool {
+        let (sums, limits) = (self.ledger.counters(), self.ledger.limits());
+        let leaves = self.tier.as_ref().map_or(0, |tier| tier.bytes_underway);
+        (sums.occupied_bytes + sums.inline_bytes).saturating_sub(leaves) > limits.high_mark_bytes
+    }
+
+    /// Whether memory is short, and the file tier has no room for anything of it.
+    pub(super) fn is_tier_full(&self) -> bool {
+        let is_full = |tier: &Tier| tier.is_stuck && !tier.is_paused && !tier.queue.is_empty() && tier.jobs.is_empty();
+        self.tier.as_ref().is_some_and(is_full) && self.is_memory_short()
     }
 
     fn spill_next(&mut self, fx: &mut impl Effects) -> bool {

@@ -36,6 +36,7 @@ pub(super) struct Counters {
     pub(super) superseded: u64,
     pub(super) withdrawn: u64,
     pub(super) expired: u64,
+    pub(super) dropped_archived: u64,
     pub(super) events: u64,
     pub(super) gaps: u64,
     pub(super) broken: u64,
@@ -142,6 +143,8 @@ pub struct Totals {
     pub withdrawn: u64,
     /// Objects whose retention ended.
     pub expired: u64,
+    /// Objects that left before that, since a store has them and memory was short.
+    pub dropped_archived: u64,
     /// Events told.
     pub events: u64,
     /// Objects named in gaps.
@@ -406,6 +409,7 @@ impl Core {
                 superseded: count.superseded,
                 withdrawn: count.withdrawn,
                 expired: count.expired,
+                dropped_archived: count.dropped_archived,
                 events: count.events,
                 gaps: count.gaps,
                 broken: count.broken,

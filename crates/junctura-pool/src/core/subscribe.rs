@@ -1,5 +1,7 @@
 //! Subscriptions: events about objects and clients, without payloads.
 
+use std::sync::Arc;
+
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -112,9 +114,17 @@ impl Core {
             State::Visible | State::Staged | State::Dropped => return,
             State::Superseded => events::SUPERSEDED,
             State::Gone(Why::Withdrawn) => events::WITHDRAWN,
-            State::Gone(Why::Expired) => events::EXPIRED,
+            State::Gone(Why::Expired | Why::Archived) => events::EXPIRED,
         };
-        self.tell_about_object(object, event, fx);
+        if entry.state != State::Gone(Why::Archived) {
+            return self.tell_about_object(object, event, fx);
+        }
+        let location = entry.archived.as_ref().map(|archived| Arc::clone(&archived.place));
+        let place = Where {
+            location: location.as_deref(),
+            reason: "it is archived, and memory was short",
+        };
+        self.tell_about_object_where(object, event, place, fx);
     }
 
     /// Something happened to an object that was offered before.

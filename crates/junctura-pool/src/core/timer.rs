@@ -33,13 +33,15 @@ pub(super) enum Timer {
     Bundle(u64),
     /// The file tier may be tried again.
     Pause,
+    /// More of what a store has may leave for those who wait.
+    Room,
 }
 
 /// No client has this number: timers that are nobody's are filed under it.
 pub(super) const NOBODY: u32 = 0;
 
 /// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
-/// for a bundle, for the look at stuck requirements, or for the pause of the file tier.
+/// for a bundle, for the look at stuck requirements, for the pause of the file tier, or for the next round of what leaves.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,

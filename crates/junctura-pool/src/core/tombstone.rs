@@ -4,6 +4,7 @@
 //! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
 //! offered again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -29,6 +30,8 @@ pub(super) struct Tombstone {
     pub(super) schema: u16,
     /// `None`: it was never here, since nothing wanted it.
     pub(super) why: Option<Why>,
+    /// Where it lies, if a store has it.
+    pub(super) place: Option<Arc<str>>,
     dataset: u64,
     buried: Nanoseconds,
     by_age: Links,
@@ -143,6 +146,7 @@ impl Core {
             return;
         }
         let object = &self.objects[id as usize];
+        let place = object.archived.as_ref().map(|archived| Arc::clone(&archived.place));
         let record = self.tombstones.records.write(&object.record);
         let tombstone = self.tombstones.add(Tombstone {
             key,
@@ -150,6 +154,7 @@ impl Core {
             record,
             schema: object.schema,
             why: Some(why),
+            place,
             dataset,
             buried: now,
             by_age: Links::default(),
@@ -170,6 +175,7 @@ impl Core {
             record,
             schema: declined.schema,
             why: None,
+            place: None,
             dataset,
             buried: now,
             by_age: Links::default(),

@@ -34,6 +34,7 @@ impl Model {
         };
         for &sequence in &owed {
             self.tell(event, sequence);
+            self.object_mut(sequence).is_archived |= !fails;
             if let Some(offer) = self.durable_offer_of(sequence) {
                 self.end(offer);
                 self.want(offer.0, offer.1, answer.clone());

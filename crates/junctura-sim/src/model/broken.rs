@@ -228,9 +228,10 @@ impl Model {
             };
             let is_breakable = self.is_breakable(
                 one,
-                self.somebody_waits() && !self.disk.is_at_work() && !self.is_behind(),
+                self.somebody_waits() && !self.disk.is_at_work() && !self.is_behind() && !self.has_spare(),
             );
-            if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) {
+            // What is about to go does not count on it any more.
+            if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) && !self.is_behind() {
                 return Err(format!("requirement {number:?} should be broken on full"));
             }
             let Some(Going::Require(one)) = self.going.get_mut(&number) else {

@@ -38,6 +38,16 @@ impl Departings {
         self.left.contains(&Departing::Payload(sequence))
     }
 
+    /// What has yet to go now.
+    pub(super) fn left(&self) -> &[Departing] {
+        &self.left
+    }
+
+    /// What had yet to go when the event began.
+    pub(super) fn before(&self) -> &[Departing] {
+        &self.before
+    }
+
     /// The event is over.
     pub(super) fn see_all(&mut self) {
         self.before.clone_from(&self.left);

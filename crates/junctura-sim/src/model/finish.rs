@@ -23,6 +23,7 @@ impl Model {
         self.check_departing()?;
         self.check_memory(recorder)?;
         self.check_disk()?;
+        self.check_room()?;
         self.check_waiting()?;
         self.check_patience()?;
         self.check_durable()?;
@@ -200,6 +201,11 @@ impl Model {
             ("totals.superseded", stat.totals.superseded, self.totals.superseded),
             ("totals.withdrawn", stat.totals.withdrawn, self.totals.withdrawn),
             ("totals.expired", stat.totals.expired, self.totals.expired),
+            (
+                "totals.dropped_archived",
+                stat.totals.dropped_archived,
+                self.totals.dropped_archived,
+            ),
             ("totals.declined", stat.totals.declined, self.totals.declined),
             ("totals.broken", stat.totals.broken, self.totals.broken),
             ("totals.released", stat.totals.released, self.totals.released),

@@ -111,7 +111,11 @@ impl Model {
             if !matches!(&**said, Said::Ended(_) | Said::Offered(_)) && !is_of_next_offer() {
                 self.note_all_over(&mut ended);
             }
-            if let Said::Failed(Some(Code::Closed)) = &**said {
+            let is_closed = Verdict::Fails(Some(Code::Closed));
+            // A bundle may be closed, too.
+            let is_of_its_own =
+                || self.first_waiting(*client) == Some(*number) && self.verdict_of_first(*client) == Some(is_closed);
+            if **said == Said::Failed(Some(Code::Closed)) && !is_of_its_own() {
                 self.drain_without_components(recorder);
             }
             match &**said {
@@ -122,6 +126,13 @@ impl Model {
                     }
                     self.publish_waiting((*client, *number), *sequence, is_tick)?;
                     self.note_all_over(&mut ended);
+                }
+                Said::Left(sequence) => {
+                    if in_turns && !self.is_spare(*sequence) {
+                        self.lapse((self.now, u64::MAX));
+                        self.settle();
+                    }
+                    self.leaves_early(*sequence)?;
                 }
                 Said::Ended(_) => ended.push((*client, *number)),
                 Said::Broken { of, name } => {
@@ -135,7 +146,10 @@ impl Model {
                     if self.first_waiting(*client) != Some(*number) {
                         return Err(format!("offer {number} of client {client} was answered out of turn"));
                     }
-                    if in_turns && self.verdict_of_first(*client) == Some(Verdict::Waits) {
+                    let verdict = self.verdict_of_first(*client);
+                    // Who wanted it may have lapsed before its turn came.
+                    let is_unwanted = *code == Some(Code::NotWanted) && verdict != Some(Verdict::Declined);
+                    if in_turns && (verdict == Some(Verdict::Waits) || is_unwanted) {
                         self.lapse((self.now, u64::MAX));
                         self.settle();
                     }
@@ -277,7 +291,7 @@ impl Model {
                 };
             }
         }
-        if timeout_ms == Some(0) || staged && self.is_in_vain(bytes, self.pinned_bytes()) {
+        if timeout_ms == Some(0) && !self.has_spare() || staged && self.is_in_vain(bytes, self.pinned_bytes()) {
             return self.fail(client, number, Some(Code::PoolFull));
         }
         if self.is_full_of_requests(client) {

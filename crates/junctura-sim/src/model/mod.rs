@@ -27,6 +27,7 @@ mod memory;
 mod named;
 mod objects;
 mod observe;
+mod room;
 mod spill;
 mod sync;
 mod wanted;
@@ -97,6 +98,8 @@ pub enum Fate {
     Withdrawn,
     /// Its retention ended.
     Expired,
+    /// It left before that: a store has it, and memory was short.
+    Archived,
 }
 
 impl Fate {
@@ -108,6 +111,7 @@ impl Fate {
             Self::Superseded => "superseded",
             Self::Withdrawn => "withdrawn",
             Self::Expired => "expired",
+            Self::Archived => "archived",
         }
     }
 }
@@ -125,6 +129,8 @@ pub struct Object {
     pub fate: Fate,
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
+    /// Somebody has said that a store has it.
+    is_archived: bool,
     releases_left: Option<u32>,
     /// Bits of the names that it waits for and that stand for nothing yet.
     absent: u8,
@@ -354,6 +360,7 @@ pub struct Model {
     disk: spill::Disk,
     draining: Option<drain::Draining>,
     departing: departing::Departings,
+    leaving_early: room::Leaving,
     /// Programs that have come.
     came: BTreeSet<usize>,
     bundles: BTreeMap<u64, bundle::Bundle>,
@@ -395,6 +402,7 @@ struct Totals {
     superseded: u64,
     withdrawn: u64,
     expired: u64,
+    dropped_archived: u64,
     broken: u64,
     declined: u64,
     completed: u64,
@@ -428,6 +436,7 @@ impl Model {
             disk: spill::Disk::default(),
             draining: None,
             departing: departing::Departings::default(),
+            leaving_early: room::Leaving::default(),
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
             bundles_made: 0,
@@ -480,6 +489,7 @@ impl Model {
             said.delivers().map(|sequence| ((*client, *request), sequence))
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
+        self.note_leaving(recorder);
         self.catch_up(matches!(cause, Cause::Tick))?;
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
@@ -581,7 +591,7 @@ impl Model {
             .filter(|object| match object.fate {
                 Fate::Visible => object.sequence <= since && self.is_out_of_sight(object.sequence),
                 Fate::Superseded => !self.newest_matches(query, object.sequence),
-                Fate::Withdrawn | Fate::Expired => !is_remembered(object.sequence),
+                Fate::Withdrawn | Fate::Expired | Fate::Archived => !is_remembered(object.sequence),
             })
             .map(|object| object.sequence)
             .filter(|&sequence| self.matches(query, sequence))

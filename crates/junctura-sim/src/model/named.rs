@@ -212,7 +212,9 @@ impl Model {
         }
         let (reader, newest_only) = (one.hears(), one.terms.newest_only);
         match fate {
-            Fate::Withdrawn | Fate::Expired => self.let_down(requirement, reader, sequence, fate.name()),
+            Fate::Withdrawn | Fate::Expired | Fate::Archived => {
+                self.let_down(requirement, reader, sequence, fate.name());
+            }
             Fate::Superseded if newest_only => self.disown(requirement, sequence),
             Fate::Visible | Fate::Superseded => {
                 if let Some(Going::Follow(follow)) = reader

@@ -42,6 +42,7 @@ impl Model {
             producer: client,
             fate: Fate::Visible,
             touched_in: 0,
+            is_archived: false,
             releases_left,
             absent,
             until,
@@ -88,6 +89,7 @@ impl Model {
             Fate::Superseded => self.totals.superseded += 1,
             Fate::Withdrawn => self.totals.withdrawn += 1,
             Fate::Expired => self.totals.expired += 1,
+            Fate::Archived => self.totals.dropped_archived += 1,
             Fate::Visible => {}
         }
     }
@@ -346,11 +348,14 @@ impl Model {
     /// Time passed: it is over for some objects, the earliest first. Who is owed one keeps it.
     pub(super) fn end_times(&mut self) {
         let now = self.now;
+        let left = &self.leaving_early.now;
         let mut over: Vec<(u64, u64)> = self
             .visible
             .values()
             .filter_map(|&sequence| Some((self.object(sequence).until?, sequence)))
-            .filter(|&(until, sequence)| until <= now && !self.departing.has_time(sequence))
+            .filter(|&(until, sequence)| {
+                until <= now && !self.departing.has_time(sequence) && !left.contains(&sequence)
+            })
             .collect();
         over.sort_unstable();
         for (_, sequence) in over {

@@ -69,7 +69,7 @@ impl Model {
             Said::Dropped(segment) => expect(!self.segments.contains_key(segment), "the segment is still there"),
             Said::Delivered(delivered) => self.delivered(number, delivered),
             Said::Gap { items, reason } => self.gap(number, items, reason),
-            Said::Broken { .. } => Ok(()),
+            Said::Broken { .. } | Said::Left(_) => Ok(()),
             Said::Live => self.live(number),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use junctura_pool::core::Departing;
 use junctura_wire::body::events;
 
 use super::{Checked, Fate, Model};
@@ -87,7 +88,9 @@ impl Model {
             self.disk.paused_until = Some(self.now + DISK_PAUSE);
             return Ok(());
         }
-        let moves = self.spillable().find(|offer| offer.payload == job.payload).cloned();
+        // What departs since this event did so after it was written.
+        let moves = self.spillable(self.departing.before());
+        let moves = moves.into_iter().find(|offer| offer.payload == job.payload).cloned();
         if let Some(offer) = moves {
             let its = |&sequence: &u64| self.object(sequence).offer.payload == offer.payload;
             // One that is staged is nobody's yet.
@@ -109,14 +112,16 @@ impl Model {
     }
 
     /// Payloads in memory that are needed, and that nobody holds.
-    fn spillable(&self) -> impl Iterator<Item = &Offer> {
-        let stays = |sequence: &u64| !self.departing.has_object(*sequence) && !self.departing.has_payload(*sequence);
+    fn spillable(&self, departing: &[Departing]) -> Vec<&Offer> {
+        let departs = |one: Departing| departing.contains(&one);
+        let stays = |&sequence: &u64| !departs(Departing::Object(sequence)) && !departs(Departing::Payload(sequence));
         let unfreed = self.unfreed.iter().copied().filter(stays);
         let versions = unfreed.map(|sequence| self.object(sequence));
         let unheld = versions.filter(|object| object.holders == 0 && (object.fate == Fate::Visible || object.owed > 0));
         let staged = self.bundles.values().flat_map(super::bundle::Bundle::staged_offers);
         let all = unheld.map(|object| &object.offer).chain(staged);
         all.filter(|offer| offer.length > 0 && !self.is_in_file(offer))
+            .collect()
     }
 
     /// What the core has ordered to be written in this event.
@@ -153,9 +158,10 @@ impl Model {
             return Err(format!("{used} bytes are in the file tier"));
         }
         let is_idle = !self.disk.is_at_work() && self.disk.paused_until.is_none();
-        if is_idle && self.somebody_waits() && self.spillable().count() <= LOOKED_AT {
+        let spillable = self.spillable(self.departing.left());
+        if is_idle && self.somebody_waits() && !self.has_spare() && spillable.len() <= LOOKED_AT {
             let fits = |offer: &&Offer| used + offer.length.next_multiple_of(UNIT) <= limit;
-            if let Some(offer) = self.spillable().find(fits) {
+            if let Some(offer) = spillable.into_iter().find(fits) {
                 return Err(format!("somebody waits for memory, and {offer:?} could be spilled"));
             }
         }

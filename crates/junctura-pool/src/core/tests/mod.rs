@@ -14,6 +14,7 @@ mod memory;
 mod named;
 mod readers;
 mod retention;
+mod room;
 mod spill;
 mod wanted;
 mod world;
