@@ -21,6 +21,7 @@ mod group;
 mod hammer;
 mod interrupt;
 mod json;
+mod layout;
 mod ls;
 mod manual;
 mod program;
@@ -94,6 +95,7 @@ enum Command {
     Compact(store::compact::CompactArguments),
     Stat(stat::Arguments),
     Schema(schema::Arguments),
+    Layout(layout::Arguments),
     Serve(serve::Arguments),
     Stop(stop::Arguments),
     Doctor(doctor::Arguments),
@@ -198,6 +200,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Compact(arguments) => store::compact::compact(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Layout(arguments) => layout::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Stop(arguments) => stop::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -280,10 +280,12 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Stretch> {
         let (start, block) = (self.index, self.at);
         if self.is_whole {
+            // Behind all that there could be.
+            self.index = u64::MAX / 4;
             return Some(Stretch {
                 owner: 0,
                 start,
-                stop: u64::MAX / 4,
+                stop: self.index,
                 spot: Spot {
                     block: 0,
                     within: start,

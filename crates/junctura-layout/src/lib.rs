@@ -8,6 +8,7 @@
 //! here is pure: the same answer on each rank, so that nothing about a plan has to travel.
 
 mod axis;
+mod draw;
 mod element;
 mod layout;
 mod plan;
@@ -18,6 +19,7 @@ mod text;
 mod yaml;
 
 pub use axis::Axis;
+pub use draw::draw;
 pub use element::{ByteOrder, Element, Kind};
 pub use layout::{Distribution, Layout, Local, Order, Storage};
 pub use plan::{Part, Partner, Plan, Side};
@@ -33,3 +35,5 @@ pub const RANKS_MAX: u64 = 1 << 32;
 pub const ELEMENTS_MAX: u64 = 1 << 58;
 /// A layout of explicit slabs has no more of them.
 pub const SLABS_MAX: usize = 1 << 20;
+/// A plan lists no more runs of one dimension.
+pub const RUNS_MAX: usize = 1 << 24;

@@ -73,7 +73,8 @@ impl Plan {
     /// array. Costs time and memory for what it lists: own blocks of one period, and whom they meet.
     ///
     /// # Errors
-    /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`.
+    /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`; `LimitExceeded` for more than
+    /// [`RUNS_MAX`](crate::RUNS_MAX) runs of one dimension.
     pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: Side, rank: u64) -> Result<Self> {
         check_within(from, to, origin)?;
         let mut plan = Self {
@@ -95,7 +96,7 @@ impl Plan {
         };
         let mut parts = Vec::new();
         for one in parts_of(mine, rank, my_origin) {
-            meet(&one, plan.theirs(), their_origin, &mut parts);
+            meet(&one, plan.theirs(), their_origin, &mut parts)?;
         }
         plan.parts = parts;
         Ok(plan)
@@ -335,7 +336,7 @@ fn whole_axes(slab: &Slab) -> std::borrow::Cow<'static, [Axis]> {
 }
 
 /// Lists what a part of one's own shares with the other side.
-fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>) {
+fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>) -> Result<()> {
     match layout.distribution() {
         Distribution::Grid { axes, .. } => {
             let theirs = Theirs {
@@ -344,11 +345,11 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>)
                 is_packed: layout.is_packed(),
                 slab: None,
             };
-            parts.extend(shared(mine, &theirs));
+            parts.extend(shared(mine, &theirs)?);
         }
         Distribution::Slabs(slabs) => {
             let Some(asked) = mine.region.shared(&moved(&Slab::whole(layout.shape()), origin)) else {
-                return;
+                return Ok(());
             };
             let back = |bounds: &[u64]| bounds.iter().zip(origin).map(|(bound, by)| bound - by).collect();
             let asked = Slab {
@@ -365,15 +366,18 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>)
                     is_packed: false,
                     slab: Some(id),
                 };
-                parts.extend(shared(mine, &theirs));
+                parts.extend(shared(mine, &theirs)?);
             }
         }
     }
+    Ok(())
 }
 
 /// `None` where nothing is.
-fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Option<Part> {
-    let region = mine.region.shared(&theirs.region)?;
+fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Result<Option<Part>> {
+    let Some(region) = mine.region.shared(&theirs.region) else {
+        return Ok(None);
+    };
     let mut runs = Vec::with_capacity(region.start.len());
     for dimension in 0..region.start.len() {
         let begin = mine.region.start[dimension];
@@ -393,15 +397,15 @@ fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Option<Part> {
             is_packed: theirs.is_packed,
         };
         let shift = begin as i64 - theirs.region.start[dimension] as i64;
-        let list = Runs::between(&own, &end, shift);
+        let list = Runs::between(&own, &end, shift)?;
         if list.is_empty() {
-            return None;
+            return Ok(None);
         }
         runs.push(list);
     }
-    Some(Part {
+    Ok(Some(Part {
         runs,
         local: mine.local.clone(),
         slab: theirs.slab,
-    })
+    }))
 }

@@ -3,8 +3,10 @@
 //! Two cyclic dimensions repeat after the least common multiple of their cycles. The list has one such period; later ones lie a fixed
 //! step further on both sides.
 
-use crate::Axis;
+use junctura_model::{Code, Error, Result};
+
 use crate::axis::Spot;
+use crate::{Axis, RUNS_MAX};
 
 /// A stretch of indices of which one's own rank and a peer have the same, behind each other on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +124,10 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 
 impl Runs {
     /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
-    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Self {
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the list would have more than [`RUNS_MAX`](crate::RUNS_MAX).
+    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Result<Self> {
         let extent = own.to.saturating_sub(own.from);
         let period = period(own.end.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
         let own_step = own.end.step(period);
@@ -138,13 +143,13 @@ impl Runs {
             },
         };
         if extent > 0 {
-            runs.sweep(own, theirs, shift);
+            runs.sweep(own, theirs, shift)?;
         }
-        runs
+        Ok(runs)
     }
 
     /// Lists the first period: each of one's own blocks, and whom it meets.
-    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64) {
+    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Result<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
         let (length, cycle) = match own.end.repeats() {
@@ -165,7 +170,7 @@ impl Runs {
             let end = stop.min(limit);
             if start < end {
                 let at = spot.unwrap_or_else(|| spot_of(&own.end, start));
-                self.meet(own, theirs, (start, end, at), shift);
+                self.meet(own, theirs, (start, end, at), shift)?;
                 let next = if own.end.is_packed {
                     Spot {
                         block: at.block + 1,
@@ -181,10 +186,17 @@ impl Runs {
             }
             stop = stop.saturating_add(cycle);
         }
+        Ok(())
     }
 
     /// Lists whom one of one's own blocks meets.
-    fn meet(&mut self, own: &Own<'_>, theirs: &End<'_>, (start, end, spot): (u64, u64, Spot), shift: i64) {
+    fn meet(
+        &mut self,
+        own: &Own<'_>,
+        theirs: &End<'_>,
+        (start, end, spot): (u64, u64, Spot),
+        shift: i64,
+    ) -> Result<()> {
         let mut index = start;
         let mut mine = spot.block * own.jump + spot.within * own.stride;
         for met in theirs.axis.walk(start.wrapping_add_signed(shift), theirs.is_packed) {
@@ -199,12 +211,17 @@ impl Runs {
                 theirs: met.spot.within,
             };
             self.push(run, own.stride);
+            if self.first.len() > RUNS_MAX {
+                let cause = format!("more than {RUNS_MAX} runs of one dimension");
+                return Err(Error::new(Code::LimitExceeded, "plan", cause));
+            }
             mine += length * own.stride;
             index = stop;
             if index == end {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Adds a run, to the last one if it lies behind that on both sides.

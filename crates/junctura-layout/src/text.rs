@@ -211,7 +211,7 @@ impl Parts {
 impl FromStr for Layout {
     type Err = Error;
 
-    /// Reads the text form; see `docs/guide/arrays.md`.
+    /// Reads the text form; see `docs/formats/layout.md`.
     ///
     /// # Errors
     /// `InvalidArgument`, whose subject is the name that is wrong; as [`Layout::new`].

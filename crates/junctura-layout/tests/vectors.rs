@@ -1,6 +1,10 @@
 //! Vectors that were made by other code, element by element: `../shared/vectors/vectors.json`, where it is.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests, and one file that has the vectors"
+)]
 
 mod common;
 

@@ -1,0 +1,45 @@
+//! Layouts as a user might write them, one or two lines: reading never panics, what was read is written so that it reads as the same
+//! layout, and what a plan says that all ranks share is the array.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use junctura_layout::{Layout, Plan, Side, draw};
+use libfuzzer_sys::fuzz_target;
+
+/// Larger arrays would take the time of many small ones.
+const ELEMENTS_MAX: u64 = 1 << 16;
+
+fuzz_target!(|text: &str| {
+    let _ = Layout::from_yaml(text);
+    let mut layouts = Vec::new();
+    for line in text.lines().take(2) {
+        let Ok(layout) = line.parse::<Layout>() else { return };
+        let written = layout.to_string();
+        assert_eq!(
+            written.parse::<Layout>().expect("our own layout reads"),
+            layout,
+            "{written}"
+        );
+        layouts.push(Arc::new(layout));
+    }
+    let [from, to] = &layouts[..] else { return };
+    let is_small = |layout: &Layout| {
+        let elements: u64 = layout.shape().iter().map(|&extent| extent.max(1)).product();
+        elements <= ELEMENTS_MAX && layout.ranks() <= 64
+    };
+    if !is_small(from) || !is_small(to) || from.shape() != to.shape() {
+        return;
+    }
+    let _ = draw(from, to);
+    let is_all = from.check_cover().is_ok() && to.check_cover().is_ok();
+    for side in [Side::From, Side::To] {
+        let ranks = if side == Side::From { from.ranks() } else { to.ranks() };
+        let plans = (0..ranks).map(|rank| Plan::whole(from, to, side, rank).expect("it is small"));
+        let shared: u64 = plans
+            .map(|plan| plan.partners().iter().map(|partner| partner.elements).sum::<u64>())
+            .sum();
+        assert!(!is_all || shared == from.elements(), "{from}\n{to}");
+    }
+});
