@@ -132,7 +132,12 @@ impl Root {
         };
         let mut text = serde_json::to_vec_pretty(&written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
-        Log::create(disk, commits)?;
+        // Before anything is made: the first file of a log that has gone on long since must not come back.
+        match disk.open(NAME) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Log::create(disk, commits)?,
+            Err(error) => return Err(refused(NAME, "cannot be looked for", &error)),
+            Ok(_) => {}
+        }
         let beside = format!("{NAME}.{}", written.id);
         publish_new(disk, &Draft { beside, bytes: text }, NAME).map_err(|error| refused(NAME, "cannot be made", &error))
     }

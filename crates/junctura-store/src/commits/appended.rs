@@ -361,6 +361,11 @@ mod tests {
         store.compact().unwrap();
         assert_eq!(logs(&disk).first(), before.last());
         assert_eq!(disk.list("log").unwrap().len(), 2 * logs(&disk).len());
+        // Whoever would have made the store does not bring its beginning back.
+        let schemas = [Schema::builtin("free").unwrap()];
+        let made = Root::create(&*disk, &schemas, Commits::Appended, &Ages::default().into());
+        assert_eq!(made.unwrap_err().code(), Code::AlreadyExists);
+        assert_eq!(logs(&disk).first(), before.last());
         let mut all = expected;
         all.extend(shown(&store).pop());
         for store in [&store, &idle, &open(&disk)] {
