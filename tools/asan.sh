@@ -7,5 +7,5 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=address -Cdebuginfo=line-tables-only"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/asan"
-echo "asan: junctura-memory junctura-transport"
-cargo test --quiet --no-fail-fast --target "$host" -p junctura-memory -p junctura-transport --lib --tests "$@"
+echo "asan: junctura-memory junctura-copy junctura-transport"
+cargo test --quiet --no-fail-fast --target "$host" -p junctura-memory -p junctura-copy -p junctura-transport --lib --tests "$@"

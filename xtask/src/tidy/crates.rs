@@ -6,7 +6,7 @@ use crate::tree::{Package, Tree};
 const FLOORS: [&[&str]; 9] = [
     &["junctura-model", "junctura-grib"],
     &["junctura-wire", "junctura-layout"],
-    &["junctura-memory"],
+    &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store"],
     &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],

@@ -1,0 +1,172 @@
+//! What becomes of an element on its way: a copy, another byte order, another kind of number.
+
+use junctura_layout::{ByteOrder, Element, Kind};
+use junctura_model::{Code, Error, Result};
+
+/// What is offered, with the widths that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Bytes of an element.
+    None(usize),
+    /// Bytes of an element, and how many of them change places together.
+    Swap(usize, usize),
+    /// `f64` into `f32`, either of which may be in the other byte order than the machine's.
+    Narrow { swap_from: bool, swap_to: bool },
+    /// `f32` into `f64`.
+    Widen { swap_from: bool, swap_to: bool },
+}
+
+impl Change {
+    pub(crate) fn new(from: Element, to: Element) -> Result<Self> {
+        let bytes = from.kind.bytes();
+        let (swap_from, swap_to) = (from.order != ByteOrder::NATIVE, to.order != ByteOrder::NATIVE);
+        match (from.kind, to.kind) {
+            (one, two) if one == two && (from.order == to.order || bytes == 1) => Ok(Self::None(bytes)),
+            (one, two) if one == two => Ok(Self::Swap(bytes, one.swapped_bytes())),
+            (Kind::F64, Kind::F32) => Ok(Self::Narrow { swap_from, swap_to }),
+            (Kind::F32, Kind::F64) => Ok(Self::Widen { swap_from, swap_to }),
+            _ => Err(Error::new(
+                Code::Unsupported,
+                "type",
+                format!("{from} does not become {to}: only f4 and f8 become each other, and byte orders change"),
+            )),
+        }
+    }
+}
+
+/// What is done with each element.
+pub(crate) trait Op {
+    /// Bytes of one, as it comes.
+    const FROM: usize;
+    /// Bytes of one, as it goes.
+    const TO: usize;
+
+    /// # Safety
+    /// `FROM` bytes can be read at `from`, `TO` bytes written at `to`; they do not overlap.
+    unsafe fn one(from: *const u8, to: *mut u8);
+
+    /// Those that lie behind each other on both sides.
+    ///
+    /// # Safety
+    /// As of [`Self::one`], for `count` of them.
+    unsafe fn run(from: *const u8, to: *mut u8, count: usize) {
+        for at in 0..count {
+            // SAFETY: the caller vouches for `count` of them.
+            unsafe { Self::one(from.add(at * Self::FROM), to.add(at * Self::TO)) }
+        }
+    }
+}
+
+/// A copy of elements of `N` bytes.
+pub(crate) struct Same<const N: usize>;
+
+impl<const N: usize> Op for Same<N> {
+    const FROM: usize = N;
+    const TO: usize = N;
+
+    unsafe fn one(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            to.cast::<[u8; N]>()
+                .write_unaligned(from.cast::<[u8; N]>().read_unaligned());
+        }
+    }
+
+    unsafe fn run(from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: the caller vouches for both.
+        unsafe { from.copy_to_nonoverlapping(to, count * N) };
+    }
+}
+
+/// Elements of `N` bytes, of which each `W` are reversed.
+pub(crate) struct Swapped<const N: usize, const W: usize>;
+
+impl<const N: usize, const W: usize> Op for Swapped<N, W> {
+    const FROM: usize = N;
+    const TO: usize = N;
+
+    unsafe fn one(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            let mut bytes = from.cast::<[u8; N]>().read_unaligned();
+            bytes.chunks_exact_mut(W).for_each(<[u8]>::reverse);
+            to.cast::<[u8; N]>().write_unaligned(bytes);
+        }
+    }
+}
+
+/// `f64` into `f32`, rounded to the nearest.
+pub(crate) struct Narrowed<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Narrowed<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 8;
+    const TO: usize = 4;
+
+    unsafe fn one(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            let bits = from.cast::<u64>().read_unaligned();
+            let value = f64::from_bits(if SWAP_FROM { bits.swap_bytes() } else { bits });
+            let bits = (value as f32).to_bits();
+            to.cast::<u32>()
+                .write_unaligned(if SWAP_TO { bits.swap_bytes() } else { bits });
+        }
+    }
+}
+
+/// `f32` into `f64`.
+pub(crate) struct Widened<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Widened<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 4;
+    const TO: usize = 8;
+
+    unsafe fn one(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            let bits = from.cast::<u32>().read_unaligned();
+            let value = f32::from_bits(if SWAP_FROM { bits.swap_bytes() } else { bits });
+            let bits = f64::from(value).to_bits();
+            to.cast::<u64>()
+                .write_unaligned(if SWAP_TO { bits.swap_bytes() } else { bits });
+        }
+    }
+}
+
+/// Calls `$call::<Op>(…)` with the [`Op`] of a change.
+macro_rules! with_op {
+    ($change:expr, $op:ident => $call:expr) => {{
+        use $crate::elements::{Change, Narrowed, Same, Swapped, Widened};
+        macro_rules! by {
+            ($type:ty) => {{
+                type $op = $type;
+                $call
+            }};
+        }
+        match $change {
+            Change::None(1) => by!(Same<1>),
+            Change::None(2) => by!(Same<2>),
+            Change::None(4) => by!(Same<4>),
+            Change::None(8) => by!(Same<8>),
+            Change::None(_) => by!(Same<16>),
+            Change::Swap(2, _) => by!(Swapped<2, 2>),
+            Change::Swap(4, _) => by!(Swapped<4, 4>),
+            Change::Swap(8, 4) => by!(Swapped<8, 4>),
+            Change::Swap(8, _) => by!(Swapped<8, 8>),
+            Change::Swap(..) => by!(Swapped<16, 8>),
+            Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => by!(Narrowed<false, false>),
+                (false, true) => by!(Narrowed<false, true>),
+                (true, false) => by!(Narrowed<true, false>),
+                (true, true) => by!(Narrowed<true, true>),
+            },
+            Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => by!(Widened<false, false>),
+                (false, true) => by!(Widened<false, true>),
+                (true, false) => by!(Widened<true, false>),
+                (true, true) => by!(Widened<true, true>),
+            },
+        }
+    }};
+}
+pub(crate) use with_op;

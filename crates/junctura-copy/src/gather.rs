@@ -1,0 +1,134 @@
+//! All that one rank wants, out of the memory of all who have it.
+
+use std::collections::BTreeSet;
+
+use junctura_layout::{Element, Part, Plan, Runs, Side};
+use junctura_model::{Code, Error, Result};
+
+use crate::elements::Change;
+use crate::product::{self, Dim, Product, Source, walk_order};
+use crate::work::Work;
+
+/// What one rank takes from its peers, ready to run many times: made once from a plan of [`Side::To`](junctura_layout::Side::To).
+#[derive(Clone, Debug)]
+pub struct Gather {
+    peers: Vec<u64>,
+    work: Work,
+}
+
+impl Gather {
+    /// `from` is what lies in the pieces, `to` what is wanted. Costs time and memory for what the plan lists.
+    ///
+    /// # Errors
+    /// `Unsupported` where the one does not become the other: kinds must be the same, or `f4` and `f8`; byte orders may differ.
+    /// `InvalidArgument` for a plan of those who give.
+    pub fn new(plan: &Plan, from: Element, to: Element) -> Result<Self> {
+        check_side(plan, Side::To)?;
+        let change = Change::new(from, to)?;
+        let parts: Vec<Combined> = plan.parts().iter().map(|part| Combined::new(plan, part)).collect();
+        let ranks: BTreeSet<u64> = parts.iter().flat_map(|part| &part.ranks).copied().collect();
+        let peers: Vec<u64> = ranks.into_iter().collect();
+        let products = parts.into_iter().map(|part| part.product(&peers)).collect();
+        let read = peers.iter().map(|&rank| (rank, plan.from().room(rank))).collect();
+        let written = (plan.rank(), plan.to().room(plan.rank()));
+        let work = Work::new(products, change, read, written)?;
+        Ok(Self { peers, work })
+    }
+
+    /// The ranks whose memory is needed, ascending.
+    #[must_use]
+    pub fn peers(&self) -> &[u64] {
+        &self.peers
+    }
+
+    /// How many elements are taken.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.work.elements()
+    }
+
+    /// `pieces` has the memory of each of [`Self::peers`], whole, in that order; `into` is that of one's own rank, whole
+    /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (at least one works, whatever is
+    /// asked for) each writes its part of the rows.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for memories that have not the length that they must have, before anything is written.
+    pub fn run(&self, pieces: &[&[u8]], into: &mut [u8], threads: usize) -> Result<()> {
+        self.work.run(pieces, into, threads)
+    }
+}
+
+pub(crate) fn check_side(plan: &Plan, side: Side) -> Result<()> {
+    if plan.side() == side {
+        return Ok(());
+    }
+    let cause = format!("it is one of Side::{:?}, and Side::{side:?} is needed", plan.side());
+    Err(Error::new(Code::InvalidArgument, "plan", cause))
+}
+
+/// A part of a plan with the ranks that it names.
+struct Combined {
+    product: Product,
+    /// Of each source.
+    ranks: Vec<u64>,
+}
+
+impl Combined {
+    fn new(plan: &Plan, part: &Part) -> Self {
+        let counts: Vec<u64> = part.runs.iter().map(Runs::elements).collect();
+        let order = walk_order(&part.local, &counts);
+        let coordinates: Vec<Vec<u64>> = order.iter().map(|&at| coordinates(&part.runs[at])).collect();
+        let mut combined = Self {
+            product: Product {
+                dims: Vec::new(),
+                sources: Vec::new(),
+                base: part.local.base,
+            },
+            ranks: Vec::new(),
+        };
+        for (&at, sources) in order.iter().zip(&coordinates) {
+            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, part.local.strides[at]);
+            combined.product.dims.push(dim);
+        }
+        let combinations: usize = coordinates.iter().map(Vec::len).product();
+        for number in 0..combinations {
+            combined.add_source(plan, part, &order, &coordinates, number);
+        }
+        combined
+    }
+
+    fn add_source(&mut self, plan: &Plan, part: &Part, order: &[usize], coordinates: &[Vec<u64>], number: usize) {
+        let mut chosen = vec![0; order.len()];
+        let mut left = number;
+        for (&at, list) in order.iter().zip(coordinates).rev() {
+            chosen[at] = list[left % list.len()];
+            left /= list.len();
+        }
+        // A plan names only ranks that there are.
+        let Some((rank, local)) = plan.their_local(part, &chosen) else {
+            return;
+        };
+        let mut source = Source {
+            base: local.base,
+            ..Source::default()
+        };
+        for (to, &at) in order.iter().enumerate() {
+            (source.strides[to], source.jumps[to]) = (local.strides[at], local.jumps[at]);
+        }
+        self.product.sources.push(source);
+        self.ranks.push(rank);
+    }
+
+    fn product(self, peers: &[u64]) -> Product {
+        let mut product = self.product;
+        for (source, rank) in product.sources.iter_mut().zip(&self.ranks) {
+            source.piece = peers.partition_point(|peer| peer < rank);
+        }
+        product
+    }
+}
+
+/// Those that something is shared with, ascending.
+fn coordinates(runs: &Runs) -> Vec<u64> {
+    runs.peers().into_iter().map(|(peer, _)| peer).collect()
+}

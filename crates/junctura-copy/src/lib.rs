@@ -1,0 +1,28 @@
+//! Copies what one rank wants of an array out of the memory of those who have it, as a [`Plan`](junctura_layout::Plan) says.
+//!
+//! ```text
+//!   Gather   plan of Side::To     pieces of all peers, whole   ->  one's own memory           on one machine: one read, one write
+//!   Pack     plan of Side::From   one's own piece              ->  a message for one peer     between machines: what that peer
+//!   Unpack   plan of Side::To     the message of one peer      ->  one's own memory           wants, and nothing else, travels
+//! ```
+//! Each is made once from a plan and can run many times. A message is a dense array of what both share, whose quickest dimension is the
+//! taker's: both ends know that from their plans, so that no index travels. Elements may change on the way: their byte order, and `f64` into
+//! `f32` and back.
+//!
+//! Promised: nothing is written but what is wanted, and nothing read but what is wanted: gaps of a memory (strides, the padding of packed
+//! blocks) stay as they are.
+
+#![allow(
+    unsafe_code,
+    reason = "copies between memories by offsets that a plan gave and `Product::check` has compared with their room; every block says why it holds"
+)]
+
+mod elements;
+mod gather;
+mod message;
+mod portable;
+mod product;
+mod work;
+
+pub use gather::Gather;
+pub use message::{Pack, Unpack};

@@ -1,0 +1,165 @@
+//! What one rank has of what another wants, as one message.
+//!
+//! It is a dense array of all elements that both share; for slabs one for each pair of theirs that meet, by the taker's number and then
+//! the giver's. Its dimensions go as the taker's memory does, and each in the order of its indices: both ends know all that from their plans.
+
+use junctura_layout::{Distribution, Element, Layout, Local, Part, Plan, Runs, Side};
+use junctura_model::{Code, Error, Result};
+
+use crate::elements::Change;
+use crate::gather::check_side;
+use crate::product::{self, Dim, Product, Source, dense, walk_order};
+use crate::work::Work;
+
+/// Gathers what one peer wants out of one's own memory into a message.
+#[derive(Clone, Debug)]
+pub struct Pack {
+    work: Work,
+}
+
+/// Puts such a message into one's own memory.
+#[derive(Clone, Debug)]
+pub struct Unpack {
+    work: Work,
+}
+
+impl Pack {
+    /// From a plan of [`Side::From`](junctura_layout::Side::From). `from` is what lies in the memory, `to` what travels.
+    ///
+    /// # Errors
+    /// `Unsupported` where the one does not become the other; `InvalidArgument` for a plan of those who take, or no such peer.
+    pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
+        check_side(plan, Side::From)?;
+        let change = Change::new(from, to)?;
+        let mut parts = shared_with(plan, peer)?;
+        // The taker goes through its own slabs first.
+        parts.sort_by_key(|(part, _)| part.slab);
+        let mut products = Vec::new();
+        let mut count = 0;
+        for (part, coordinates) in parts {
+            // A plan names only ranks that there are.
+            let Some((_, theirs)) = plan.their_local(part, &coordinates) else {
+                continue;
+            };
+            let side = |coordinate| product::Side::Pack(coordinate);
+            let product = one(part, &coordinates, side, &theirs, count);
+            count += product.elements();
+            products.push(product);
+        }
+        let room = plan.from().room(plan.rank());
+        let work = Work::new(products, change, vec![(plan.rank(), room)], (peer, count))?;
+        Ok(Self { work })
+    }
+
+    /// How many elements the message has.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.work.elements()
+    }
+
+    /// `piece` is one's own memory, whole; `message` has the room of [`Self::elements`]. Does not wait.
+    ///
+    /// # Errors
+    /// As [`Gather::run`](crate::Gather::run).
+    pub fn run(&self, piece: &[u8], message: &mut [u8], threads: usize) -> Result<()> {
+        self.work.run(&[piece], message, threads)
+    }
+}
+
+impl Unpack {
+    /// From a plan of [`Side::To`](junctura_layout::Side::To). `from` is what travels, `to` what is wanted.
+    ///
+    /// # Errors
+    /// As [`Pack::new`], for a plan of those who give.
+    pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
+        check_side(plan, Side::To)?;
+        let change = Change::new(from, to)?;
+        let mut products = Vec::new();
+        let mut count = 0;
+        for (part, coordinates) in shared_with(plan, peer)? {
+            let side = |coordinate| product::Side::Unpack(coordinate);
+            let product = one(part, &coordinates, side, &part.local, count);
+            count += product.elements();
+            products.push(product);
+        }
+        let room = plan.to().room(plan.rank());
+        let work = Work::new(products, change, vec![(peer, count)], (plan.rank(), room))?;
+        Ok(Self { work })
+    }
+
+    /// How many elements the message has.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.work.elements()
+    }
+
+    /// `message` is what [`Pack`] made; `into` is one's own memory, whole. Its gaps, and what comes from others, stay as they are.
+    /// Does not wait.
+    ///
+    /// # Errors
+    /// As [`Gather::run`](crate::Gather::run).
+    pub fn run(&self, message: &[u8], into: &mut [u8], threads: usize) -> Result<()> {
+        self.work.run(&[message], into, threads)
+    }
+}
+
+/// The parts of a plan that have something of one peer, and its coordinates there.
+fn shared_with(plan: &Plan, peer: u64) -> Result<Vec<(&Part, Vec<u64>)>> {
+    let layout: &Layout = plan.theirs();
+    if peer >= layout.ranks() {
+        let cause = format!("there is no rank {peer} of {}", layout.ranks());
+        return Err(Error::new(Code::InvalidArgument, "peer", cause));
+    }
+    let coordinates = match layout.distribution() {
+        Distribution::Grid { .. } => layout.coordinates(peer).unwrap_or_default(),
+        Distribution::Slabs(_) => vec![0; layout.shape().len()],
+    };
+    let is_meant = |part: &&Part| {
+        let meets = |(runs, at): (&Runs, &u64)| runs.first().iter().any(|run| run.peer == *at);
+        part.slab.is_none_or(|(rank, _)| u64::from(rank) == peer) && part.runs.iter().zip(&coordinates).all(meets)
+    };
+    let parts = plan.parts().iter().filter(is_meant);
+    Ok(parts.map(|part| (part, coordinates.clone())).collect())
+}
+
+/// What is shared with one peer. `taker` is the memory that says which dimension goes slowest; `base` elements of the message are before it.
+fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, taker: &Local, base: u64) -> Product {
+    let count = |(runs, at): (&Runs, &u64)| {
+        runs.peers()
+            .into_iter()
+            .find(|(peer, _)| peer == at)
+            .map_or(0, |(_, count)| count)
+    };
+    let counts: Vec<u64> = part.runs.iter().zip(coordinates).map(count).collect();
+    let order = walk_order(taker, &counts);
+    let message = dense(&counts, &order);
+    let is_packed = matches!(side(0), product::Side::Pack(_));
+    let (read, written) = if is_packed {
+        (&part.local.strides, &message)
+    } else {
+        (&message, &part.local.strides)
+    };
+    let mut source = Source::default();
+    let mut dims = Vec::new();
+    for (to, &at) in order.iter().enumerate() {
+        let coordinate = coordinates[at];
+        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], written[at]);
+        if is_packed {
+            dim.scale_into(message[at]);
+        }
+        dims.push(dim);
+        // One's own places are blocks of one element; a message has no blocks.
+        (source.strides[to], source.jumps[to]) = (read[at], u64::from(is_packed));
+    }
+    let (read_base, written_base) = if is_packed {
+        (part.local.base, base)
+    } else {
+        (base, part.local.base)
+    };
+    source.base = read_base;
+    Product {
+        dims,
+        sources: vec![source],
+        base: written_base,
+    }
+}

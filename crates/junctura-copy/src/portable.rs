@@ -1,0 +1,101 @@
+//! Copies a product in the order of what is written, run by run: on any machine, with any strides, and what the quicker ways are judged by.
+
+use std::ops::Range;
+
+use crate::elements::Op;
+use crate::product::{Each, Product, Seg, Source};
+use crate::work::Into;
+
+/// The indices `within` of the slowest dimension, with all of the others.
+///
+/// # Safety
+/// All places of the product lie in `pieces` and `into`, in elements of `O`, and nobody else writes those of these indices.
+pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into, within: Range<u64>) {
+    let walk = Walk { product, pieces, into };
+    let mut at = At::default();
+    let mut index = 0;
+    for seg in product.dims[0].each() {
+        let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
+        if from < to {
+            let clipped = Seg {
+                into: seg.into + (from - index) * product.dims[0].stride,
+                within: seg.within + (from - index),
+                length: to - from,
+                ..seg
+            };
+            // SAFETY: a part of what the caller vouches for.
+            unsafe { walk.seg::<O>(0, clipped, &mut at, product.base, 0) };
+        }
+        index += seg.length;
+        if index >= within.end {
+            break;
+        }
+    }
+}
+
+struct Walk<'a> {
+    product: &'a Product,
+    pieces: &'a [&'a [u8]],
+    into: Into,
+}
+
+/// Where the slower dimensions are.
+#[derive(Default)]
+struct At {
+    blocks: Each,
+    withins: Each,
+}
+
+impl At {
+    fn offset(&self, source: &Source, dims: usize) -> u64 {
+        let each = 0..dims;
+        let offsets = each.map(|dim| self.blocks[dim] * source.jumps[dim] + self.withins[dim] * source.strides[dim]);
+        source.base + offsets.sum::<u64>()
+    }
+}
+
+impl Walk<'_> {
+    /// All that lies in one entry of a dimension.
+    ///
+    /// # Safety
+    /// As of [`copy`].
+    unsafe fn seg<O: Op>(&self, dim: usize, seg: Seg, at: &mut At, into: u64, number: usize) {
+        let dims = &self.product.dims;
+        let number = number * dims[dim].coordinates + seg.source;
+        (at.blocks[dim], at.withins[dim]) = (seg.block, seg.within);
+        if dim + 1 == dims.len() {
+            let source = &self.product.sources[number];
+            let from = at.offset(source, dims.len()) as usize * O::FROM;
+            let steps = (source.strides[dim] as usize, dims[dim].stride as usize);
+            // SAFETY: these are places of the product, which the caller vouches for.
+            unsafe {
+                let from = self.pieces[source.piece].as_ptr().add(from);
+                let into = self.into.0.add((into + seg.into) as usize * O::TO);
+                run::<O>(from, into, steps, seg.length as usize);
+            }
+            return;
+        }
+        for index in 0..seg.length {
+            at.withins[dim] = seg.within + index;
+            let into = into + seg.into + index * dims[dim].stride;
+            for next in dims[dim + 1].each() {
+                // SAFETY: as of this function.
+                unsafe { self.seg::<O>(dim + 1, next, at, into, number) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `count` elements, so many elements apart, can be read and written there.
+unsafe fn run<O: Op>(from: *const u8, into: *mut u8, steps: (usize, usize), count: usize) {
+    // SAFETY: the caller vouches for all of them.
+    unsafe {
+        if steps == (1, 1) {
+            return O::run(from, into, count);
+        }
+        for at in 0..count {
+            O::one(from.add(at * steps.0 * O::FROM), into.add(at * steps.1 * O::TO));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A part of a plan, made ready to be walked in the order of the memory that is written: which dimension goes slowest, and where
+//! everything lies in bytes' units of whole elements.
+//!
+//! All peers are merged: one list for each dimension, in the order of what is written, and each of its entries names the coordinate
+//! of whom it comes from. A combination of coordinates is a source, whose base and steps are looked up once for each row.
+
+use junctura_layout::{DIMENSIONS_MAX, Local, Order, Run, Runs};
+use junctura_model::{Code, Error, Result};
+
+/// Numbers of each dimension, in the order of the walk.
+pub(crate) type Each = [u64; DIMENSIONS_MAX];
+
+/// The product of a list for each dimension, slowest first.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub(crate) dims: Vec<Dim>,
+    /// For each combination of coordinates, that of the last dimension quickest.
+    pub(crate) sources: Vec<Source>,
+    /// Elements in front of it in the memory that is written.
+    pub(crate) base: u64,
+}
+
+/// Whom something comes from, and how it lies there, in elements.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Source {
+    /// Which of the memories that are read.
+    pub(crate) piece: usize,
+    pub(crate) base: u64,
+    pub(crate) strides: Each,
+    pub(crate) jumps: Each,
+}
+
+/// One dimension.
+#[derive(Clone, Debug)]
+pub(crate) struct Dim {
+    /// How many different coordinates its entries name.
+    pub(crate) coordinates: usize,
+    /// Elements from one index to the next in the memory that is written.
+    pub(crate) stride: u64,
+    /// Of one period.
+    pub(crate) first: Vec<Seg>,
+    /// How many such periods there are.
+    pub(crate) periods: u64,
+    /// From one to the next.
+    pub(crate) step: Step,
+    /// Of the last period, which may be a part of one.
+    pub(crate) tail: Vec<Seg>,
+}
+
+/// Indices that lie behind each other in what is written and in what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seg {
+    /// The number of the coordinate.
+    pub(crate) source: usize,
+    /// Where the first goes, in elements.
+    pub(crate) into: u64,
+    /// Of the source's blocks.
+    pub(crate) block: u64,
+    /// Of the source's indices.
+    pub(crate) within: u64,
+    pub(crate) length: u64,
+}
+
+/// From one period to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) into: u64,
+    pub(crate) block: u64,
+    pub(crate) within: u64,
+}
+
+/// Which of the entries of a plan's list are meant, and which side of them is read and which written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    /// All, from the peers into one's own memory.
+    Gather,
+    /// Those of one coordinate, out of one's own memory into a dense message.
+    Pack(u64),
+    /// Those of one coordinate, out of a dense message into one's own memory.
+    Unpack(u64),
+}
+
+impl Product {
+    /// Indices of each dimension.
+    pub(crate) fn elements(&self) -> u64 {
+        self.dims.iter().map(Dim::elements).product()
+    }
+
+    /// Compares all that will be read and written with what there is: `rooms` of what is read, `room` of what is written, in elements.
+    ///
+    /// # Errors
+    /// `Corrupt` where something lies outside, which a plan never says.
+    pub(crate) fn check(&self, rooms: &[u64], room: u64) -> Result<()> {
+        let outside = || {
+            Err(Error::new(
+                Code::Corrupt,
+                "plan",
+                "it reaches outside of a rank's memory",
+            ))
+        };
+        let last = |dim: &Dim| dim.ends().map(|(_, end)| end.into).max();
+        let written = self.dims.iter().map(last).sum::<Option<u64>>();
+        if written.is_some_and(|last| self.base + last >= room) {
+            return outside();
+        }
+        let mut ends: Vec<Vec<Vec<Step>>> = Vec::new();
+        for dim in &self.dims {
+            let mut of_dim = vec![Vec::new(); dim.coordinates];
+            dim.ends().for_each(|(source, end)| of_dim[source].push(end));
+            ends.push(of_dim);
+        }
+        for (number, source) in self.sources.iter().enumerate() {
+            let mut left = number;
+            let mut last = source.base;
+            for (at, of_dim) in ends.iter().enumerate().rev() {
+                let place = |end: &Step| end.block * source.jumps[at] + end.within * source.strides[at];
+                last += of_dim[left % of_dim.len()].iter().map(place).max().unwrap_or(0);
+                left /= of_dim.len();
+            }
+            if last >= rooms[source.piece] {
+                return outside();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Dim {
+    /// Of a plan's list; `sources` are the coordinates that count, ascending.
+    pub(crate) fn new(runs: &Runs, side: Side, sources: &[u64], stride: u64) -> Self {
+        let last = runs.periods().saturating_sub(1);
+        let mut placed = Placed {
+            side,
+            sources,
+            count: 0,
+        };
+        let first: Vec<Seg> = runs
+            .of_periods(0, last.min(1))
+            .filter_map(|run| placed.seg(run))
+            .collect();
+        let of_period = placed.count;
+        let mut next = runs.of_periods(1, 2);
+        let step = match (first.first(), next.find_map(|run| placed.seg(run))) {
+            (Some(one), Some(two)) => Step {
+                into: two.into - one.into,
+                block: two.block - one.block,
+                within: two.within - one.within,
+            },
+            _ => Step::default(),
+        };
+        placed.count = of_period * last;
+        let tail = runs.of_periods(last, last + 1);
+        Self {
+            coordinates: sources.len(),
+            stride,
+            tail: tail.filter_map(|run| placed.seg(run)).collect(),
+            first,
+            periods: last,
+            step,
+        }
+    }
+
+    /// Makes indices of a dense array into elements.
+    pub(crate) fn scale_into(&mut self, stride: u64) {
+        let segs = self.first.iter_mut().chain(&mut self.tail);
+        segs.for_each(|seg| seg.into *= stride);
+        self.step.into *= stride;
+    }
+
+    /// All of them, in the order of what is written.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Seg> + '_ {
+        let repeated =
+            (0..self.periods).flat_map(move |number| self.first.iter().map(move |seg| seg.moved(self.step, number)));
+        repeated.chain(self.tail.iter().copied())
+    }
+
+    pub(crate) fn elements(&self) -> u64 {
+        let count = |segs: &[Seg]| segs.iter().map(|seg| seg.length).sum::<u64>();
+        count(&self.first) * self.periods + count(&self.tail)
+    }
+
+    /// The places of the last index of each entry, of the last of its periods.
+    fn ends(&self) -> impl Iterator<Item = (usize, Step)> + '_ {
+        let last = self.periods.saturating_sub(1);
+        let repeated = self.first.iter().map(move |seg| seg.moved(self.step, last));
+        repeated.chain(self.tail.iter().copied()).map(|seg| {
+            let end = Step {
+                into: seg.into + (seg.length - 1) * self.stride,
+                block: seg.block,
+                within: seg.within + seg.length - 1,
+            };
+            (seg.source, end)
+        })
+    }
+}
+
+impl Seg {
+    pub(crate) fn moved(mut self, by: Step, times: u64) -> Self {
+        self.into += by.into * times;
+        self.block += by.block * times;
+        self.within += by.within * times;
+        self
+    }
+}
+
+/// Turns runs into entries.
+struct Placed<'s> {
+    side: Side,
+    sources: &'s [u64],
+    /// Indices that a dense message has so far.
+    count: u64,
+}
+
+impl Placed<'_> {
+    fn seg(&mut self, run: Run) -> Option<Seg> {
+        let before = self.count;
+        let mut seg = Seg {
+            source: 0,
+            into: run.mine,
+            block: 0,
+            within: before,
+            length: run.length,
+        };
+        match self.side {
+            Side::Gather => {
+                seg.source = self.sources.binary_search(&run.peer).ok()?;
+                (seg.block, seg.within) = (run.their_block, run.theirs);
+            }
+            Side::Pack(peer) | Side::Unpack(peer) if peer != run.peer => return None,
+            // One's own places are in elements already: as blocks of one.
+            Side::Pack(_) => (seg.into, seg.block, seg.within) = (before, run.mine, 0),
+            Side::Unpack(_) => {}
+        }
+        self.count += run.length;
+        Some(seg)
+    }
+}
+
+/// The dimensions of a memory, slowest first, of which so many indices count: those with one only do not go anywhere.
+pub(crate) fn walk_order(local: &Local, counts: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by_key(|&at| {
+        let is_long = counts[at] > 1;
+        (is_long, std::cmp::Reverse((local.strides[at], local.jumps[at])))
+    });
+    order
+}
+
+/// The steps of a dense array whose dimensions go in this order, slowest first.
+pub(crate) fn dense(counts: &[u64], order: &[usize]) -> Vec<u64> {
+    let turned = order.iter().map(|&at| counts[at]).collect();
+    let local = Local::dense(turned, Order::C);
+    let mut strides = vec![0; counts.len()];
+    for (&at, stride) in order.iter().zip(local.strides) {
+        strides[at] = stride;
+    }
+    strides
+}

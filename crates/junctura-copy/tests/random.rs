@@ -1,0 +1,122 @@
+//! Random layouts of all kinds, copied and compared element by element with what their definitions say.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Case, Random};
+use junctura_copy::{Gather, Pack, Unpack};
+use junctura_layout::{ByteOrder, Element, Kind, Layout, Order, Plan, Side, Storage};
+
+const LITTLE: ByteOrder = ByteOrder::Little;
+const BIG: ByteOrder = ByteOrder::Big;
+
+fn element(kind: Kind, order: ByteOrder) -> Element {
+    Element { kind, order }
+}
+
+/// All pairs of elements of which one becomes the other.
+fn changes() -> Vec<(Element, Element)> {
+    let kinds = [Kind::U8, Kind::I16, Kind::U32, Kind::F64, Kind::C64, Kind::C128];
+    let mut all = Vec::new();
+    for (from, to) in [(LITTLE, LITTLE), (LITTLE, BIG), (BIG, LITTLE), (BIG, BIG)] {
+        all.extend(kinds.map(|kind| (element(kind, from), element(kind, to))));
+        all.push((element(Kind::F64, from), element(Kind::F32, to)));
+        all.push((element(Kind::F32, from), element(Kind::F64, to)));
+    }
+    all
+}
+
+#[test]
+fn two_thousand_random_layouts_become_each_other() {
+    let changes = changes();
+    for seed in 1..=2_000_u64 {
+        let mut random = Random::new(seed);
+        let case = Case::random(&mut random, [40, 12, 6, 4]);
+        // Mostly numbers of eight bytes, which have ways of their own.
+        let change = match random.below(3) {
+            0 => changes[random.below(changes.len() as u64) as usize],
+            _ => (element(Kind::F64, LITTLE), element(Kind::F64, LITTLE)),
+        };
+        case.judge(change, 1 + random.below(3) as usize);
+    }
+}
+
+#[test]
+fn longer_rows_become_each_other() {
+    let changes = changes();
+    for seed in 1..=200_u64 {
+        let mut random = Random::new(seed + 50_000);
+        let case = Case::random(&mut random, [3000, 90, 24, 9]);
+        let change = changes[random.below(changes.len() as u64) as usize];
+        case.judge(change, 1 + random.below(2) as usize);
+    }
+}
+
+#[test]
+fn another_order_is_a_transpose() {
+    let shape = [35_usize, 22];
+    let rows = Arc::new(Layout::one(&[35, 22]).unwrap());
+    let columns = Layout::one(&[35, 22])
+        .unwrap()
+        .stored(Order::F, Storage::Dense)
+        .unwrap();
+    let plan = Plan::whole(&rows, &Arc::new(columns), Side::To, 0).unwrap();
+    let gather = Gather::new(&plan, Kind::F64.into(), Kind::F64.into()).unwrap();
+    assert_eq!((gather.peers(), gather.elements()), (&[0][..], 35 * 22));
+    let from: Vec<u8> = (0..35 * 22).flat_map(|at| f64::from(at).to_ne_bytes()).collect();
+    let mut into = vec![0; from.len()];
+    gather.run(&[&from], &mut into, 1).unwrap();
+    for row in 0..shape[0] {
+        for column in 0..shape[1] {
+            let at = |number: usize| number * 8..number * 8 + 8;
+            assert_eq!(into[at(column * shape[0] + row)], from[at(row * shape[1] + column)]);
+        }
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named_and_nothing_is_written() {
+    let from = Arc::new(Layout::cyclic(&[10], &[2], &[3]).unwrap());
+    let to = Arc::new(Layout::one(&[10]).unwrap());
+    let (f8, i8, c16) = (Kind::F64.into(), Kind::I64.into(), Kind::C128.into());
+    let takes = Plan::whole(&from, &to, Side::To, 0).unwrap();
+    let gives = Plan::whole(&from, &to, Side::From, 1).unwrap();
+    let gather = Gather::new(&takes, f8, f8).unwrap();
+    assert_eq!(gather.peers(), [0, 1]);
+    let (long, short, mut into) = (vec![1; 48], vec![1; 32], vec![7; 80]);
+    let told = |pieces: &[&[u8]], into: &mut [u8]| gather.run(pieces, into, 1).unwrap_err().to_string();
+    assert!(told(&[&long], &mut into).contains("1 for 2 ranks"));
+    let error = told(&[&long, &long], &mut into);
+    assert!(
+        error.contains("rank 1 has 4 elements of 8 bytes; 48 bytes were given"),
+        "{error}"
+    );
+    let error = told(&[&long, &short], &mut [7; 72]);
+    assert!(error.contains("rank 0 has 10 elements of 8 bytes; 72 bytes"), "{error}");
+    assert_eq!(into, vec![7; 80]);
+    let error = Gather::new(&takes, f8, i8).unwrap_err().to_string();
+    assert!(
+        error.contains("Unsupported") && error.contains("<f8 does not become <i8"),
+        "{error}"
+    );
+    assert!(Gather::new(&takes, c16, f8).is_err());
+    assert!(Gather::new(&gives, f8, f8).is_err() && Unpack::new(&gives, 0, f8, f8).is_err());
+    assert!(Pack::new(&takes, 0, f8, f8).is_err() && Pack::new(&gives, 1, f8, f8).is_err());
+    let pack = Pack::new(&gives, 0, f8, f8).unwrap();
+    assert!(pack.run(&long, &mut [0; 32], 1).is_err() && pack.run(&short, &mut [0; 33], 1).is_err());
+}
+
+#[test]
+fn nothing_wanted_is_nothing_done() {
+    let from = Arc::new(Layout::one(&[0, 4]).unwrap());
+    let to = Arc::new(Layout::cyclic(&[0, 4], &[1, 2], &[1, 1]).unwrap());
+    let plan = Plan::whole(&from, &to, Side::To, 1).unwrap();
+    let gather = Gather::new(&plan, Kind::F32.into(), Kind::F64.into()).unwrap();
+    assert_eq!((gather.peers().len(), gather.elements()), (0, 0));
+    gather.run(&[], &mut [], 4).unwrap();
+    let unpack = Unpack::new(&plan, 0, Kind::F32.into(), Kind::F64.into()).unwrap();
+    unpack.run(&[], &mut [], 1).unwrap();
+}
