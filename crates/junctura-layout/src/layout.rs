@@ -294,6 +294,28 @@ impl Layout {
         }
     }
 
+    /// How many ranks have elements of the array.
+    #[must_use]
+    pub fn owners(&self) -> u64 {
+        match &self.distribution {
+            Distribution::Grid { axes, .. } => {
+                let owners = axes.iter().zip(&self.shape).map(|(axis, &extent)| axis.owners(extent));
+                owners.product()
+            }
+            Distribution::Slabs(slabs) => {
+                let has_any = |slabs: &&Vec<Slab>| slabs.iter().any(|slab| !slab.is_empty());
+                slabs.ranks().iter().filter(has_any).count() as u64
+            }
+        }
+    }
+
+    /// The rank that has the first element; `None` where an array has none.
+    #[must_use]
+    pub fn first_owner(&self) -> Option<u64> {
+        let first = vec![0; self.shape.len()];
+        self.locate(&first).map(|(rank, _)| rank)
+    }
+
     /// How many elements of the array a rank has; 0 where there is no such rank.
     #[must_use]
     pub fn own(&self, rank: u64) -> u64 {

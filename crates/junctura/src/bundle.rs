@@ -588,10 +588,15 @@ impl Bundle {
     }
 
     fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
-        Ok(self.connection.terms(options)?.within(self.number))
+        self.connection.terms(options)
     }
 
-    fn stage(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Staged> {
+    pub(crate) fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
+    }
+
+    pub(crate) fn stage(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Staged> {
+        let terms = terms.within(self.number);
         let (number, _) = self.connection.offer_numbered(terms, record, content)?;
         Ok(Staged(number))
     }
