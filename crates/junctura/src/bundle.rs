@@ -588,7 +588,7 @@ impl Bundle {
     }
 
     fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
-        self.connection.terms(options)
+        Ok(self.connection.terms(options)?.within(self.number))
     }
 
     pub(crate) fn is_of(&self, connection: &Arc<Connection>) -> bool {

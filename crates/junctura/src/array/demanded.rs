@@ -91,7 +91,7 @@ impl Pool {
             Ok(object) => DemandedArray::new(self, object),
             Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
                 let waited = began.elapsed();
-                Err(missing::named(self, &target, error, waited))
+                Err(missing::named(self, &target, &error, waited))
             }
             Err(error) => Err(error),
         }

@@ -18,12 +18,15 @@ use crate::target::Target;
 const NAMED_MAX: usize = 16;
 
 /// The error, with what is missing, if the array is there in part.
-pub(super) fn named(pool: &Pool, target: &Target<'_>, error: Error, waited: Duration) -> Error {
+pub(super) fn named(pool: &Pool, target: &Target<'_>, error: &Error, waited: Duration) -> Error {
     let lacks = lacks(pool, target).ok().flatten();
-    lacks.map_or(error.clone(), |(key, lacks)| {
-        let cause = format!("{lacks}, after {:.1} s", waited.as_secs_f64());
-        Error::new(error.code(), key, cause)
-    })
+    lacks.map_or_else(
+        || error.clone(),
+        |(key, lacks)| {
+            let cause = format!("{lacks}, after {:.1} s", waited.as_secs_f64());
+            Error::new(error.code(), key, cause)
+        },
+    )
 }
 
 fn lacks(pool: &Pool, target: &Target<'_>) -> Result<Option<(String, String)>> {
