@@ -6,7 +6,7 @@
 //!   Unpack   plan of Side::To     the message of one peer      ->  one's own memory           wants, and nothing else, travels
 //! ```
 //! Each is made once from a plan and can run many times. A message is a dense array of what both share, whose quickest dimension is the
-//! taker's: both ends know that from their plans, so that no index travels. Elements may change on the way: their byte order, and `f64` into
+//! taker's: both ends know that from their plans, so that no index travels. It can be made and taken bit by bit. Elements may change on the way: their byte order, and `f64` into
 //! `f32` and back.
 //!
 //! Promised: nothing is written but what is wanted, and nothing read but what is wanted: gaps of a memory (strides, the padding of packed
@@ -19,10 +19,13 @@
 
 mod elements;
 mod gather;
+mod kept;
 mod message;
+mod part;
 mod portable;
 mod product;
 mod work;
 
 pub use gather::Gather;
+pub use kept::{Fingerprint, Kept};
 pub use message::{Pack, Unpack};

@@ -8,6 +8,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::elements::Change;
 use crate::gather::check_side;
+use crate::part::Message;
 use crate::product::{self, Dim, Product, Source, dense, walk_order};
 use crate::work::Work;
 
@@ -36,13 +37,14 @@ impl Pack {
         parts.sort_by_key(|(part, _)| part.slab);
         let mut products = Vec::new();
         let mut count = 0;
+        // Of a taker with many slabs, looked up once.
+        let locals = plan.theirs().locals(peer);
         for (part, coordinates) in parts {
+            let slab = part.slab.map_or(0, |(_, number)| number as usize);
             // A plan names only ranks that there are.
-            let Some((_, theirs)) = plan.their_local(part, &coordinates) else {
-                continue;
-            };
+            let Some(theirs) = locals.get(slab) else { continue };
             let side = |coordinate| product::Side::Pack(coordinate);
-            let product = one(part, &coordinates, side, &theirs, count);
+            let product = one(part, &coordinates, side, theirs, count);
             count += product.elements();
             products.push(product);
         }
@@ -63,6 +65,16 @@ impl Pack {
     /// As [`Gather::run`](crate::Gather::run).
     pub fn run(&self, piece: &[u8], message: &mut [u8], threads: usize) -> Result<()> {
         self.work.run(&[piece], message, threads)
+    }
+
+    /// As [`Self::run`], a part of the message: whole elements, from the one with the number `first` on. Costs time for the lists of the plan, too: parts
+    /// are better not small.
+    ///
+    /// # Errors
+    /// As [`Self::run`]; `InvalidArgument` when the message has not so many.
+    pub fn run_part(&self, piece: &[u8], first: u64, part: &mut [u8]) -> Result<()> {
+        let count = (part.len() / self.work.widths().1) as u64;
+        self.work.part(Message::Written, first, count)?.run(&[piece], part, 1)
     }
 }
 
@@ -100,6 +112,15 @@ impl Unpack {
     /// As [`Gather::run`](crate::Gather::run).
     pub fn run(&self, message: &[u8], into: &mut [u8], threads: usize) -> Result<()> {
         self.work.run(&[message], into, threads)
+    }
+
+    /// As [`Self::run`], of a part of the message, as [`Pack::run_part`] made it.
+    ///
+    /// # Errors
+    /// As [`Pack::run_part`].
+    pub fn run_part(&self, part: &[u8], first: u64, into: &mut [u8]) -> Result<()> {
+        let count = (part.len() / self.work.widths().0) as u64;
+        self.work.part(Message::Read, first, count)?.run(&[part], into, 1)
     }
 }
 

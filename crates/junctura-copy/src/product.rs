@@ -31,7 +31,7 @@ pub(crate) struct Source {
 }
 
 /// One dimension.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dim {
     /// How many different coordinates its entries name.
     pub(crate) coordinates: usize,
@@ -172,6 +172,21 @@ impl Dim {
         let repeated =
             (0..self.periods).flat_map(move |number| self.first.iter().map(move |seg| seg.moved(self.step, number)));
         repeated.chain(self.tail.iter().copied())
+    }
+
+    /// All from the one on that has this index, each with the index of its first.
+    pub(crate) fn from(&self, index: u64) -> impl Iterator<Item = (u64, Seg)> + '_ {
+        let of_period: u64 = self.first.iter().map(|seg| seg.length).sum();
+        let skipped = index.checked_div(of_period).unwrap_or(0).min(self.periods);
+        let repeated = (skipped..self.periods)
+            .flat_map(move |number| self.first.iter().map(move |seg| seg.moved(self.step, number)));
+        let all = repeated.chain(self.tail.iter().copied());
+        let counted = all.scan(skipped * of_period, |next, seg| {
+            let at = *next;
+            *next += seg.length;
+            Some((at, seg))
+        });
+        counted.skip_while(move |(at, seg)| at + seg.length <= index)
     }
 
     pub(crate) fn elements(&self) -> u64 {

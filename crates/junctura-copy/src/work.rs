@@ -4,6 +4,7 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::elements::{Change, with_op};
+use crate::part::Message;
 use crate::portable;
 use crate::product::Product;
 
@@ -49,9 +50,35 @@ impl Work {
         self.products.iter().map(Product::elements).sum()
     }
 
+    /// What lies in so many elements of a message, from `first` on: the same work with a message that has these alone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the message has not so many.
+    pub(crate) fn part(&self, side: Message, first: u64, count: u64) -> Result<Self> {
+        let message = match side {
+            Message::Read => self.read[0].1,
+            Message::Written => self.written.1,
+        };
+        let end = first.checked_add(count).filter(|&end| end <= message);
+        let Some(end) = end else {
+            let cause = format!("{count} elements from {first} on, of a message of {message}");
+            return Err(Error::new(Code::InvalidArgument, "message", cause));
+        };
+        let (mut read, mut written) = (self.read.clone(), self.written);
+        match side {
+            Message::Read => read[0].1 = count,
+            Message::Written => written.1 = count,
+        }
+        Self::new(side.part(&self.products, &(first..end)), self.change, read, written)
+    }
+
+    /// Bytes of an element that is read, and of one that is written.
+    pub(crate) fn widths(&self) -> (usize, usize) {
+        with_op!(self.change, O => (<O as crate::elements::Op>::FROM, <O as crate::elements::Op>::TO))
+    }
+
     pub(crate) fn run(&self, pieces: &[&[u8]], into: &mut [u8], threads: usize) -> Result<()> {
-        let (from_bytes, to_bytes) =
-            with_op!(self.change, O => (<O as crate::elements::Op>::FROM, <O as crate::elements::Op>::TO));
+        let (from_bytes, to_bytes) = self.widths();
         if pieces.len() != self.read.len() {
             let cause = format!("{} for {} ranks", pieces.len(), self.read.len());
             return Err(Error::new(Code::InvalidArgument, "pieces", cause));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 
 use crate::runs::{End, Own};
-use crate::{Axis, Distribution, Layout, Local, Run, Runs, Slab};
+use crate::{Axis, Distribution, Layout, Local, RUNS_MAX, Run, Runs, Slab};
 
 /// Whose plan it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,26 @@ struct Theirs<'a> {
     slab: Option<(u32, u32)>,
 }
 
+/// What has been listed, and how many runs more may be.
+struct Found {
+    parts: Vec<Part>,
+    left: usize,
+}
+
+impl Found {
+    fn add(&mut self, part: Option<Part>) -> Result<()> {
+        let listed = part.iter().flat_map(|part| &part.runs).map(|runs| runs.first().len());
+        // What is looked at in vain takes time, too.
+        let listed = listed.sum::<usize>().max(1);
+        self.left = self
+            .left
+            .checked_sub(listed)
+            .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "it lists more runs than it may"))?;
+        self.parts.extend(part);
+        Ok(())
+    }
+}
+
 impl Plan {
     /// For one rank of one side. `origin` says which index of `from` is the first of `to`, in each dimension: `to` may be a part of the
     /// array. Costs time and memory for what it lists: own blocks of one period, and whom they meet.
@@ -76,6 +96,22 @@ impl Plan {
     /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`; `LimitExceeded` for more than
     /// [`RUNS_MAX`](crate::RUNS_MAX) runs of one dimension.
     pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: Side, rank: u64) -> Result<Self> {
+        Self::limited(from, to, origin, side, rank, usize::MAX)
+    }
+
+    /// As [`Self::new`], for layouts from outside: it lists no more than about `runs_max` runs, over all dimensions and slabs, and takes up time and
+    /// memory for so many at most.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; `LimitExceeded` for more runs.
+    pub fn limited(
+        from: &Arc<Layout>,
+        to: &Arc<Layout>,
+        origin: &[u64],
+        side: Side,
+        rank: u64,
+        runs_max: usize,
+    ) -> Result<Self> {
         check_within(from, to, origin)?;
         let mut plan = Self {
             from: Arc::clone(from),
@@ -94,11 +130,14 @@ impl Plan {
             Side::From => (nowhere.as_slice(), origin),
             Side::To => (origin, nowhere.as_slice()),
         };
-        let mut parts = Vec::new();
+        let mut found = Found {
+            parts: Vec::new(),
+            left: runs_max,
+        };
         for one in parts_of(mine, rank, my_origin) {
-            meet(&one, plan.theirs(), their_origin, &mut parts)?;
+            meet(&one, plan.theirs(), their_origin, &mut found)?;
         }
-        plan.parts = parts;
+        plan.parts = found.parts;
         Ok(plan)
     }
 
@@ -336,7 +375,7 @@ fn whole_axes(slab: &Slab) -> std::borrow::Cow<'static, [Axis]> {
 }
 
 /// Lists what a part of one's own shares with the other side.
-fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>) -> Result<()> {
+fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> Result<()> {
     match layout.distribution() {
         Distribution::Grid { axes, .. } => {
             let theirs = Theirs {
@@ -345,7 +384,7 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>)
                 is_packed: layout.is_packed(),
                 slab: None,
             };
-            parts.extend(shared(mine, &theirs)?);
+            found.add(shared(mine, &theirs, found.left)?)?;
         }
         Distribution::Slabs(slabs) => {
             let Some(asked) = mine.region.shared(&moved(&Slab::whole(layout.shape()), origin)) else {
@@ -366,7 +405,7 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>)
                     is_packed: false,
                     slab: Some(id),
                 };
-                parts.extend(shared(mine, &theirs)?);
+                found.add(shared(mine, &theirs, found.left)?)?;
             }
         }
     }
@@ -374,7 +413,7 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], parts: &mut Vec<Part>)
 }
 
 /// `None` where nothing is.
-fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Result<Option<Part>> {
+fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>, runs_max: usize) -> Result<Option<Part>> {
     let Some(region) = mine.region.shared(&theirs.region) else {
         return Ok(None);
     };
@@ -397,7 +436,7 @@ fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>) -> Result<Option<Part>> {
             is_packed: theirs.is_packed,
         };
         let shift = begin as i64 - theirs.region.start[dimension] as i64;
-        let list = Runs::between(&own, &end, shift)?;
+        let list = Runs::between(&own, &end, shift, runs_max.min(RUNS_MAX))?;
         if list.is_empty() {
             return Ok(None);
         }

@@ -5,8 +5,8 @@
 
 use junctura_model::{Code, Error, Result};
 
+use crate::Axis;
 use crate::axis::Spot;
-use crate::{Axis, RUNS_MAX};
 
 /// A stretch of indices of which one's own rank and a peer have the same, behind each other on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +126,8 @@ impl Runs {
     /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
     ///
     /// # Errors
-    /// `LimitExceeded` where the list would have more than [`RUNS_MAX`](crate::RUNS_MAX).
-    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Result<Self> {
+    /// `LimitExceeded` where the list would have more than `runs_max`.
+    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64, runs_max: usize) -> Result<Self> {
         let extent = own.to.saturating_sub(own.from);
         let period = period(own.end.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
         let own_step = own.end.step(period);
@@ -143,13 +143,13 @@ impl Runs {
             },
         };
         if extent > 0 {
-            runs.sweep(own, theirs, shift)?;
+            runs.sweep(own, theirs, shift, runs_max)?;
         }
         Ok(runs)
     }
 
     /// Lists the first period: each of one's own blocks, and whom it meets.
-    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64) -> Result<()> {
+    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, runs_max: usize) -> Result<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
         let (length, cycle) = match own.end.repeats() {
@@ -170,7 +170,7 @@ impl Runs {
             let end = stop.min(limit);
             if start < end {
                 let at = spot.unwrap_or_else(|| spot_of(&own.end, start));
-                self.meet(own, theirs, (start, end, at), shift)?;
+                self.meet(own, theirs, (start, end, at), shift, runs_max)?;
                 let next = if own.end.is_packed {
                     Spot {
                         block: at.block + 1,
@@ -196,6 +196,7 @@ impl Runs {
         theirs: &End<'_>,
         (start, end, spot): (u64, u64, Spot),
         shift: i64,
+        runs_max: usize,
     ) -> Result<()> {
         let mut index = start;
         let mut mine = spot.block * own.jump + spot.within * own.stride;
@@ -211,8 +212,8 @@ impl Runs {
                 theirs: met.spot.within,
             };
             self.push(run, own.stride);
-            if self.first.len() > RUNS_MAX {
-                let cause = format!("more than {RUNS_MAX} runs of one dimension");
+            if self.first.len() > runs_max {
+                let cause = format!("more than {runs_max} runs of one dimension");
                 return Err(Error::new(Code::LimitExceeded, "plan", cause));
             }
             mine += length * own.stride;

@@ -1,6 +1,8 @@
 //! What layouts are written as, and what is said of those that are wrong.
 
-use junctura_layout::{Layout, Slab};
+use std::sync::Arc;
+
+use junctura_layout::{Layout, Plan, Side, Slab};
 
 #[test]
 fn texts_read_back() {
@@ -129,4 +131,20 @@ fn gaps_and_overlaps_are_named() {
         .unwrap_err();
     assert!(hole.contains("5:10x5:6x9:10"), "{hole}");
     assert!(Slab::new([0, 5], [3, 5]).unwrap().is_empty());
+}
+
+#[test]
+fn plans_of_layouts_from_outside_have_limits() {
+    let layout = |text: &str| Arc::new(text.parse::<Layout>().unwrap());
+    let cut = layout("shape=1000x4 slabs=0:1000x0:2;0:1000x2:4");
+    let lines: Vec<String> = (0..1000).map(|line| format!("{line}:{}x0:4", line + 1)).collect();
+    let lines = layout(&format!("shape=1000x4 slabs={}", lines.join(",")));
+    let rows = layout("shape=1000x4 grid=2x1 block=1x4");
+    for (from, to) in [(&cut, &lines), (&rows, &cut), (&lines, &rows)] {
+        let limited = |runs_max| Plan::limited(from, to, &[0, 0], Side::From, 0, runs_max);
+        let listed = Plan::whole(from, to, Side::From, 0).unwrap().listed();
+        let error = limited(listed - 1).unwrap_err();
+        assert_eq!(error.code(), junctura_model::Code::LimitExceeded);
+        assert_eq!(limited(listed).unwrap().listed(), listed);
+    }
 }

@@ -177,7 +177,7 @@ impl Case {
     }
 
     fn judge_messages(&self, plan: &Plan, (from, to): (Element, Element), has: &[Vec<u8>], wanted: &[u8]) {
-        let mut into = Unaligned::new(wanted.len(), 3);
+        let (mut into, mut whole_into) = (Unaligned::new(wanted.len(), 3), Unaligned::new(wanted.len(), 4));
         for partner in plan.partners() {
             let gives = Plan::new(&self.from, &self.to, &self.origin, Side::From, partner.rank).unwrap();
             let pack = Pack::new(&gives, plan.rank(), from, to).unwrap();
@@ -189,14 +189,32 @@ impl Case {
             let mut message = Unaligned::new(partner.elements as usize * to.kind.bytes(), 5);
             pack.run(&has[partner.rank as usize], message.bytes(), 1).unwrap();
             assert!(message.is_clean_around());
-            unpack.run(message.bytes(), into.bytes(), 1).unwrap();
+            unpack.run(message.bytes(), whole_into.bytes(), 1).unwrap();
+            // Bit by bit it is the same.
+            let (elements, bytes) = (partner.elements as usize, to.kind.bytes());
+            let count = (elements / 7).max(1) + self.origin.len();
+            for first in (0..elements).step_by(count) {
+                let count = count.min(elements - first);
+                let mut part = Unaligned::new(count * bytes, first);
+                pack.run_part(&has[partner.rank as usize], first as u64, part.bytes())
+                    .unwrap();
+                assert!(part.is_clean_around());
+                let whole = &message.bytes()[first * bytes..(first + count) * bytes];
+                assert!(part.bytes() == whole, "{count} elements from {first} on, {self:?}");
+                unpack.run_part(part.bytes(), first as u64, into.bytes()).unwrap();
+            }
         }
         assert!(
             into.bytes() == wanted,
             "{from} -> {to}, rank {} of {self:?}, by messages",
             plan.rank()
         );
-        assert!(into.is_clean_around());
+        assert!(
+            whole_into.bytes() == wanted,
+            "{from} -> {to}, rank {} of {self:?}, whole",
+            plan.rank()
+        );
+        assert!(into.is_clean_around() && whole_into.is_clean_around());
     }
 }
 

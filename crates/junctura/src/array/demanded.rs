@@ -9,6 +9,7 @@ use junctura_model::{Code, Error, Result, Schema, list_items};
 
 use super::head::{Head, piece_of};
 use super::missing;
+use super::plans::Wanted;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -165,7 +166,14 @@ impl DemandedArray {
         let origin = if part.origin.is_empty() { &nowhere } else { part.origin };
         let elements = (self.element(), part.element.unwrap_or_else(|| self.element()));
         let plans = self.pool.plans();
-        let gather = plans.gather(self.layout(), part.layout, origin, part.rank, elements)?;
+        let wanted = Wanted {
+            from: self.layout(),
+            to: part.layout,
+            origin,
+            rank: part.rank,
+            elements,
+        };
+        let gather = plans.gather(&wanted)?;
         match &self.how {
             How::Plain { .. } => {
                 // Nobody has anything of what has no elements.

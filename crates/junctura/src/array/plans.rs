@@ -1,66 +1,70 @@
 //! Plans are kept, since what changes its layout once does so each step.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use junctura_copy::Gather;
+use junctura_copy::{Fingerprint, Gather, Kept};
 use junctura_layout::{Element, Layout, Plan, Side};
 use junctura_model::Result;
 
-/// So many are kept.
+/// So many are kept, of each kind.
 const KEPT_MAX: usize = 32;
+/// Runs that their plans list together.
+const LISTED_MAX: usize = 1 << 24;
 
-/// What a plan is made from: it is the same wherever these are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
-    from: String,
-    to: String,
-    origin: Vec<u64>,
-    rank: u64,
-    elements: (Element, Element),
+/// What one rank wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'l> {
+    /// How it lies with those who have it.
+    pub(crate) from: &'l Arc<Layout>,
+    /// How it is wanted.
+    pub(crate) to: &'l Arc<Layout>,
+    pub(crate) origin: &'l [u64],
+    pub(crate) rank: u64,
+    /// What the elements are that come, and what they become.
+    pub(crate) elements: (Element, Element),
 }
 
-/// See the module.
-#[derive(Default)]
-pub(crate) struct Plans(Mutex<VecDeque<(Fingerprint, Arc<Gather>)>>);
+impl Wanted<'_> {
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        Plan::new(self.from, self.to, self.origin, Side::To, self.rank)
+    }
 
-impl Plans {
-    /// What `rank` of `to` takes from the ranks of `from`.
-    ///
-    /// # Errors
-    /// As [`Plan::new`] and [`Gather::new`].
-    pub(crate) fn gather(
-        &self,
-        from: &Arc<Layout>,
-        to: &Arc<Layout>,
-        origin: &[u64],
-        rank: u64,
-        elements: (Element, Element),
-    ) -> Result<Arc<Gather>> {
-        let fingerprint = Fingerprint {
-            from: from.to_string(),
-            to: to.to_string(),
-            origin: origin.to_vec(),
-            rank,
-            elements,
-        };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, gather)) = kept.iter().find(|(known, _)| *known == fingerprint) {
-            return Ok(Arc::clone(gather));
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint {
+            from: self.from.to_string(),
+            to: self.to.to_string(),
+            origin: self.origin.to_vec(),
+            rank: self.rank,
+            peer: None,
+            elements: self.elements,
         }
-        drop(kept);
-        let plan = Plan::new(from, to, origin, Side::To, rank)?;
-        let gather = Arc::new(Gather::new(&plan, elements.0, elements.1)?);
-        kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(KEPT_MAX - 1);
-        kept.push_front((fingerprint, Arc::clone(&gather)));
-        Ok(gather)
     }
 }
 
-impl fmt::Debug for Plans {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Plans")
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    gathers: Kept<Gather>,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        Self {
+            gathers: Kept::new(KEPT_MAX, LISTED_MAX),
+        }
+    }
+}
+
+impl Plans {
+    /// What is taken from whole pieces.
+    ///
+    /// # Errors
+    /// As [`Plan::new`] and [`Gather::new`].
+    pub(crate) fn gather(&self, wanted: &Wanted<'_>) -> Result<Arc<Gather>> {
+        self.gathers.get(wanted.fingerprint(), || {
+            let plan = wanted.plan()?;
+            let gather = Gather::new(&plan, wanted.elements.0, wanted.elements.1)?;
+            Ok((gather, plan.listed()))
+        })
     }
 }

@@ -1,0 +1,135 @@
+//! What was made from plans is kept, since what changes its layout once does so each step.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use junctura_layout::Element;
+use junctura_model::Result;
+
+/// What a plan is made from: it is the same wherever these are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// How the array lies, as a text.
+    pub from: String,
+    /// How it is wanted, as a text.
+    pub to: String,
+    /// Where that begins.
+    pub origin: Vec<u64>,
+    /// Whose plan it is.
+    pub rank: u64,
+    /// With whom, where that is one rank.
+    pub peer: Option<u64>,
+    /// What the elements are, and what they become.
+    pub elements: (Element, Element),
+}
+
+/// What was made, by what it was made from: that which was used last. To be shared by threads.
+pub struct Kept<T> {
+    count_max: usize,
+    listed_max: usize,
+    all: Mutex<VecDeque<One<T>>>,
+}
+
+struct One<T> {
+    fingerprint: Fingerprint,
+    made: Arc<T>,
+    listed: usize,
+}
+
+impl<T> Kept<T> {
+    /// Keeps so many, whose plans list so many runs together.
+    #[must_use]
+    pub fn new(count_max: usize, listed_max: usize) -> Self {
+        Self {
+            count_max,
+            listed_max,
+            all: Mutex::default(),
+        }
+    }
+
+    /// What was made of this, or what `from_plan` makes of it; that says, too, how many runs its plan lists. Others do not wait for it.
+    ///
+    /// # Errors
+    /// Those of `from_plan`.
+    pub fn get(&self, fingerprint: Fingerprint, from_plan: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = all.iter().position(|one| one.fingerprint == fingerprint)
+            && let Some(one) = all.remove(one)
+        {
+            let made = Arc::clone(&one.made);
+            all.push_front(one);
+            return Ok(made);
+        }
+        drop(all);
+        let (made, listed) = from_plan()?;
+        let made = Arc::new(made);
+        if listed > self.listed_max {
+            return Ok(made);
+        }
+        let one = One {
+            fingerprint,
+            made: Arc::clone(&made),
+            listed,
+        };
+        all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_front(one);
+        let mut sum = 0;
+        let mut fits = |one: &One<T>| {
+            sum += one.listed;
+            sum <= self.listed_max
+        };
+        let fitting = all.iter().take(self.count_max).take_while(|one| fits(one)).count();
+        all.truncate(fitting);
+        Ok(made)
+    }
+}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({} at most)", self.count_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use junctura_layout::Kind;
+
+    fn of(rank: u64) -> Fingerprint {
+        Fingerprint {
+            from: "shape=3".to_owned(),
+            to: "shape=3".to_owned(),
+            origin: vec![0],
+            rank,
+            peer: None,
+            elements: (Kind::F64.into(), Kind::F64.into()),
+        }
+    }
+
+    #[test]
+    fn what_was_used_last_is_kept_as_far_as_it_fits() {
+        let kept = Kept::new(3, 100);
+        let made = |rank, listed| {
+            let mut is_made = false;
+            let got = kept.get(of(rank), || {
+                is_made = true;
+                Ok((rank, listed))
+            });
+            assert_eq!(*got.unwrap(), rank);
+            is_made
+        };
+        assert!(made(1, 10) && made(2, 10) && made(3, 10));
+        assert!(!made(1, 10) && made(4, 10));
+        assert!(
+            !made(1, 10) && !made(3, 10) && made(2, 10),
+            "the one that nobody used is gone"
+        );
+        assert!(made(5, 95) && made(3, 10), "they are too large together");
+        assert!(made(6, 1000) && made(6, 1000), "what is too large alone is not kept");
+        let failed = kept.get(of(7), || {
+            Err(junctura_model::Error::new(junctura_model::Code::Io, "", ""))
+        });
+        assert!(failed.is_err() && made(7, 1));
+    }
+}

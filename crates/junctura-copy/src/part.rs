@@ -1,0 +1,118 @@
+//! A part of a message: so can a large one be made and taken bit by bit, and no memory has to hold it whole.
+//!
+//! Elements that follow each other in a dense array are few boxes: what is left of a row, whole rows, the beginning of one; and so in each
+//! dimension. A box of a product is a product again, with shorter lists.
+
+use std::ops::Range;
+
+use crate::product::{Dim, Product, Seg};
+
+/// On which side of a product the message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    Read,
+    Written,
+}
+
+impl Message {
+    /// Elements of the message in front of a product.
+    fn base(self, product: &Product) -> u64 {
+        match self {
+            Self::Read => product.sources.first().map_or(0, |source| source.base),
+            Self::Written => product.base,
+        }
+    }
+
+    /// What lies in these elements of the message, for a memory that begins with the first of them. `products` are in the order of the message.
+    pub(crate) fn part(self, products: &[Product], part: &Range<u64>) -> Vec<Product> {
+        let ends_before = |product: &Product| self.base(product) + product.elements() <= part.start;
+        let first = products.partition_point(ends_before);
+        let mut cut = Vec::new();
+        for product in &products[first..] {
+            if self.base(product) >= part.end {
+                break;
+            }
+            self.add_boxes(product, part, &mut cut);
+        }
+        cut
+    }
+
+    fn add_boxes(self, product: &Product, part: &Range<u64>, cut: &mut Vec<Product>) {
+        let counts: Vec<u64> = product.dims.iter().map(Dim::elements).collect();
+        let mut steps = vec![1; counts.len()];
+        for dim in (1..counts.len()).rev() {
+            steps[dim - 1] = steps[dim] * counts[dim];
+        }
+        let whole = counts[0] * steps[0];
+        let base = self.base(product);
+        let end = (part.end - base).min(whole);
+        let mut at = part.start.saturating_sub(base);
+        while at < end {
+            // The slowest dimension of which a whole index begins here, and lies in the part.
+            let fits = |dim: &usize| at.is_multiple_of(steps[*dim]) && end - at >= steps[*dim];
+            let dim = (0..counts.len()).find(fits).unwrap_or(counts.len() - 1);
+            let indices = |other: usize| {
+                let index = at / steps[other] % counts[other];
+                let count = match other.cmp(&dim) {
+                    std::cmp::Ordering::Less => 1,
+                    std::cmp::Ordering::Equal => (counts[dim] - index).min((end - at) / steps[dim]),
+                    std::cmp::Ordering::Greater => counts[other],
+                };
+                index..index + count
+            };
+            let ranges: Vec<Range<u64>> = (0..counts.len()).map(indices).collect();
+            let count = ranges[dim].end - ranges[dim].start;
+            cut.push(self.one(product, &ranges, base + at - part.start));
+            at += count * steps[dim];
+        }
+    }
+
+    /// These indices of each dimension, `base` elements behind the beginning of the part.
+    fn one(self, product: &Product, ranges: &[Range<u64>], base: u64) -> Product {
+        let dims = product.dims.iter().zip(ranges).map(|(dim, range)| self.cut(dim, range));
+        let mut one = Product {
+            dims: dims.collect(),
+            sources: product.sources.clone(),
+            base: product.base,
+        };
+        match self {
+            Self::Read => one.sources.iter_mut().for_each(|source| source.base = base),
+            Self::Written => one.base = base,
+        }
+        one
+    }
+
+    /// These indices of a dimension. On the message's side they are counted from the first of them.
+    fn cut(self, dim: &Dim, range: &Range<u64>) -> Dim {
+        if *range == (0..dim.elements()) {
+            return dim.clone();
+        }
+        let clip = |(index, seg): (u64, Seg)| {
+            let (from, to) = (range.start.max(index), range.end.min(index + seg.length));
+            (from < to).then(|| {
+                let mut seg = Seg {
+                    into: seg.into + (from - index) * dim.stride,
+                    within: seg.within + (from - index),
+                    length: to - from,
+                    ..seg
+                };
+                match self {
+                    Self::Read => seg.within -= range.start,
+                    Self::Written => seg.into -= range.start * dim.stride,
+                }
+                seg
+            })
+        };
+        let begins_within = |(index, _): &(u64, Seg)| *index < range.end;
+        Dim {
+            tail: dim
+                .from(range.start)
+                .take_while(begins_within)
+                .filter_map(clip)
+                .collect(),
+            coordinates: dim.coordinates,
+            stride: dim.stride,
+            ..Dim::default()
+        }
+    }
+}
