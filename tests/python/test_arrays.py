@@ -175,6 +175,14 @@ def test_a_layout_is_a_value() -> None:
     assert sum(layout.own(rank) for rank in range(6)) == 6000
     assert layout.locate((0, 4)) == (2, 0)
     assert layout.locate((100, 0)) is None
+    for rank in range(6):
+        np.testing.assert_array_equal(
+            part(junctura.Layout("shape=30x41 grid=2x3 block=4x5"), rank),
+            FIELD[np.ix_(*junctura.Layout("shape=30x41 grid=2x3 block=4x5").indices(rank))],
+        )
+    assert [one.tolist() for one in junctura.Layout("shape=3x9 slabs=0:3x2:5").indices(0)] == [[0, 1, 2], [2, 3, 4]]
+    with pytest.raises(junctura.InvalidArgument, match="not one slab"):
+        LAYOUTS[3].indices(1)
     assert junctura.Layout("shape: [3, 4]\ngrid: [3, 1]").extents(2) == [(1, 4)]
     for wrong in ["shape=3 grid=0", "shape=3x", "shape=3 grid=2x2", "shape=-1"]:
         with pytest.raises(junctura.InvalidArgument):
