@@ -1,6 +1,7 @@
 """One rank of a program that gives or takes arrays, and does what it is told, line by line.
 
-``offer STEP`` offers its piece of a step, ``take STEP`` waits for its part, ``look STEP`` does not wait. Each is answered with a line.
+``offer STEP`` offers its piece of a step, ``take STEP`` waits for its part, ``look STEP`` does not wait.
+Each is answered with a line.
 """
 
 from __future__ import annotations
