@@ -108,6 +108,11 @@ def dtype_text(dtype: npt.DTypeLike) -> str:
     return np.dtype(dtype).str
 
 
+def numbers(given: Sequence[int]) -> Array:
+    """Indices, as an array to index with."""
+    return np.array(given, np.intp)
+
+
 def flat(
     data: Any, boxes: Sequence[tuple[int, ...]], order: Literal["C", "F"], room: int, dtype: npt.DTypeLike | None
 ) -> tuple[Array, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
 
+import dask.array
 import numpy.typing as npt
 import xarray
 from typing_extensions import Buffer, Self
@@ -253,6 +254,7 @@ class Layout:
     @property
     def order(self) -> Literal["C", "F"]: ...
     def extents(self, rank: int) -> list[tuple[int, ...]]: ...
+    def indices(self, rank: int) -> tuple[npt.NDArray[Any], ...]: ...
     def own(self, rank: int) -> int: ...
     def room(self, rank: int) -> int: ...
     def locate(self, index: Sequence[int]) -> tuple[int, int] | None: ...
@@ -634,6 +636,41 @@ class Pool:
         schema: str | None = None,
         **key: _Given,
     ) -> npt.NDArray[Any]: ...
+    def offer_chunks(
+        self,
+        data: dask.array.Array | xarray.DataArray,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        epoch: int | None = None,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        **keywords: _Given,
+    ) -> None: ...
+    @overload
+    def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[False] = False,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> dask.array.Array: ...
+    @overload
+    def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[True],
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> xarray.DataArray: ...
     def offer_many(
         self,
         objects: Iterable[tuple[_Data, _Attributes]],

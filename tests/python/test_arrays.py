@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import threading
 from collections.abc import Iterator
@@ -166,6 +167,50 @@ def test_what_does_not_fit_is_refused(pool: junctura.Pool) -> None:
         pool.demand_array("name=t", dtype="i4")
 
 
+def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours:
+            waiting = asyncio.create_task(ours.demand_array(name="t", slab=slice(10, 20)))
+            await ours.offer_piece(part(layout, 0), layout, 0, name="t")
+            with pytest.raises(junctura.NotFound, match="rank 1"):
+                await ours.demand_array("name=t", timeout=0)
+            await ours.offer_piece(part(layout, 1), layout, 1, {"name": "t"})
+            np.testing.assert_array_equal(await waiting, FIELD[10:20])
+            np.testing.assert_array_equal(await ours.demand_array("name=t", layout, 1), part(layout, 1))
+
+    asyncio.run(main())
+
+
+def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(FIELD, chunks=((7, 23), (20, 20, 1)))
+    pool.offer_chunks(lazy * 2, {"name": "t"}, units="K")
+    assert pool.list("name=t")[0]["units"] == "K"
+    assert len(pool.list("exists(piece_of)")) == 6
+    np.testing.assert_array_equal(pool.demand_array("name=t"), FIELD * 2)
+    for chunks in [None, 10, ((30,), (1, 40)), -1]:
+        taken = pool.demand_chunks("name=t", chunks=chunks)
+        assert (taken.shape, taken.dtype) == (FIELD.shape, FIELD.dtype)
+        np.testing.assert_array_equal((taken + 1).compute(), FIELD * 2 + 1)
+    with pytest.raises(junctura.InvalidArgument, match="of Dask's"):
+        pool.offer_chunks(FIELD, name="u")  # type: ignore[arg-type]
+    with pytest.raises(junctura.InvalidArgument, match="not known"):
+        pool.offer_chunks(lazy[lazy > 3], name="u")
+
+
+def test_labels_of_chunks_are_attributes(pool: junctura.Pool) -> None:
+    xarray = pytest.importorskip("xarray")
+    dask = pytest.importorskip("dask.array")
+    field = xarray.DataArray(dask.from_array(FIELD, chunks=15), dims=("lat", "lon"), name="t", attrs={"units": "K"})
+    pool.offer_chunks(field)
+    taken = pool.demand_chunks("name=t", xarray=True, chunks=8)
+    assert (taken.dims, taken.name, taken.units) == (("lat", "lon"), "t", "K")
+    assert taken.chunks is not None
+    np.testing.assert_array_equal(taken.values, FIELD)
+
+
 def test_a_layout_is_a_value() -> None:
     layout = junctura.Layout(shape=(100, 60), grid=(2, 3), block=(1, 4), ranks="F")
     assert pickle.loads(pickle.dumps(layout)) == layout == junctura.Layout(str(layout))
@@ -175,6 +220,14 @@ def test_a_layout_is_a_value() -> None:
     assert sum(layout.own(rank) for rank in range(6)) == 6000
     assert layout.locate((0, 4)) == (2, 0)
     assert layout.locate((100, 0)) is None
+    for rank in range(6):
+        np.testing.assert_array_equal(
+            part(junctura.Layout("shape=30x41 grid=2x3 block=4x5"), rank),
+            FIELD[np.ix_(*junctura.Layout("shape=30x41 grid=2x3 block=4x5").indices(rank))],
+        )
+    assert [one.tolist() for one in junctura.Layout("shape=3x9 slabs=0:3x2:5").indices(0)] == [[0, 1, 2], [2, 3, 4]]
+    with pytest.raises(junctura.InvalidArgument, match="not one slab"):
+        LAYOUTS[3].indices(1)
     assert junctura.Layout("shape: [3, 4]\ngrid: [3, 1]").extents(2) == [(1, 4)]
     for wrong in ["shape=3 grid=0", "shape=3x", "shape=3 grid=2x2", "shape=-1"]:
         with pytest.raises(junctura.InvalidArgument):

@@ -294,6 +294,30 @@ impl Layout {
         }
     }
 
+    /// The indices that a rank of a grid has, or one with a single slab, in each dimension, in their order in its memory. `None` for others.
+    #[must_use]
+    pub fn indices(&self, rank: u64) -> Option<Vec<Vec<u64>>> {
+        match &self.distribution {
+            Distribution::Grid { axes, .. } => {
+                let coordinates = self.coordinates(rank)?;
+                let dimensions = axes.iter().zip(&self.shape).zip(coordinates);
+                let indices = dimensions.map(|((axis, &extent), coordinate)| {
+                    let count = axis.count(extent, coordinate);
+                    (0..count).map(|local| axis.global(coordinate, local)).collect()
+                });
+                Some(indices.collect())
+            }
+            Distribution::Slabs(slabs) => match &slabs.ranks().get(rank as usize)?[..] {
+                [one] => Some(
+                    (0..one.start.len())
+                        .map(|at| (one.start[at]..one.stop[at]).collect())
+                        .collect(),
+                ),
+                _ => None,
+            },
+        }
+    }
+
     /// How many ranks have elements of the array.
     #[must_use]
     pub fn owners(&self) -> u64 {

@@ -87,6 +87,20 @@ impl Layout {
         locals.iter().map(|local| PyTuple::new(py, &local.extents)).collect()
     }
 
+    /// indices(rank)
+    /// --
+    ///
+    /// The indices of the array that a rank has, in each dimension, as arrays: `field[np.ix_(*layout.indices(rank))]` is its part.
+    /// InvalidArgument where it has several slabs.
+    fn indices<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyTuple>> {
+        let indices = self.known(py, rank)?.indices(rank);
+        let indices = indices.ok_or_else(|| invalid(py, "rank", format!("rank {rank} has not one slab")))?;
+        let arrays = indices
+            .into_iter()
+            .map(|one| crate::data::arrays(py)?.call_method1("numbers", (one,)));
+        PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+    }
+
     /// own(rank)
     /// --
     ///

@@ -36,6 +36,8 @@ use crate::target::Target;
 /// array.take_into(&part, &mut mine, 1)?;
 /// assert_eq!(mine, [8, 14, 9, 15, 10, 16]);
 /// assert_eq!(array.take(&part)?, mine);
+/// array.release()?;
+/// pool.demand_array("name=t", None)?.give_back()?; // it was only looked at
 /// # Ok(())
 /// # }
 /// ```
@@ -186,6 +188,22 @@ impl DemandedArray {
                 gather.run(&payloads, mine, threads)
             }
         }
+    }
+
+    /// Gives it back, as dropping it does, and says so at once.
+    ///
+    /// # Errors
+    /// As [`Object::release`].
+    pub fn release(self) -> Result<()> {
+        self.object.release()
+    }
+
+    /// Gives it back as somebody who has not had it: that counts as no release.
+    ///
+    /// # Errors
+    /// As [`Object::give_back`].
+    pub fn give_back(self) -> Result<()> {
+        self.object.give_back()
     }
 
     /// The pieces of these ranks. They stay as long as the array, which is held.
