@@ -8,6 +8,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hashbrown::HashSet;
+use junctura_copy::{Kept, Pack};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Carrier, Gathered, Inbox, LocalCarrier, Outbox, RING_BYTES, Received};
 use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, OfferHead, RingsHead, SPILLED, SegmentHead};
@@ -17,6 +18,7 @@ use rustix::event::{PollFd, PollFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::mirror::Memory;
+use crate::packing::{self, Packing, Step};
 use crate::queue::Queue;
 use crate::record::{At, Record};
 use crate::shadow::{self, Shadow};
@@ -43,6 +45,8 @@ pub(crate) struct Common {
     pub(crate) queue: Queue,
     pub(crate) memory: Memory,
     pub(crate) shadow: Shadow,
+    /// What was planned for clients that want parts of arrays.
+    plans: Kept<Pack>,
     /// The channel that the frames in the queue's end belong to.
     said: u32,
 }
@@ -55,6 +59,7 @@ impl Common {
             queue: Queue::default(),
             memory: Memory::default(),
             shadow: Shadow::new(mirror_bytes),
+            plans: packing::plans(),
             said: 0,
         }
     }
@@ -112,6 +117,8 @@ pub(crate) struct Channel {
     segments: HashSet<u32>,
     /// The server's end: parts of the rings, until all have come.
     gathered: Option<Gathered>,
+    /// The server's end: what its client wants of pieces of arrays.
+    packing: Packing,
     /// The server's end: the client has said who it is.
     is_introduced: bool,
     /// The client's end: bytes of the rings that it asked for.
@@ -140,6 +147,7 @@ impl Channel {
             outbox: Outbox::new(),
             segments: HashSet::new(),
             gathered: (side == Side::Server).then(Gathered::default),
+            packing: Packing::default(),
             is_introduced: false,
             asked: None,
             room: None,
@@ -228,7 +236,7 @@ impl Channel {
     /// # Errors
     /// `Protocol` when it says what cannot be.
     pub(crate) fn take_local(&mut self, common: &mut Common) -> Result<bool> {
-        let mut has_moved = false;
+        let mut has_moved = self.pack(common)?;
         while self.takes_local(common) {
             // To look for the end takes a call of the system: not each time.
             let received = if self.is_called {
@@ -343,6 +351,10 @@ impl Channel {
                     common.memory.learn(&head, descriptor, is_new)?;
                 }
             }
+            (Some(Kind::Welcome), _) => return self.send_welcome(frame, common),
+            (Some(Kind::Delivered | Kind::Failed), _) if self.packing.expects(frame.request) => {
+                return self.hear_of_piece(frame, common);
+            }
             (Some(Kind::Delivered), _) => self.send_delivered(frame.body, common)?,
             (Some(Kind::Dropped), _) => {
                 if let Reply::Dropped(segment) = Reply::decode(frame)? {
@@ -376,6 +388,87 @@ impl Channel {
             }
         }
         Ok(())
+    }
+
+    /// Says that parts of arrays can be asked for, which the server does not know.
+    fn send_welcome(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+        if let Reply::Welcome(mut welcome) = Reply::decode(frame)? {
+            welcome.packs = true;
+            self.answer(frame.request, &Reply::Welcome(welcome), common);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: u64, reply: &Reply<'_>, common: &mut Common) {
+        let mut bytes = Vec::new();
+        reply.encode(request, &mut bytes);
+        self.queue_bytes([&bytes, &[]], common);
+    }
+
+    /// The server has answered this end itself.
+    fn hear_of_piece(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+        match Reply::decode(frame)? {
+            Reply::Delivered { head, inline, .. } => {
+                let step = self.packing.delivered(&head, inline, &common.memory, &common.plans);
+                self.take_step(step, common)
+            }
+            _ if self.packing.failed() => {
+                self.queue_frame(frame, common);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Packs a part, if something is to be packed and there is room for it. Whether it did.
+    fn pack(&mut self, common: &mut Common) -> Result<bool> {
+        if !self.takes_local(common) {
+            return Ok(false);
+        }
+        let mut packing = std::mem::take(&mut self.packing);
+        let step = packing.step();
+        let has_moved = !matches!(step, Step::Nothing);
+        let taken = self.take_step(step, common);
+        self.packing = packing;
+        taken.map(|()| has_moved)
+    }
+
+    fn take_step(&mut self, step: Step<'_>, common: &mut Common) -> Result<()> {
+        let given_back = match step {
+            Step::Nothing => None,
+            Step::Ask(demand) => return self.outbox.push(|out| out.extend_from_slice(&demand)),
+            Step::Part(request, head, bytes, holding) => {
+                let length = size_of_val(&head) + bytes.len();
+                let header = FrameHeader::new(Kind::Packed, request, length);
+                let front = [header.as_bytes(), head.as_bytes()].concat();
+                self.queue_bytes([&front, bytes], common);
+                holding
+            }
+            Step::Failed(request, error, holding) => {
+                self.answer(request, &Reply::Failed((&error).into()), common);
+                holding
+            }
+            Step::GiveBack(holding) => Some(holding),
+        };
+        self.give_back(given_back)
+    }
+
+    fn give_back(&mut self, holding: Option<Holding>) -> Result<()> {
+        holding.map_or(Ok(()), |holding| {
+            self.outbox.push(|out| Request::Release(&[holding]).encode(0, out))
+        })
+    }
+
+    /// The client wants parts of arrays.
+    fn hear_pack(&mut self, frame: &Frame<'_>, common: &mut Common) {
+        let asked = match Request::decode(frame) {
+            Ok(Request::Pack(pack)) => self.packing.ask(frame.request, &pack),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = asked {
+            self.answer(frame.request, &Reply::Failed((&error).into()), common);
+        }
     }
 
     fn gather(&mut self, frame: &Frame<'_>, descriptor: OwnedFd) -> Result<()> {
@@ -460,6 +553,18 @@ impl Channel {
                     && self.segments.contains(&segment)
                 {
                     common.memory.returned(segment);
+                }
+            }
+            Some(Kind::Pack) => {
+                self.hear_pack(frame, common);
+                return Ok(());
+            }
+            Some(Kind::Stop) => {
+                if let Request::Stop(which) = Request::decode(frame)?
+                    && let Some(step) = self.packing.stop(which)
+                {
+                    self.answer(frame.request, &Reply::Done(0), common);
+                    return self.take_step(step, common);
                 }
             }
             Some(Kind::Release) => {

@@ -22,6 +22,7 @@ mod gate;
 mod greeting;
 mod link;
 mod mirror;
+mod packing;
 mod porter;
 mod queue;
 pub mod record;

@@ -4,7 +4,7 @@
 //! a frame announces, a segment of its own of the same size and number: the mirror. A payload lies in both at the same place.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -96,6 +96,9 @@ impl Memory {
         known.slot_bytes = slot_bytes;
         if head.writable.get() == 1 {
             known.is_leased = true;
+            // Pieces of arrays are read here, whoever offered them.
+            let again = duplicate(descriptor.as_fd())?;
+            known.source = Some(Arc::new(Mapping::readonly(again, bytes)?));
             known.sink = Some(Arc::new(Mapping::writable(descriptor, bytes, slot_bytes)?));
         } else {
             known.is_read = true;

@@ -155,12 +155,9 @@ impl Said {
 
     fn of(reply: Reply<'_>) -> Result<Self> {
         Ok(match reply {
-            Reply::Rings(_) => {
-                return Err(Error::new(
-                    Code::Protocol,
-                    "Rings frame",
-                    "the core knows nothing of rings",
-                ));
+            Reply::Rings(_) | Reply::Packed { .. } => {
+                let cause = "the core knows nothing of rings, and packs nothing";
+                return Err(Error::new(Code::Protocol, format!("{:?} frame", reply.kind()), cause));
             }
             Reply::Welcome(welcome) => Self::Welcome { client: welcome.client },
             Reply::Failed(failure) => Self::Failed(Code::from_number(failure.code)),

@@ -68,6 +68,9 @@ pub struct Welcome<'a> {
     /// The machine it runs on.
     #[n(8)]
     pub host: Cow<'a, str>,
+    /// Whether [`Pack`] is answered on this way; said by a gate, not by the server.
+    #[cbor(n(9), default)]
+    pub packs: bool,
 }
 
 /// An error, as it travels.
@@ -543,6 +546,45 @@ pub struct ArchivedObject<'a> {
     /// Where it lies, for people and other programs.
     #[n(1)]
     pub location: Cow<'a, str>,
+}
+
+/// Asks for what one rank wants of pieces of an array, and for nothing else of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Pack<'a> {
+    /// How the array lies over those who have it (`docs/formats/layout.md`).
+    #[n(0)]
+    pub from: Cow<'a, str>,
+    /// How it is wanted.
+    #[n(1)]
+    pub to: Cow<'a, str>,
+    /// The index of the array at which that begins, in each dimension.
+    #[n(2)]
+    pub origin: Vec<u64>,
+    /// The rank that wants it.
+    #[n(3)]
+    pub rank: u64,
+    /// What the elements of the pieces are (`<f8`).
+    #[n(4)]
+    pub element: Cow<'a, str>,
+    /// What they are to be when they travel.
+    #[n(5)]
+    pub travels: Cow<'a, str>,
+    /// The pieces, in the order in which they are answered.
+    #[n(6)]
+    pub pieces: Vec<PieceName<'a>>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct PieceName<'a> {
+    /// The rank whose piece it is.
+    #[n(0)]
+    pub rank: u64,
+    /// The object.
+    #[n(1)]
+    pub target: Target<'a>,
 }
 
 /// A bundle, as others see it.

@@ -112,6 +112,26 @@ pub struct Holding {
     pub sequence: U64,
 }
 
+/// Of a [`PackedHead`]: nothing more follows.
+pub const LAST: u32 = 1;
+/// Of a [`PackedHead`]: `checksum` is set.
+pub const SUMMED: u32 = 2;
+
+/// A part of what a rank wants of pieces of an array; its bytes follow.
+///
+/// ```text
+///  0       4          8
+///  | flags | checksum | bytes …
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct PackedHead {
+    /// [`LAST`], [`SUMMED`].
+    pub flags: U32,
+    /// CRC-32C of the bytes, with [`SUMMED`].
+    pub checksum: U32,
+}
+
 /// A slot of a segment; a `Freed` frame holds any number of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

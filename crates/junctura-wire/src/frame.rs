@@ -183,6 +183,8 @@ kinds! {
     Sync = 28,
     /// Says what became of objects that were to be put into a store.
     Archived = 29,
+    /// Asks for what one rank wants of pieces of an array; for gates.
+    Pack = 30,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -222,6 +224,8 @@ kinds! {
     Completed = 84,
     /// A page of a list of bundles.
     Bundled = 85,
+    /// A part of what a rank wants of pieces of an array.
+    Packed = 86,
 }
 
 impl Kind {

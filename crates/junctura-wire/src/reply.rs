@@ -5,7 +5,9 @@ use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{Bundled, Failure, Gap, Happened, Welcome};
-use crate::fixed::{self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, RingsHead, SegmentHead, Slot};
+use crate::fixed::{
+    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, Slot,
+};
 use crate::frame::{Frame, Kind};
 use crate::request::{broken, cbor, frame, number, put, read};
 
@@ -62,6 +64,13 @@ pub enum Reply<'a> {
     },
     /// A page of a list of bundles.
     Bundled(Bundled<'a>),
+    /// A part of what a rank wants of pieces of an array.
+    Packed {
+        /// Whether more follows.
+        head: PackedHead,
+        /// Elements, one behind the other.
+        bytes: &'a [u8],
+    },
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -130,6 +139,10 @@ impl<'a> Reply<'a> {
             Kind::Rings => Self::Rings(read(kind, body)?),
             Kind::Completed => Self::completed(body)?,
             Kind::Bundled => Self::Bundled(cbor(kind, body)?),
+            Kind::Packed => {
+                let (head, bytes) = PackedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
+                Self::Packed { head, bytes }
+            }
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -191,6 +204,7 @@ impl<'a> Reply<'a> {
             Self::Rings(_) => Kind::Rings,
             Self::Completed { .. } => Kind::Completed,
             Self::Bundled(_) => Kind::Bundled,
+            Self::Packed { .. } => Kind::Packed,
         }
     }
 
@@ -224,6 +238,10 @@ impl<'a> Reply<'a> {
                 out.extend_from_slice(members.as_bytes());
             }
             Self::Bundled(body) => put(body, out),
+            Self::Packed { head, bytes } => {
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(bytes);
+            }
         });
     }
 }

@@ -6,7 +6,7 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    Archived, Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Require, Retract, Subscribe,
+    Archived, Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Pack, Require, Retract, Subscribe,
     Target, Wanted, Withdraw,
 };
 use crate::fixed::{self, Holding, OfferHead};
@@ -88,6 +88,8 @@ pub enum Request<'a> {
     Sync,
     /// See [`Archived`].
     Archived(Archived<'a>),
+    /// See [`Pack`].
+    Pack(Pack<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -137,6 +139,7 @@ impl<'a> Request<'a> {
             Kind::Consumers => Self::Consumers(cbor(kind, body)?),
             Kind::Sync => Self::Sync,
             Kind::Archived => Self::Archived(cbor(kind, body)?),
+            Kind::Pack => Self::Pack(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -186,6 +189,7 @@ impl<'a> Request<'a> {
             Self::Consumers(_) => Kind::Consumers,
             Self::Sync => Kind::Sync,
             Self::Archived(_) => Kind::Archived,
+            Self::Pack(_) => Kind::Pack,
         }
     }
 
@@ -233,6 +237,7 @@ impl<'a> Request<'a> {
             Self::Bundles(body) => put(body, out),
             Self::Consumers(body) => put(body, out),
             Self::Archived(body) => put(body, out),
+            Self::Pack(body) => put(body, out),
         });
     }
 }

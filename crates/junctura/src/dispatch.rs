@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Inbox;
-use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, SPILLED, SegmentHead};
+use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, LAST, SPILLED, SUMMED, SegmentHead};
 use junctura_wire::{Frame, Reply};
 
 use crate::connection::Connection;
@@ -81,6 +81,14 @@ impl Connection {
                     .collect(),
             },
             Ok(Reply::Bundled(_)) => Letter::Bundled(frame.body.to_vec()),
+            Ok(Reply::Packed { head, bytes }) => {
+                let flags = head.flags.get();
+                Letter::Packed {
+                    last: flags & LAST != 0,
+                    checksum: (flags & SUMMED != 0).then_some(head.checksum.get()),
+                    bytes: bytes.to_vec(),
+                }
+            }
             Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
             Ok(Reply::Began(sequence)) => Letter::Began(sequence),
             Ok(Reply::Ended(failure)) => Letter::Ended(failure.into()),

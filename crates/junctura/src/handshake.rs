@@ -34,6 +34,8 @@ pub(crate) struct Greeting {
     pub(crate) inline_bytes_max: u64,
     pub(crate) payload_bytes_max: u64,
     pub(crate) checked: bool,
+    /// Parts of arrays can be asked for: the pool's memory is that of another machine.
+    pub(crate) packs: bool,
 }
 
 impl Greeting {
@@ -67,6 +69,7 @@ impl Greeting {
             inline_bytes_max: welcome.inline_bytes_max,
             payload_bytes_max: welcome.payload_bytes_max,
             checked: welcome.checked,
+            packs: welcome.packs,
         })
     }
 }

@@ -44,6 +44,12 @@ pub(crate) enum Letter {
     },
     /// The frame's body.
     Bundled(Vec<u8>),
+    /// A part of what was wanted of an array.
+    Packed {
+        last: bool,
+        checksum: Option<u32>,
+        bytes: Vec<u8>,
+    },
     Stats(String),
     Began(u64),
     Leased,
@@ -61,6 +67,7 @@ impl Letter {
     fn is_last(&self, kind: Talk) -> bool {
         match self {
             Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => true,
+            Letter::Packed { last, .. } => *last,
             _ => kind == Talk::Once,
         }
     }

@@ -165,7 +165,10 @@ impl Stream {
     fn pop(&mut self) -> Option<Letter> {
         let letter = self.batch.pop_front()?;
         match letter {
-            Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => {
+            Letter::Ended(_)
+            | Letter::Failed(_)
+            | Letter::Page { last: true, .. }
+            | Letter::Packed { last: true, .. } => {
                 self.over = true;
                 self.connection.finished(self.number);
             }

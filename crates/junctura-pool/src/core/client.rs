@@ -141,6 +141,7 @@ impl Core {
                 checked: self.config.checked,
                 pid: self.config.pid,
                 host: self.config.host.as_str().into(),
+                packs: false,
             }),
         );
         self.tell_about_client(client, events::JOINED, "", fx);

@@ -292,6 +292,10 @@ impl Core {
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
             (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
             (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Pack(_), _) => {
+                let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
+                Err(Error::new(Code::Unsupported, "pack", cause))
+            }
             (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
             (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 
 use junctura_wire::body::{
     Archived, ArchivedObject, Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Consumers, Demand,
-    Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Peer, Require,
-    RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
+    Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Pack, Peer, PieceName,
+    Require, RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
 };
 use junctura_wire::fixed::{
-    self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, RingsHead, SegmentHead, Slot,
+    self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, PackedHead, RingsHead,
+    SegmentHead, Slot,
 };
 use junctura_wire::{Listed, Reply, Request};
 use zerocopy::IntoBytes;
@@ -449,6 +450,21 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 failure: Some(words.text(3)),
             }),
         ),
+        (
+            "pack",
+            Request::Pack(Pack {
+                from: words.text(0),
+                to: words.text(1),
+                origin: vec![sequence, number],
+                rank: number,
+                element: words.text(2),
+                travels: words.text(3),
+                pieces: vec![PieceName {
+                    rank: sequence,
+                    target: Target::key(words.shorts[0], &words.record),
+                }],
+            }),
+        ),
     ]
 }
 
@@ -476,6 +492,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 checked: words.flags[0],
                 pid,
                 host: words.text(1),
+                packs: words.flags[1],
             }),
         ),
         ("failed", Reply::Failed(words.failure())),
@@ -657,6 +674,16 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                     parent: words.maybe,
                 }],
             }),
+        ),
+        (
+            "packed",
+            Reply::Packed {
+                head: PackedHead {
+                    flags: (fixed::LAST | fixed::SUMMED).into(),
+                    checksum: client.into(),
+                },
+                bytes: &words.payload,
+            },
         ),
     ]
 }

@@ -8,8 +8,8 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema, list_items};
 
 use super::head::{Head, piece_of};
-use super::missing;
 use super::plans::Wanted;
+use super::{missing, packed};
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -158,7 +158,8 @@ impl DemandedArray {
     }
 
     /// Copies a part, straight from the producers' pieces, into memory of the caller's, with so many threads. Gaps that its layout has stay as
-    /// they are. May wait for the server to say where the pieces lie.
+    /// they are. May wait for the server to say where the pieces lie. Where they lie on another machine, that packs what is wanted of them,
+    /// nothing else travels, and one thread puts it where it belongs.
     ///
     /// # Errors
     /// `InvalidArgument` for a part that is none of the array, or memory of another length; `Unsupported` for elements that are not converted into
@@ -175,6 +176,11 @@ impl DemandedArray {
             rank: part.rank,
             elements,
         };
+        if let How::Pieces { head, piece_of } = &self.how
+            && packed::take(self, &wanted, (piece_of, head.epoch), mine)?
+        {
+            return Ok(());
+        }
         let gather = plans.gather(&wanted)?;
         match &self.how {
             How::Plain { .. } => {
@@ -208,24 +214,50 @@ impl DemandedArray {
 
     /// The pieces of these ranks. They stay as long as the array, which is held.
     fn pieces(&self, ranks: &[u64], piece_of: &str, epoch: Option<i64>) -> Result<Vec<Object>> {
-        let epoch = epoch.map(|epoch| epoch.to_string());
         let ask = |rank: &u64| {
-            let rank = rank.to_string();
-            let mut key = vec![("piece_of", piece_of), ("rank", &*rank)];
-            key.extend(epoch.as_deref().map(|epoch| ("epoch", epoch)));
-            let key = Target::key(key).in_schema(Schema::PIECE);
-            self.pool.begin_demand(key, Some(Duration::ZERO))
+            let name = PieceName::new(piece_of, epoch, *rank);
+            self.pool.begin_demand(name.target(), Some(Duration::ZERO))
         };
         let asked = ranks.iter().map(ask).collect::<Result<Vec<_>>>()?;
-        let got = asked.into_iter().map(|pending| {
-            pending.get().map_err(|error| match error.code() {
-                Code::NotFound | Code::Gone => {
-                    Error::new(Code::Expired, self.object.key(), "the array has gone meanwhile")
-                }
-                _ => error,
-            })
-        });
+        let got = asked
+            .into_iter()
+            .map(|pending| pending.get().map_err(|error| self.gone(error)));
         got.collect()
+    }
+
+    /// What it means that there is no such piece.
+    pub(super) fn gone(&self, error: Error) -> Error {
+        match error.code() {
+            Code::NotFound | Code::Gone => Error::new(Code::Expired, self.object.key(), "the array has gone meanwhile"),
+            _ => error,
+        }
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+/// What a piece is found by.
+pub(super) struct PieceName<'a> {
+    piece_of: &'a str,
+    epoch: Option<String>,
+    rank: String,
+}
+
+impl<'a> PieceName<'a> {
+    pub(super) fn new(piece_of: &'a str, epoch: Option<i64>, rank: u64) -> Self {
+        Self {
+            piece_of,
+            epoch: epoch.map(|epoch| epoch.to_string()),
+            rank: rank.to_string(),
+        }
+    }
+
+    pub(super) fn target(&self) -> Target<'_> {
+        let mut key = vec![("piece_of", self.piece_of), ("rank", &*self.rank)];
+        key.extend(self.epoch.as_deref().map(|epoch| ("epoch", epoch)));
+        Target::key(key).in_schema(Schema::PIECE)
     }
 }
 

@@ -8,12 +8,13 @@
 //! ```
 //! The array's own object has the key that its producers gave, and says how it lies; consumers find it by meaning, as any other. Pieces are
 //! objects of a schema of their own ([`Schema::PIECE`](crate::Schema::PIECE)) that nobody comes upon who does not ask for them; they stay as long as the array's own
-//! object does.
+//! object does. Where they lie on another machine, that packs what is wanted of them (`packed.rs`).
 
 mod demanded;
 mod head;
 mod missing;
 mod offering;
+mod packed;
 mod plans;
 
 pub use demanded::{DemandedArray, Part};

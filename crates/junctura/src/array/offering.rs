@@ -267,6 +267,8 @@ impl Pool {
                 Ok(Some(bundle))
             }
             Err(error) if error.code() == Code::Conflict => Err(offering.differs()),
+            // Who has nothing of it may come when it is complete.
+            Err(error) if error.code() == Code::BundleClosed && !offering.has_elements() => Ok(None),
             Err(error) if error.code() == Code::BundleClosed => {
                 let closed = Error::new(Code::AlreadyExists, &*offering.key, "the array is, or was, complete");
                 offering.unless_the_same(self, mine, Err(closed)).map(|()| None)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use junctura_copy::{Fingerprint, Gather, Kept};
+use junctura_copy::{Fingerprint, Gather, Kept, Unpack};
 use junctura_layout::{Element, Layout, Plan, Side};
 use junctura_model::Result;
 
@@ -41,16 +41,21 @@ impl Wanted<'_> {
     }
 }
 
+/// What a rank takes out of messages: from each of its peers one.
+pub(crate) type Messages = Vec<(u64, Unpack)>;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Plans {
     gathers: Kept<Gather>,
+    messages: Kept<Messages>,
 }
 
 impl Default for Plans {
     fn default() -> Self {
         Self {
             gathers: Kept::new(KEPT_MAX, LISTED_MAX),
+            messages: Kept::new(KEPT_MAX, LISTED_MAX),
         }
     }
 }
@@ -65,6 +70,22 @@ impl Plans {
             let plan = wanted.plan()?;
             let gather = Gather::new(&plan, wanted.elements.0, wanted.elements.1)?;
             Ok((gather, plan.listed()))
+        })
+    }
+
+    /// What is taken from messages.
+    ///
+    /// # Errors
+    /// As [`Plan::new`] and [`Unpack::new`].
+    pub(crate) fn messages(&self, wanted: &Wanted<'_>) -> Result<Arc<Messages>> {
+        self.messages.get(wanted.fingerprint(), || {
+            let plan = wanted.plan()?;
+            let unpack = |partner: junctura_layout::Partner| {
+                let unpack = Unpack::new(&plan, partner.rank, wanted.elements.0, wanted.elements.1)?;
+                Ok((partner.rank, unpack))
+            };
+            let messages = plan.partners().into_iter().map(unpack).collect::<Result<_>>()?;
+            Ok((messages, plan.listed()))
         })
     }
 }

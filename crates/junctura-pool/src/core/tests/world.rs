@@ -130,6 +130,7 @@ impl Effects for Effected {
                 };
                 format!("bundles{}", page.items.iter().map(line).collect::<String>())
             }
+            Reply::Packed { bytes, .. } => format!("packed {}", bytes.len()),
             Reply::Freed(slots) => format!("freed {}", slots.len()),
             Reply::Welcome(_) => "welcome".to_owned(),
             Reply::Live => "live".to_owned(),

@@ -1,0 +1,157 @@
+//! What is wanted of pieces that lie on another machine: the gate there packs it, and nothing else travels.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use junctura_copy::Unpack;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::{Request, body};
+
+use super::demanded::{DemandedArray, PieceName};
+use super::plans::Wanted;
+use crate::connection::{Connection, unexpected};
+use crate::mail::{Letter, Talk};
+use crate::stream::Stream;
+
+/// Pieces that are asked for together.
+const TOGETHER_MAX: usize = 128;
+/// Bytes of a layout's text: a longer one is not sent again and again.
+const TEXT_BYTES_MAX: usize = 256 << 10;
+/// What is asked for before it is needed, so that nobody waits for the way there and back.
+const AHEAD_MAX: usize = 2;
+
+/// Takes what is wanted into `mine`. False: the pieces lie on this machine, or all of them is wanted, or whoever has them does not pack it; then they are
+/// to be taken whole.
+///
+/// # Errors
+/// As [`DemandedArray::take_into`].
+pub(super) fn take(
+    array: &DemandedArray,
+    wanted: &Wanted<'_>,
+    of: (&str, Option<i64>),
+    mine: &mut [u8],
+) -> Result<bool> {
+    let connection = array.pool().connection()?;
+    if !connection.greeting.packs {
+        return Ok(false);
+    }
+    // The smaller ones travel, and whoever wants them does the work.
+    let (lies, is_to_be) = wanted.elements;
+    let travels = if is_to_be.kind.bytes() < lies.kind.bytes() {
+        is_to_be
+    } else {
+        lies
+    };
+    let messages = array.pool().plans().messages(&Wanted {
+        elements: (travels, is_to_be),
+        ..*wanted
+    })?;
+    let texts = (wanted.from.to_string(), wanted.to.to_string());
+    let room = wanted.to.room(wanted.rank) as usize * is_to_be.kind.bytes();
+    let whole = |(rank, _): &(u64, Unpack)| wanted.from.room(*rank) * lies.kind.bytes() as u64;
+    let bytes = |(_, unpack): &(u64, Unpack)| unpack.elements() * travels.kind.bytes() as u64;
+    if mine.len() != room
+        || texts.0.len() + texts.1.len() > TEXT_BYTES_MAX
+        || messages.iter().map(bytes).sum::<u64>() >= messages.iter().map(whole).sum::<u64>()
+    {
+        return Ok(false);
+    }
+    let asking = Asking {
+        connection,
+        body: body::Pack {
+            from: texts.0.into(),
+            to: texts.1.into(),
+            origin: wanted.origin.to_vec(),
+            rank: wanted.rank,
+            element: lies.to_string().into(),
+            travels: travels.to_string().into(),
+            pieces: Vec::new(),
+        },
+        of,
+    };
+    match asking.take(&messages, travels.kind.bytes(), mine) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.code(), Code::LimitExceeded | Code::Unsupported) => {
+            tracing::debug!(%error, "pieces are taken whole");
+            Ok(false)
+        }
+        Err(error) => Err(array.gone(error)),
+    }
+}
+
+struct Asking<'a> {
+    connection: Arc<Connection>,
+    /// But for the pieces.
+    body: body::Pack<'a>,
+    of: (&'a str, Option<i64>),
+}
+
+impl Asking<'_> {
+    fn take(&self, messages: &[(u64, Unpack)], width: usize, mine: &mut [u8]) -> Result<()> {
+        let mut asked = VecDeque::new();
+        let mut left = messages.chunks(TOGETHER_MAX);
+        loop {
+            while asked.len() < AHEAD_MAX
+                && let Some(chunk) = left.next()
+            {
+                asked.push_back((chunk, self.ask(chunk)?));
+            }
+            let Some((chunk, mut stream)) = asked.pop_front() else {
+                return Ok(());
+            };
+            for (_, unpack) in chunk {
+                one(&mut stream, unpack, width, mine)?;
+            }
+            if !stream.is_over() {
+                return Err(unexpected("more than was wanted of an array"));
+            }
+        }
+    }
+
+    fn ask(&self, chunk: &[(u64, Unpack)]) -> Result<Stream> {
+        let names: Vec<_> = chunk
+            .iter()
+            .map(|(rank, _)| PieceName::new(self.of.0, self.of.1, *rank))
+            .collect();
+        let targets: Vec<_> = names.iter().map(PieceName::target).collect();
+        let piece = |((rank, _), target): (&(u64, Unpack), _)| {
+            let target = self.connection.resolve(target)?;
+            Ok(body::PieceName { rank: *rank, target })
+        };
+        let pieces = chunk.iter().zip(&targets).map(piece).collect::<Result<_>>()?;
+        let request = Request::Pack(body::Pack {
+            pieces,
+            ..self.body.clone()
+        });
+        let number = self.connection.post(Talk::Stream, &request)?;
+        Ok(Stream::began(&self.connection, number))
+    }
+}
+
+/// What is wanted of one piece.
+fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut [u8]) -> Result<()> {
+    let mut first = 0;
+    while first < unpack.elements() {
+        let letter = if stream.is_over() { None } else { stream.next(None)? };
+        match letter {
+            Some(Letter::Packed { checksum, bytes, .. }) => {
+                let count = (bytes.len() / width) as u64;
+                if count == 0 || count > unpack.elements() - first {
+                    return Err(unexpected("a part of an array that is none"));
+                }
+                if checksum.is_some_and(|checksum| crc32c::crc32c(&bytes) != checksum) {
+                    return Err(Error::new(
+                        Code::Corrupt,
+                        "piece",
+                        "a part of it was changed on its way",
+                    ));
+                }
+                unpack.run_part(&bytes, first, mine)?;
+                first += count;
+            }
+            Some(Letter::Failed(error) | Letter::Ended(error)) => return Err(error),
+            _ => return Err(unexpected("no part of an array")),
+        }
+    }
+    Ok(())
+}
