@@ -1,5 +1,7 @@
 //! Arrays from M ranks to N ranks through a pool: whatever the layouts are, each gets what is his.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -91,7 +93,7 @@ fn each_rank_gets_its_part_in_its_layout() {
     }
     // One object for each, whoever does not ask for pieces.
     assert_eq!(pool.list("").unwrap().len(), LAYOUTS.len());
-    assert_eq!(pool.follow("").unwrap().next_item().unwrap().is_some(), true);
+    assert!(pool.follow("").unwrap().next_item().unwrap().is_some());
     let owners: u64 = LAYOUTS.iter().map(|text| layout(text).owners()).sum();
     assert_eq!(pool.list("exists(piece_of)").unwrap().len() as u64, owners);
 }
