@@ -1,11 +1,12 @@
 //! Layouts as a user might write them, one or two lines: reading never panics, what was read is written so that it reads as the same
-//! layout, and what a plan says that all ranks share is the array.
+//! layout, what a plan says that all ranks share is the array, and what a taker wants of a piece is packed.
 
 #![no_main]
 
 use std::sync::Arc;
 
-use junctura_layout::{Layout, Plan, Side, draw};
+use junctura_copy::Pack;
+use junctura_layout::{Kind, Layout, Plan, Side, draw};
 use libfuzzer_sys::fuzz_target;
 
 /// Larger arrays would take the time of many small ones.
@@ -42,4 +43,24 @@ fuzz_target!(|text: &str| {
             .sum();
         assert!(!is_all || shared == from.elements(), "{from}\n{to}");
     }
+    (0..from.ranks()).for_each(|rank| pack(from, to, rank));
 });
+
+/// What a gate does for a client that names these layouts.
+fn pack(from: &Arc<Layout>, to: &Arc<Layout>, rank: u64) {
+    let origin = vec![0; to.shape().len()];
+    let Ok(plan) = Plan::limited(from, to, &origin, Side::From, rank, 1 << 12) else {
+        return;
+    };
+    if from.room(rank) > 16 * ELEMENTS_MAX {
+        return;
+    }
+    let piece = vec![0; from.room(rank) as usize];
+    for partner in plan.partners() {
+        let pack = Pack::new(&plan, partner.rank, Kind::U8.into(), Kind::U8.into()).expect("it is a partner");
+        assert_eq!(pack.elements(), partner.elements, "{from}\n{to}");
+        let first = partner.elements / 3;
+        let mut part = vec![0; (partner.elements - first) as usize];
+        pack.run_part(&piece, first, &mut part).expect("it is a part");
+    }
+}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,24 @@ from e2e_shell import JUNCTURA, Shell
 from storm_run import SPACE
 
 SERVER, CLIENT = "10.211.7.1", "10.211.7.2"
+# 32 MiB, of each piece of which each taker wants a quarter, in runs of some elements.
+ARRAY = """
+import sys
+import numpy as np
+import junctura
+from_ = junctura.Layout("shape=2048x2048 grid=2x2 block=64x64")
+to = junctura.Layout("shape=2048x2048 grid=2x2 block=37x7 order=F")
+field = np.arange(2048 * 2048, dtype="f8").reshape(2048, 2048)
+with junctura.Pool(sys.argv[1]) as pool:
+    print(pool.route, flush=True)
+    if sys.argv[2] == "give":
+        for rank in range(4):
+            pool.offer_piece(field[np.ix_(*from_.indices(rank))], from_, rank, schema="free", name="t")
+    else:
+        for rank in range(4):
+            mine = pool.demand_array("name=t", to, rank)
+            assert (mine == field[np.ix_(*to.indices(rank))]).all(), rank
+"""
 
 
 def ip(*arguments: str) -> None:
@@ -42,9 +62,62 @@ def namespaces() -> Iterator[tuple[str, str]]:
         ip("netns", "delete", client)
 
 
+def counted(namespace: str, device: str) -> int:
+    """Bytes that went through a device, both ways."""
+    shown = subprocess.run(
+        ["ip", "-n", namespace, "-s", "-j", "link", "show", device], check=True, capture_output=True, text=True
+    )
+    counts = json.loads(shown.stdout)[0]["stats64"]
+    return int(counts["rx"]["bytes"]) + int(counts["tx"]["bytes"])
+
+
 def within(namespace: str, environment: dict[str, str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = ["ip", "netns", "exec", namespace, str(JUNCTURA), *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def served(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A pool of the one machine, and what its clients are shown and believe."""
+    shell = Shell()
+    secrets = tmp_path / "secrets"
+    shell.run("cert", secrets, "--host", SERVER)
+    shell.run("token", secrets, "--for", "viewer", "--out", tmp_path / "token")
+    shell.close()
+    url = f"tcp://{SERVER}:7000"
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    environment |= {"JUNCTURA_CA_FILE": str(secrets / "ca.pem"), "JUNCTURA_TOKEN_FILE": str(tmp_path / "token")}
+    command = ["ip", "netns", "exec", namespaces[0], str(JUNCTURA), "serve", url, "--security", str(secrets)]
+    server = subprocess.Popen([*command, "--announce"], env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == f"{url}\n"
+        yield url, environment
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_of_an_array_only_what_is_wanted_goes_over_the_wire(
+    namespaces: tuple[str, str], served: tuple[str, dict[str, str]]
+) -> None:
+    there, here = namespaces
+    url, environment = served
+
+    def run(namespace: str, what: str) -> str:
+        command = ["ip", "netns", "exec", namespace, sys.executable, "-c", ARRAY, url, what]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run(there, "give").startswith("shm"), "the pieces lie beside the server"
+    before = counted(here, "jclient")
+    # The other machine is this one but for its network, so the way through memory has to be closed.
+    environment["JUNCTURA_TRANSPORTS"] = "tcp"
+    assert run(here, "take").startswith("tcp, TLS")
+    wanted = 2048 * 2048 * 8
+    sent = counted(here, "jclient") - before
+    assert wanted < sent < wanted * 1.01, f"{sent} bytes for {wanted}"
 
 
 def test_two_machines_with_tls_and_tokens(namespaces: tuple[str, str], tmp_path: Path) -> None:
