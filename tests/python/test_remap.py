@@ -138,6 +138,37 @@ def test_bits_are_the_same_for_any_split(conservative: Weights, ranks: int) -> N
     assert np.concatenate(parts).tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize("method", ["conservative", "bilinear"])
+def test_ranks_take_no_more_than_they_need(pool: junctura.Pool, method: Any) -> None:
+    weights = computed(SOURCE, TARGET, method)
+    field = np.random.default_rng(9).normal(size=SOURCE.shape)
+    given = junctura.Layout(shape=field.shape, grid=(3, 2))
+    for rank in range(given.ranks):
+        row, column = divmod(rank, 2)
+        pool.offer_piece(field[row * 6 :, column * 18 :][:6, :18].copy(), given, rank, name="t")
+    cuts = [0, 96, 100, 100, 288]
+    taken = weights.layout(cuts)
+    parts = []
+    for rank, (start, stop) in enumerate(itertools.pairwise(cuts)):
+        mine = pool.demand_array("name=t", taken, rank).ravel()
+        assert mine.size == taken.room(rank) < field.size
+        parts.append(weights.part(start, stop)[0](mine) if start < stop else np.empty(0))
+    assert np.concatenate(parts).tobytes() == weights(field).tobytes()
+
+
+def test_boxes_are_stretches_in_order() -> None:
+    shape = (3, 4, 5)
+    points = np.arange(60).reshape(shape)
+    for start, stop in [(0, 60), (0, 1), (7, 9), (18, 43), (20, 40), (3, 57), (59, 60), (4, 25)]:
+        weights = Weights([0] * (stop - start), range(start, stop), [1.0] * (stop - start), shape, (1,))
+        boxes = str(weights.layout([0, 1])).partition("slabs=")[2].partition(" ")[0].split(",")
+        found = [points[tuple(slice(*map(int, part.split(":"))) for part in box.split("x"))].ravel() for box in boxes]
+        assert np.concatenate(found).tolist() == list(range(start, stop))
+    for cuts in ([], [0], [1, 2], [0, 2], [0, 2, 1]):
+        with pytest.raises(junctura.InvalidArgument, match=r"from 0 to 1|0\.\.2 of 1"):
+            weights.layout(cuts)
+
+
 def test_links_are_what_was_given() -> None:
     weights = Weights([1, 0, 1], [0, 1, 0], [0.25, 1.0, 0.5], (2,), (2,))
     assert [part.tolist() for part in weights.links] == [[0, 1], [1, 0], [1.0, 0.75]]

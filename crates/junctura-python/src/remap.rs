@@ -156,6 +156,15 @@ impl GridWeights {
         Ok((found.source, found.target, found.relative_error))
     }
 
+    /// Which stretches of the source some target points need.
+    fn sources_of(&self, py: Python<'_>, start: usize, stop: usize) -> PyResult<Vec<(u64, u64)>> {
+        let stretches = py.detach(|| self.0.sources_of(start..stop)).or_raise(py)?;
+        Ok(stretches
+            .into_iter()
+            .map(|stretch| (stretch.start, stretch.end))
+            .collect())
+    }
+
     /// The rows of some target points, and the stretches of the source that they need.
     fn part(&self, py: Python<'_>, start: usize, stop: usize) -> PyResult<(Self, Vec<(u64, u64)>)> {
         let (part, stretches) = py.detach(|| self.0.part(start..stop)).or_raise(py)?;

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -291,6 +292,34 @@ class Weights:
             raise InvalidArgument("weights", f"target points {start}..{stop}") from error
         return self._of(made, self.method), stretches
 
+    def layout(self, cuts: Sequence[int]) -> _native.Layout:
+        """How the source lies over ranks that share the target: each has what its target points need, in order.
+
+        That is the source of its `part`. With it a rank takes no more from a pool: ``pool.demand_array("name=t",
+        layout, rank).ravel()``.
+
+        Parameters
+        ----------
+        cuts : sequence of int
+            Where the target points of each rank begin, from 0, and at last how many there are.
+
+        Examples
+        --------
+        >>> means = junctura.remap.Weights([0, 0, 1, 1], [0, 1, 4, 5], [0.5] * 4, (2, 3), (2,))
+        >>> str(means.layout([0, 1, 2]))
+        'shape=2x3 slabs=0:1x0:2;1:2x1:3 order=C'
+
+        """
+        if len(cuts) < 2 or cuts[0] != 0 or cuts[-1] != np.prod(self.target_shape):
+            raise InvalidArgument("cuts", f"they do not go from 0 to {np.prod(self.target_shape)}: {list(cuts)}")
+        ranks = []
+        for start, stop in itertools.pairwise(int(cut) for cut in cuts):
+            if start > stop:
+                raise InvalidArgument("cuts", f"{stop} comes behind {start}")
+            stretches = self._made.sources_of(start, stop)
+            ranks.append(",".join(box for stretch in stretches for box in _boxes(*stretch, self.source_shape)))
+        return _native.Layout(shape=self.source_shape, slabs=";".join(ranks))
+
     def _fields(self, field: npt.ArrayLike) -> tuple[Array, tuple[int, ...], Any]:
         """A field as doubles, the dimensions before the grid, and the type of what it becomes."""
         array = np.ma.asanyarray(field) if isinstance(field, np.ma.MaskedArray) else np.asarray(field)
@@ -321,6 +350,24 @@ class Weights:
     def __repr__(self) -> str:
         method = f", {self.method}" if self.method else ""
         return f"Weights({self.source_shape} -> {self.target_shape}, {len(self)} links{method})"
+
+
+def _boxes(start: int, stop: int, shape: tuple[int, ...]) -> Iterator[str]:
+    """A stretch of points as boxes of the grid, in order."""
+    if len(shape) == 1:
+        yield f"{start}:{stop}"
+        return
+    inner = int(np.prod(shape[1:]))
+    while start < stop:
+        row, within = divmod(start, inner)
+        if within or stop - start < inner:
+            end = min(stop, (row + 1) * inner)
+            parts = _boxes(within, end - row * inner, shape[1:])
+            yield from (f"{row}:{row + 1}x{part}" for part in parts)
+        else:
+            end = stop // inner * inner
+            yield "x".join([f"{row}:{stop // inner}", *(f"0:{extent}" for extent in shape[1:])])
+        start = end
 
 
 def _made(file: _files.File) -> _native._Weights:
