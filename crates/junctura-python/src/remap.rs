@@ -5,8 +5,8 @@
 use std::ops::Range;
 use std::thread;
 
+use junctura::remap::{Answer, Apply, Cells, Course, Link, Method, Norm, Weights};
 use junctura_model::{Code, Error, Result};
-use junctura_remap::{Answer, Apply, Cells, Course, Link, Method, Norm, Weights};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;

@@ -46,6 +46,20 @@ pub enum Answer {
 }
 
 /// The times that have come, for wanted times that never go back.
+///
+/// ```
+/// use junctura_remap::{Answer, Course, Method};
+///
+/// # fn main() -> junctura_model::Result<()> {
+/// let mut course = Course::new(Method::Linear, 0)?;
+/// course.push(0)?;
+/// assert_eq!(course.ask(4)?, Answer::NotYet);
+/// course.push(8)?;
+/// let Answer::Made(uses) = course.ask(4)? else { panic!("both steps are there") };
+/// assert_eq!(uses.steps, [(0, 0.5), (1, 0.5)]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Course {
     method: Method,

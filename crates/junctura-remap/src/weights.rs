@@ -40,6 +40,25 @@ pub struct Cells {
 }
 
 /// Weights from one grid to another.
+///
+/// ```
+/// use junctura_remap::{Apply, Link, Norm, Weights};
+///
+/// # fn main() -> junctura_model::Result<()> {
+/// // Means of two points each.
+/// let links = [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(target, source)| Link { target, source, weight: 0.5 });
+/// let means = Weights::new(&links, &[4], &[2])?;
+/// let mut found = [0.0; 2];
+/// let how = Apply { norm: Norm::Fraction, ..Apply::default() };
+/// means.apply(&[1.0, 2.0, 3.0, f64::NAN], 0..2, &mut found, how)?;
+/// assert_eq!(found, [1.5, 3.0]);
+///
+/// // Who has the second point alone needs two of the source.
+/// let (part, stretches) = means.part(1..2)?;
+/// assert_eq!((part.sources(), stretches[0].clone()), (2, 2..4));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     pub(crate) rows: Rows,

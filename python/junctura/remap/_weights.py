@@ -124,7 +124,7 @@ class Weights:
 
         Conservative (of first order) and nearest ones are YAC's, which is run in a process of its own. Bilinear ones
         need a grid of meridians and parallels to come from. Waits for as long as that takes: for grids of a million
-        cells some seconds.
+        cells some ten seconds.
 
         Parameters
         ----------
