@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -396,6 +397,7 @@ def test_what_is_written_is_read(tmp_path: Path, conservative: Weights) -> None:
     ):
         weights.write(tmp_path / "weights.nc")
         assert Weights.read(tmp_path / "weights.nc") == weights
+        assert pickle.loads(pickle.dumps(weights)) == weights
 
 
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF4"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -78,13 +79,40 @@ def test_what_is_wrong_is_named() -> None:
     ):
         with pytest.raises(junctura.InvalidArgument, match=words):
             fields(steps(0, 6), **options)
-    for wanted in (-1, 7):
-        with pytest.raises(junctura.NotFound, match="there are steps from 0 to "):
+    for wanted, words in ((-1, "the first step is of 0"), (7, "the last step is of 6")):
+        with pytest.raises(junctura.NotFound, match=words):
             fields(steps(0, 6), [wanted])
     with pytest.raises(junctura.InvalidArgument, match="a step of time 6 came behind one of 6"):
         fields(steps(0, 6, 6, 12), [12])
     with pytest.raises(junctura.InvalidArgument, match="different shapes"):
         fields([Step(0, [1.0]), Step(2, [1.0, 2.0])], [1])
+
+
+@pytest.mark.parametrize("method", ["nearest", "linear"])
+def test_steps_that_are_not_needed_are_let_go(method: Any) -> None:
+    read: list[weakref.ref[Any]] = []
+
+    def field(step: Step) -> Any:
+        values = np.full(2, float(step.time))
+        read.append(weakref.ref(values))
+        assert sum(one() is not None for one in read) <= 3
+        return values
+
+    found = at_times(steps(*range(1000)), [500, 990], method=method, time=lambda step: step.time, field=field)
+    assert [values.tolist() for _, values in found] == [[500, 500], [990, 990]]
+    assert len(read) == 991
+
+
+def test_steps_of_no_window_are_not_looked_at() -> None:
+    read: list[int] = []
+
+    def field(step: Step) -> Any:
+        read.append(step.time)
+        return np.ones(1)
+
+    found = at_times(steps(*range(100)), [50, 90], method="sum", window=3, time=lambda step: step.time, field=field)
+    assert [values.tolist() for _, values in found] == [[3.0], [3.0]]
+    assert read == [48, 49, 50, 88, 89, 90]
 
 
 def test_steps_of_a_pool_are_given_as_they_come_and_let_go(pool: junctura.Pool) -> None:

@@ -67,6 +67,8 @@ pub struct Course {
     times: VecDeque<i64>,
     /// Steps that nobody asks for any more, before the first of `times`.
     gone: u64,
+    /// The last that came, forgotten or not.
+    last: Option<i64>,
     wanted: Option<i64>,
     has_ended: bool,
 }
@@ -87,6 +89,7 @@ impl Course {
             lag,
             times: VecDeque::new(),
             gone: 0,
+            last: None,
             wanted: None,
             has_ended: false,
         })
@@ -97,7 +100,7 @@ impl Course {
     /// # Errors
     /// `InvalidArgument` unless it is later than those before; `LimitExceeded` when too many are remembered.
     pub fn push(&mut self, time: i64) -> Result<u64> {
-        if let Some(&last) = self.times.back()
+        if let Some(last) = self.last
             && time <= last
         {
             return Err(invalid(format!("a step of time {time} came behind one of {last}")));
@@ -107,6 +110,7 @@ impl Course {
             return Err(Error::new(Code::LimitExceeded, "times", cause));
         }
         self.times.push_back(time);
+        self.last = Some(time);
         Ok(self.gone + self.times.len() as u64 - 1)
     }
 
@@ -126,7 +130,7 @@ impl Course {
         }
         let at = wanted.checked_sub(self.lag).ok_or_else(|| out_of_numbers(wanted))?;
         self.wanted = Some(wanted);
-        let is_known = self.has_ended || self.times.back().is_some_and(|&last| last >= at);
+        let is_known = self.has_ended || self.last.is_some_and(|last| last >= at);
         if !is_known {
             return Ok(Answer::NotYet);
         }
@@ -147,9 +151,7 @@ impl Course {
             Method::Nearest | Method::Linear => self.times.partition_point(|&time| time <= at).saturating_sub(1),
             Method::Mean(window) | Method::Sum(window) => {
                 let start = at.saturating_sub(window);
-                // The last stays: the next must be behind it.
-                let last = self.times.len().saturating_sub(1);
-                self.times.partition_point(|&time| time <= start).min(last)
+                self.times.partition_point(|&time| time <= start)
             }
         };
         self.times.drain(..first);
@@ -203,9 +205,11 @@ impl Course {
     }
 
     fn nothing(&self, wanted: i64, at: i64) -> Error {
-        let there = match (self.times.front(), self.times.back()) {
-            (Some(first), Some(last)) => format!("there are steps from {first} to {last}"),
-            _ => "there is no step".to_owned(),
+        let there = match (self.times.front(), self.last) {
+            (_, None) => "there is no step".to_owned(),
+            (_, Some(last)) if at > last => format!("the last step is of {last}"),
+            (Some(&first), _) if at < first && self.gone == 0 => format!("the first step is of {first}"),
+            _ => "there is none in its window".to_owned(),
         };
         let lag = if self.lag == 0 {
             String::new()

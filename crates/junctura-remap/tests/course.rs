@@ -49,7 +49,7 @@ fn linear_is_a_step_itself_at_its_time() {
 fn nothing_is_made_up_before_the_first() {
     let error = course(Method::Linear, 0, &[6, 12]).ask(5).unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
-    assert!(error.to_string().contains("there are steps from 6 to 12"), "{error}");
+    assert!(error.to_string().contains("the first step is of 6"), "{error}");
 }
 
 #[test]
@@ -63,6 +63,9 @@ fn a_window_ends_with_the_wanted_time() {
     assert_eq!(made(&mut sum, 12), (vec![(4, 1.0)], 1.0));
     let error = sum.ask(14).unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
+    assert!(error.to_string().contains("the last step is of 8"), "{error}");
+    let error = course(Method::Mean(2), 0, &[0, 6]).ask(5).unwrap_err();
+    assert!(error.to_string().contains("there is none in its window"), "{error}");
 }
 
 #[test]

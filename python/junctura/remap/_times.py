@@ -113,21 +113,28 @@ class _Fields:
         for wanted in times:
             moment = _whole(wanted)
             while (uses := self.course.ask(moment)) is None:
-                self._take()
-            first = self.course.forget(moment)
+                self._take(moment)
             values = self._made(*uses)
-            self.held = {number: array for number, array in self.held.items() if number >= first}
+            self._forget(moment)
             yield wanted, values
 
-    def _take(self) -> None:
+    def _take(self, moment: int) -> None:
+        """The next step, which is looked at only where it may be needed, at this wanted time or later."""
         try:
             step = next(self.steps)
         except StopIteration:
             self.course.end()
             return
         number = self.course.push(_whole(self.when(step)))
-        values = np.asarray(self.read(step))
-        self.held[number] = values.copy() if self.is_copied else values
+        if number >= self._forget(moment):
+            values = np.asarray(self.read(step))
+            self.held[number] = values.copy() if self.is_copied else values
+
+    def _forget(self, moment: int) -> int:
+        first = self.course.forget(moment)
+        for number in [number for number in self.held if number < first]:
+            del self.held[number]
+        return first
 
     def _made(self, uses: list[tuple[int, float]], divisor: float) -> Array:
         number, share = uses[0]

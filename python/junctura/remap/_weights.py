@@ -114,7 +114,7 @@ class Weights:
         """
         given = [None if shape is None else shape_of(shape) for shape in (source_shape, target_shape)]
         file = _files.read(path, *given)
-        return cls._of(_made(file), file.method)
+        return _restored(file)
 
     @classmethod
     def compute(
@@ -188,12 +188,7 @@ class Weights:
             Without netCDF4: ``pip install 'junctura[remap]'``.
 
         """
-        shapes = (self.source_shape, self.target_shape)
-        sides = []
-        for shape, (areas, fractions, mask) in zip(shapes, self._made.cells(), strict=True):
-            known = (np.frombuffer(areas), np.frombuffer(fractions), np.frombuffer(mask, np.bool_))
-            sides.append(_files.Side(shape, *known))
-        _files.write(path, _files.File(*self.links, sides[0], sides[1], self._made.by_fraction, self.method))
+        _files.write(path, self._file())
 
     @property
     def source_shape(self) -> tuple[int, ...]:
@@ -339,6 +334,18 @@ class Weights:
             array = np.ma.filled(array.astype(np.float64), np.nan)
         return np.ascontiguousarray(array, np.float64), lead, dtype
 
+    def _file(self) -> _files.File:
+        sides = []
+        for shape, (areas, fractions, mask) in zip(
+            (self.source_shape, self.target_shape), self._made.cells(), strict=True
+        ):
+            known = (np.frombuffer(areas), np.frombuffer(fractions), np.frombuffer(mask, np.bool_))
+            sides.append(_files.Side(shape, *known))
+        return _files.File(*self.links, sides[0], sides[1], self._made.by_fraction, self.method)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._file(),)
+
     def __len__(self) -> int:
         return len(self._made)
 
@@ -350,6 +357,10 @@ class Weights:
     def __repr__(self) -> str:
         method = f", {self.method}" if self.method else ""
         return f"Weights({self.source_shape} -> {self.target_shape}, {len(self)} links{method})"
+
+
+def _restored(file: _files.File) -> Weights:
+    return Weights._of(_made(file), file.method)
 
 
 def _boxes(start: int, stop: int, shape: tuple[int, ...]) -> Iterator[str]:
