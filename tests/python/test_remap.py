@@ -43,7 +43,7 @@ def overlaps(source: LonLat, target: LonLat) -> Array:
         least, most = np.minimum(other[1:], other[:-1]), np.maximum(other[1:], other[:-1])
         return np.asarray(np.maximum(0, np.minimum.outer(high, most) - np.maximum.outer(low, least)))
 
-    x = sum(along(target.lon_bounds, source.lon_bounds + turn) for turn in (-360, 0, 360))
+    x = sum(along(target.lon_bounds, source.lon_bounds + turn) for turn in range(-720, 721, 360))
     y = along(np.sin(np.radians(target.lat_bounds)), np.sin(np.radians(source.lat_bounds)))
     return np.asarray(np.kron(y, np.radians(x)) / target.areas.reshape(-1, 1))
 
@@ -241,6 +241,7 @@ def test_bounds_are_half_way_and_end_at_poles() -> None:
         (lambda: Mesh([0], [0], [[0, 1, 2]], [[0, 1, 2, 3]]), "do not have the same shape"),
         (lambda: Weights.compute(SOURCE, TARGET, "cubic"), "'cubic' is not one of"),  # type: ignore[arg-type]
         (lambda: Weights.compute(quads(SOURCE), TARGET, "bilinear"), "needs a LonLat grid"),
+        (lambda: computed(SOURCE, LonLat([0, 180], [-45, 45]), "nearest"), "a column is 180 degrees wide"),
     ],
 )
 def test_wrong_grids_are_named(make: Any, words: str) -> None:
@@ -274,6 +275,38 @@ def test_conservative_weights_are_shares_of_area(conservative: Weights) -> None:
     assert kept.relative_error < 1e-12
     np.testing.assert_allclose(kept.source, (SOURCE.areas * field).sum(), rtol=1e-13)
     np.testing.assert_allclose(kept.target, (TARGET.areas * conservative(field)).sum(), rtol=1e-12)
+
+
+def uneven(random: np.random.Generator) -> LonLat:
+    """A globe or a region of columns and rows of any width, from somewhere, north or south first, some cells masked."""
+    nx, ny = random.integers(9, 25, 2)
+    widths, heights = random.uniform(0.2, 1, nx), random.uniform(0.2, 1, ny)
+    is_globe = random.random() < 0.5
+    around, tall = (360.0, 180.0) if is_globe else (random.uniform(30, 300), random.uniform(20, 80))
+    lon = random.uniform(-200, 200) + around * np.concatenate([[0], np.cumsum(widths) / widths.sum()])
+    lat = (-90 if is_globe else random.uniform(-90, 5)) + tall * np.concatenate(
+        [[0], np.cumsum(heights)]
+    ) / heights.sum()
+    lat = np.clip(lat, -90, 90)[:: random.choice([-1, 1])]
+    if is_globe:
+        lon[-1] = lon[0] + 360
+    mask = random.random((ny, nx)) > 0.3 if random.random() < 0.5 else None
+    centres = ((edges[1:] + edges[:-1]) / 2 for edges in (lon, lat))
+    return LonLat(*centres, lon_bounds=lon, lat_bounds=lat, mask=mask)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_grids_of_any_kind(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    source, target = uneven(random), uneven(random)
+    weights = computed(source, target, "conservative", norm="destarea")
+    expected = overlaps(source, target)
+    if source.mask is not None:
+        expected = expected * source.mask.ravel()
+    if target.mask is not None:
+        expected = expected * target.mask.reshape(-1, 1)
+    np.testing.assert_allclose(dense(weights), expected, rtol=0, atol=1e-9)
+    assert weights.conservation(random.normal(size=source.shape)).relative_error < 1e-12
 
 
 @pytest.mark.parametrize("norm", ["destarea", "fracarea"])

@@ -13,6 +13,8 @@ from junctura.errors import InvalidArgument
 Floats = npt.NDArray[np.float64]
 # So many degrees apart are the same place.
 _SAME = 1e-9
+# A column that YAC is to know is less wide, in degrees.
+_WIDEST = 180
 
 
 def _numbers(what: str, given: npt.ArrayLike) -> Floats:
@@ -266,6 +268,10 @@ def described(grid: Grid) -> dict[str, Any]:
     mask = np.ones(lon.size, np.int32) if grid.mask is None else grid.mask.ravel().astype(np.int32)
     numbers = np.arange(lon.size)
     if isinstance(grid, LonLat):
+        widest = float(np.diff(grid.lon_bounds).max())
+        if widest >= _WIDEST:
+            # Which way around is not known from two meridians then: YAC would take the shorter one.
+            raise InvalidArgument("grid", f"a column is {widest:.6g} degrees wide, and has to be less than {_WIDEST}")
         rows = numbers.reshape(grid.shape)
         bounds = grid.lat_bounds
         if bounds[0] > bounds[-1]:
