@@ -119,6 +119,8 @@ pub(crate) struct Channel {
     gathered: Option<Gathered>,
     /// The server's end: what its client wants of pieces of arrays.
     packing: Packing,
+    /// The server's end: the pieces lie on this machine.
+    packs: bool,
     /// The server's end: the client has said who it is.
     is_introduced: bool,
     /// The client's end: bytes of the rings that it asked for.
@@ -148,6 +150,7 @@ impl Channel {
             segments: HashSet::new(),
             gathered: (side == Side::Server).then(Gathered::default),
             packing: Packing::default(),
+            packs: true,
             is_introduced: false,
             asked: None,
             room: None,
@@ -390,9 +393,11 @@ impl Channel {
         Ok(())
     }
 
-    /// Says that parts of arrays can be asked for, which the server does not know.
+    /// Says that parts of arrays can be asked for, which the server does not know. Where it is said already, the pieces lie behind another gate, which
+    /// is asked.
     fn send_welcome(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
         if let Reply::Welcome(mut welcome) = Reply::decode(frame)? {
+            self.packs = !welcome.packs;
             welcome.packs = true;
             self.answer(frame.request, &Reply::Welcome(welcome), common);
         }
@@ -555,7 +560,7 @@ impl Channel {
                     common.memory.returned(segment);
                 }
             }
-            Some(Kind::Pack) => {
+            Some(Kind::Pack) if self.packs => {
                 self.hear_pack(frame, common);
                 return Ok(());
             }
