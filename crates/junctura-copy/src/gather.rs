@@ -35,6 +35,26 @@ impl Gather {
         Ok(Self { peers, work })
     }
 
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+            ..self
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+            ..self
+        }
+    }
+
     /// The ranks whose memory is needed, ascending.
     #[must_use]
     pub fn peers(&self) -> &[u64] {
@@ -87,7 +107,8 @@ impl Combined {
             ranks: Vec::new(),
         };
         for (&at, sources) in order.iter().zip(&coordinates) {
-            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, part.local.strides[at]);
+            let steps = (part.local.strides[at], part.local.jumps[at]);
+            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, steps);
             combined.product.dims.push(dim);
         }
         let combinations: usize = coordinates.iter().map(Vec::len).product();

@@ -19,9 +19,12 @@
 
 mod elements;
 mod gather;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 mod message;
 mod portable;
 mod product;
+mod rows;
 mod work;
 
 pub use gather::Gather;

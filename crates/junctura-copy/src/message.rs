@@ -51,6 +51,24 @@ impl Pack {
         Ok(Self { work })
     }
 
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+        }
+    }
+
     /// How many elements the message has.
     #[must_use]
     pub fn elements(&self) -> u64 {
@@ -85,6 +103,24 @@ impl Unpack {
         let room = plan.to().room(plan.rank());
         let work = Work::new(products, change, vec![(peer, count)], (plan.rank(), room))?;
         Ok(Self { work })
+    }
+
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+        }
     }
 
     /// How many elements the message has.
@@ -143,7 +179,8 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
     let mut dims = Vec::new();
     for (to, &at) in order.iter().enumerate() {
         let coordinate = coordinates[at];
-        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], written[at]);
+        let jump = if is_packed { 0 } else { part.local.jumps[at] };
+        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], (written[at], jump));
         if is_packed {
             dim.scale_into(message[at]);
         }

@@ -17,12 +17,7 @@ pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into
     for seg in product.dims[0].each() {
         let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
         if from < to {
-            let clipped = Seg {
-                into: seg.into + (from - index) * product.dims[0].stride,
-                within: seg.within + (from - index),
-                length: to - from,
-                ..seg
-            };
+            let clipped = seg.part(from - index, to - index, product.dims[0].stride);
             // SAFETY: a part of what the caller vouches for.
             unsafe { walk.seg::<O>(0, clipped, &mut at, product.base, 0) };
         }
@@ -41,13 +36,13 @@ struct Walk<'a> {
 
 /// Where the slower dimensions are.
 #[derive(Default)]
-struct At {
-    blocks: Each,
-    withins: Each,
+pub(crate) struct At {
+    pub(crate) blocks: Each,
+    pub(crate) withins: Each,
 }
 
 impl At {
-    fn offset(&self, source: &Source, dims: usize) -> u64 {
+    pub(crate) fn offset(&self, source: &Source, dims: usize) -> u64 {
         let each = 0..dims;
         let offsets = each.map(|dim| self.blocks[dim] * source.jumps[dim] + self.withins[dim] * source.strides[dim]);
         source.base + offsets.sum::<u64>()

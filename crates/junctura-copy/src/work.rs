@@ -6,15 +6,36 @@ use junctura_model::{Code, Error, Result};
 use crate::elements::{Change, with_op};
 use crate::portable;
 use crate::product::Product;
+use crate::rows::{Rows, Walk};
+
+/// What is smaller stays in the caches, for whoever reads it next.
+const CACHED_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    products: Vec<Product>,
+    parts: Vec<Ready>,
     change: Change,
+    way: Way,
+    /// Larger results go past the caches, in bytes.
+    cached_max: u64,
     /// Who each memory that is read belongs to, and its elements.
     read: Vec<(u64, u64)>,
     /// The same of what is written.
     written: (u64, u64),
+}
+
+/// A product, with what the quicker ways need.
+#[derive(Clone, Debug)]
+struct Ready {
+    product: Product,
+    rows: Option<Rows>,
+}
+
+/// What the machine can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Portable,
+    Lines,
 }
 
 /// A memory that is written by several threads, each its own elements.
@@ -37,16 +58,25 @@ impl Work {
         for product in &products {
             product.check(&rooms, written.1)?;
         }
+        let way = Way::of_this_machine();
+        let ready = |product: Product| Ready {
+            rows: (way == Way::Lines)
+                .then(|| Rows::new(&product, change.scale()))
+                .flatten(),
+            product,
+        };
         Ok(Self {
-            products,
+            parts: products.into_iter().map(ready).collect(),
             change,
+            way,
+            cached_max: CACHED_MAX,
             read,
             written,
         })
     }
 
     pub(crate) fn elements(&self) -> u64 {
-        self.products.iter().map(Product::elements).sum()
+        self.parts.iter().map(|part| part.product.elements()).sum()
     }
 
     pub(crate) fn run(&self, pieces: &[&[u8]], into: &mut [u8], threads: usize) -> Result<()> {
@@ -71,16 +101,96 @@ impl Work {
         Ok(())
     }
 
-    /// One thread's share: of each product, that part of the indices of its slowest dimension.
-    fn share(&self, pieces: &[&[u8]], into: Into, (share, of): (u64, u64)) {
-        for product in &self.products {
-            let indices = product.dims[0].elements();
-            let from = (u128::from(indices) * u128::from(share) / u128::from(of)) as u64;
-            let to = (u128::from(indices) * u128::from(share + 1) / u128::from(of)) as u64;
+    /// One thread's share: of each product, that part of the indices of one dimension.
+    fn share(&self, pieces: &[&[u8]], into: Into, share: (u64, u64)) {
+        let is_large = self.elements() * self.change.scale().written() as u64 > self.cached_max;
+        let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
+        for part in &self.parts {
             // SAFETY: `Product::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
             // index in common, and no two products of a plan an element.
-            with_op!(self.change, O => unsafe { portable::copy::<O>(product, pieces, into, from..to) });
+            unsafe {
+                match &part.rows {
+                    Some(rows) if can_line => lines(self.change, is_large, (&part.product, rows), pieces, into, share),
+                    _ => {
+                        with_op!(self.change, O => portable::copy::<O>(&part.product, pieces, into, part.product.share(0, share)))
+                    }
+                }
+            }
         }
+    }
+
+    /// Without what only some machines can do.
+    pub(crate) fn portable(mut self) -> Self {
+        self.way = Way::Portable;
+        self
+    }
+
+    /// Past the caches, however small.
+    pub(crate) fn streamed(mut self) -> Self {
+        self.cached_max = 0;
+        self
+    }
+}
+
+/// # Safety
+/// As of [`portable::copy`]; this machine has what [`lines`](crate::lines) need, and `into` is aligned for the change.
+#[cfg(target_arch = "x86_64")]
+unsafe fn lines(
+    change: Change,
+    is_large: bool,
+    (product, rows): (&Product, &Rows),
+    pieces: &[&[u8]],
+    into: Into,
+    share: (u64, u64),
+) {
+    use crate::lines::{Bytes, Lines, Narrow, Reversed, Widen};
+    let Some(split) = product.split(share) else { return };
+    let ahead = rows.ahead();
+    let mut walk = Walk::new((product, rows), pieces, into.0, split);
+    macro_rules! by {
+        ($($fill:tt)*) => {
+            // SAFETY: as of this function.
+            unsafe {
+                if is_large {
+                    Lines::<$($fill)*, true>::new(ahead).all(&mut walk);
+                } else {
+                    Lines::<$($fill)*, false>::new(ahead).all(&mut walk);
+                }
+            }
+        };
+    }
+    match change {
+        Change::None(_) => by!(Bytes),
+        Change::Swap(_, 2) => by!(Reversed<2>),
+        Change::Swap(_, 4) => by!(Reversed<4>),
+        Change::Swap(..) => by!(Reversed<8>),
+        Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(Narrow<false, false>),
+            (false, true) => by!(Narrow<false, true>),
+            (true, false) => by!(Narrow<true, false>),
+            (true, true) => by!(Narrow<true, true>),
+        },
+        Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(Widen<false, false>),
+            (false, true) => by!(Widen<false, true>),
+            (true, false) => by!(Widen<true, false>),
+            (true, true) => by!(Widen<true, true>),
+        },
+    }
+}
+
+/// # Safety
+/// Never called: no other machine has this way.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Into, _: (u64, u64)) {}
+
+impl Way {
+    fn of_this_machine() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if crate::lines::are_there() {
+            return Self::Lines;
+        }
+        Self::Portable
     }
 }
 

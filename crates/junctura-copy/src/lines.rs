@@ -1,0 +1,414 @@
+//! Rows written line by line of 64 bytes, each once: a line is made in a register, of all the runs that meet in it, and goes past the
+//! caches. What is left of a line at the end of a row waits for the next one.
+//!
+//! Needs AVX-512 (byte-wise masks). Only lanes that a mask names are read or written, and the others cause no fault: so a load may name
+//! lanes in front of a run or behind it, and neither reads nor touches what lies there.
+
+use std::arch::x86_64::*;
+
+use crate::rows::{Repeated, Row, Run, Spans, Walk};
+
+/// Whether this machine has what is needed.
+pub(crate) fn are_there() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi2")
+}
+
+/// How units come into a line.
+pub(crate) trait Fill {
+    /// Bytes of a unit, as it comes.
+    const FROM: usize;
+    /// Bytes of a unit, as it goes.
+    const TO: usize;
+    const LINE: usize = 64 / Self::TO;
+
+    /// `line` with those units that `mask` names. The first unit of the line would lie at `from`.
+    ///
+    /// # Safety
+    /// The units that `mask` names can be read; this machine has AVX-512.
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i;
+
+    /// A line as it is written.
+    ///
+    /// # Safety
+    /// This machine has AVX-512.
+    unsafe fn finish(line: __m512i) -> __m512i {
+        line
+    }
+}
+
+/// Bytes as they are.
+pub(crate) struct Bytes;
+
+impl Fill for Bytes {
+    const FROM: usize = 1;
+    const TO: usize = 1;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
+    }
+}
+
+/// Bytes, of which each `W` are reversed.
+pub(crate) struct Reversed<const W: usize>;
+
+impl<const W: usize> Fill for Reversed<W> {
+    const FROM: usize = 1;
+    const TO: usize = 1;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        _mm512_shuffle_epi8(line, reversal(W))
+    }
+}
+
+/// `f64` into `f32`.
+pub(crate) struct Narrow<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Narrow<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 8;
+    const TO: usize = 4;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names: lanes of eight bytes, eight of them in each half.
+        let (mut low, mut high) = unsafe {
+            (
+                _mm512_maskz_loadu_epi64(mask as u8, from.cast()),
+                _mm512_maskz_loadu_epi64((mask >> 8) as u8, from.wrapping_add(64).cast()),
+            )
+        };
+        if SWAP_FROM {
+            (low, high) = (
+                _mm512_shuffle_epi8(low, reversal(8)),
+                _mm512_shuffle_epi8(high, reversal(8)),
+            );
+        }
+        let low = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(low)));
+        let high = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(high)));
+        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+        _mm512_mask_mov_epi32(line, mask as u16, both)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        if SWAP_TO {
+            _mm512_shuffle_epi8(line, reversal(4))
+        } else {
+            line
+        }
+    }
+}
+
+/// `f32` into `f64`.
+pub(crate) struct Widen<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Widen<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 4;
+    const TO: usize = 8;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names: eight lanes of four bytes.
+        let mut units = unsafe { _mm256_maskz_loadu_epi32(mask as u8, from.cast()) };
+        if SWAP_FROM {
+            units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
+        }
+        let wide = _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_castsi256_ps(units)));
+        _mm512_mask_mov_epi64(line, mask as u8, wide)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        if SWAP_TO {
+            _mm512_shuffle_epi8(line, reversal(8))
+        } else {
+            line
+        }
+    }
+}
+
+/// For a shuffle that reverses each `width` bytes: 2, 4 or 8. A shuffle counts within 16 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+pub(crate) fn reversal(width: usize) -> __m512i {
+    let low = match width {
+        2 => 0x0607_0405_0203_0001,
+        4 => 0x0405_0607_0001_0203,
+        _ => 0x0001_0203_0405_0607,
+    };
+    let high = low + 0x0808_0808_0808_0808;
+    _mm512_set_epi64(high, low, high, low, high, low, high, low)
+}
+
+/// The line that is being made.
+struct Pen {
+    /// Where it goes: a multiple of 64.
+    line: *mut u8,
+    units: __m512i,
+    /// Units in front of the first that is ours.
+    first: usize,
+    /// Units up to the last that we have.
+    have: usize,
+    /// Memory is asked for so many runs ahead: into the first cache, from eight on into the second.
+    ahead: usize,
+}
+
+/// Lets the rows of [`Rows`](crate::rows::Rows) be written by lines. `STREAM`: past the caches.
+pub(crate) struct Lines<F, const STREAM: bool> {
+    pen: Pen,
+    fill: std::marker::PhantomData<F>,
+}
+
+impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
+    /// Only where [`are_there`].
+    pub(crate) fn new(ahead: usize) -> Self {
+        // SAFETY: any bits are units.
+        let units = unsafe { std::mem::zeroed() };
+        let pen = Pen {
+            line: std::ptr::null_mut(),
+            units,
+            first: 0,
+            have: 0,
+            ahead,
+        };
+        Self {
+            pen,
+            fill: std::marker::PhantomData,
+        }
+    }
+
+    /// All rows, and what is left of the last line; nobody sees what comes after before it.
+    ///
+    /// # Safety
+    /// As of [`Walk::run`]; where the walk writes begins a unit.
+    pub(crate) unsafe fn all(mut self, walk: &mut Walk<'_>) {
+        // SAFETY: as of this function.
+        unsafe {
+            walk.run(&mut self);
+            self.pen.leave::<F>();
+            _mm_sfence();
+        }
+    }
+}
+
+impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
+    #[inline]
+    unsafe fn rows(
+        &mut self,
+        runs: &Repeated,
+        from: &mut [*const u8],
+        steps: &[usize],
+        into: (*mut u8, usize),
+        count: u64,
+    ) {
+        // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
+        unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, steps, into, count) }
+    }
+}
+
+/// See [`Row::rows`].
+///
+/// # Safety
+/// As of that; this machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn rows<F: Fill, const STREAM: bool>(
+    pen: &mut Pen,
+    runs: &Repeated,
+    from: &mut [*const u8],
+    steps: &[usize],
+    (mut into, step): (*mut u8, usize),
+    count: u64,
+) {
+    for _ in 0..count {
+        let mut begin = into;
+        for _ in 0..runs.times {
+            // SAFETY: as of this function.
+            unsafe { spans::<F, STREAM>(pen, &runs.again, from, steps, begin) };
+            begin = begin.wrapping_add(runs.step);
+            for (from, step) in from.iter_mut().zip(&runs.steps) {
+                *from = from.wrapping_add(*step);
+            }
+        }
+        for (from, again) in from.iter_mut().zip(&runs.steps) {
+            *from = from.wrapping_sub(*again * runs.times as usize);
+        }
+        // SAFETY: as of this function.
+        unsafe { spans::<F, STREAM>(pen, &runs.once, from, steps, into) };
+        into = into.wrapping_add(step);
+        for (from, step) in from.iter_mut().zip(steps) {
+            *from = from.wrapping_add(*step);
+        }
+    }
+}
+
+/// Some of the runs of a row.
+///
+/// # Safety
+/// As of [`rows`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn spans<F: Fill, const STREAM: bool>(
+    pen: &mut Pen,
+    spans: &Spans,
+    from: &[*const u8],
+    steps: &[usize],
+    into: *mut u8,
+) {
+    for span in &spans.spans {
+        // SAFETY: as of this function.
+        unsafe { pen.go_to::<F>(into.wrapping_add(span.into)) };
+        for at in span.runs.clone() {
+            if pen.ahead > 0 {
+                ask_for::<F>(&spans.runs, (at, pen.ahead), from, steps);
+            }
+            let run = spans.runs[at];
+            // SAFETY: as of this function.
+            unsafe {
+                let from = (*from.get_unchecked(run.source as usize)).wrapping_add(run.from as usize);
+                pen.put::<F, STREAM>(from, run.units as usize);
+            }
+        }
+    }
+}
+
+/// Asks for the memory of a run that will be read soon, in this row or the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &[*const u8], steps: &[usize]) {
+    let at = at + ahead;
+    let (run, is_next_row) = match runs.get(at) {
+        Some(run) => (run, false),
+        None => match runs.get(at - runs.len()) {
+            Some(run) => (run, true),
+            None => return,
+        },
+    };
+    let source = run.source as usize;
+    let mut from = from[source].wrapping_add(run.from as usize);
+    if is_next_row {
+        from = from.wrapping_add(steps[source]);
+    }
+    let bytes = (run.units as usize * F::FROM).min(2048);
+    let mut at = 0;
+    while at < bytes + (from as usize & 63) {
+        // Where there is no memory, this does nothing.
+        if ahead >= 8 {
+            _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast());
+        } else {
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast());
+        }
+        at += 64;
+    }
+}
+
+/// The lowest `count` bits, of at most 64.
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn lowest(count: usize) -> u64 {
+    _bzhi_u64(u64::MAX, count as u32)
+}
+
+impl Pen {
+    /// Goes on at another place, which may be the one where it is.
+    ///
+    /// # Safety
+    /// As of [`rows`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn go_to<F: Fill>(&mut self, into: *mut u8) {
+        if self.line.wrapping_add(self.have * F::TO) == into && !self.line.is_null() {
+            return;
+        }
+        // SAFETY: as of this function.
+        unsafe { self.leave::<F>() };
+        let within = into as usize % 64;
+        self.line = into.wrapping_sub(within);
+        (self.first, self.have) = (within / F::TO, within / F::TO);
+    }
+
+    /// Writes what it has of the line, as it is not going on with it.
+    ///
+    /// # Safety
+    /// As of [`rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn leave<F: Fill>(&mut self) {
+        if self.have > self.first {
+            let mask = lowest(self.have * F::TO) & !lowest(self.first * F::TO);
+            // SAFETY: units from `first` to `have` were put, so that they are ours to write.
+            unsafe { _mm512_mask_storeu_epi8(self.line.cast(), mask, F::finish(self.units)) };
+        }
+        self.first = self.have;
+    }
+
+    /// # Safety
+    /// As of [`rows`]: `count` units can be read at `from`, and so many written where the pen is.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn put<F: Fill, const STREAM: bool>(&mut self, from: *const u8, count: usize) {
+        let before = from.wrapping_sub(self.have * F::FROM);
+        let room = F::LINE - self.have;
+        // SAFETY: the mask names units of the run only.
+        unsafe {
+            if count < room {
+                let mask = lowest(count) << self.have;
+                self.units = F::load(self.units, mask, before);
+                self.have += count;
+                return;
+            }
+            let line = F::load(self.units, lowest(F::LINE) & !lowest(self.have), before);
+            self.write::<F, STREAM>(line);
+            let mut from = from.wrapping_add(room * F::FROM);
+            let mut left = count - room;
+            while left >= F::LINE {
+                let line = F::load(_mm512_setzero_si512(), lowest(F::LINE), from);
+                self.write::<F, STREAM>(line);
+                from = from.wrapping_add(F::LINE * F::FROM);
+                left -= F::LINE;
+            }
+            self.units = F::load(_mm512_setzero_si512(), lowest(left), from);
+            self.have = left;
+        }
+    }
+
+    /// A line that is full, and goes to the next.
+    ///
+    /// # Safety
+    /// As of [`Self::put`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn write<F: Fill, const STREAM: bool>(&mut self, line: __m512i) {
+        // SAFETY: all units from `first` on were put; `line` is a multiple of 64.
+        unsafe {
+            let line = F::finish(line);
+            if self.first > 0 {
+                _mm512_mask_storeu_epi8(self.line.cast(), !lowest(self.first * F::TO), line);
+                self.first = 0;
+            } else if STREAM {
+                _mm512_stream_si512(self.line.cast(), line);
+            } else {
+                _mm512_storeu_si512(self.line.cast(), line);
+            }
+        }
+        self.line = self.line.wrapping_add(64);
+        self.have = 0;
+    }
+}

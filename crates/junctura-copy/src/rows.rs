@@ -1,0 +1,362 @@
+//! A product whose quickest dimension lies behind each other in what is written and in all that is read: one list of runs of bytes
+//! for all of its rows, worked out once.
+//!
+//! ```text
+//!   row of what is written  | peer 0 | peer 1 | peer 0 | peer 1 | ...     Run { peer, from, units }
+//!                           '------- span ----------------------'         no gap in what is written
+//! ```
+//! From row to row only the beginning of each peer's memory moves. Units are what a kernel counts in: bytes, or elements that change.
+
+use std::ops::Range;
+
+use crate::portable::At;
+use crate::product::{List, Product, Seg};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    /// For each way in which peers' blocks lie apart, for each list of the last dimension.
+    runs: Vec<Vec<Repeated>>,
+    /// Which of those ways, for each combination of the slower dimensions.
+    ways: Vec<usize>,
+    /// Units of a run, on average.
+    pub(crate) typical: u64,
+    pub(crate) scale: Scale,
+}
+
+/// Of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// Units, as it goes.
+    pub(crate) units: usize,
+    /// Bytes of a unit, as it comes.
+    pub(crate) from: usize,
+    /// Bytes of a unit, as it goes.
+    pub(crate) to: usize,
+}
+
+impl Scale {
+    /// Bytes of an element, as it goes.
+    pub(crate) fn written(self) -> usize {
+        self.units * self.to
+    }
+}
+
+/// Runs that come again and again, and those that come once after them.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeated {
+    pub(crate) again: Spans,
+    pub(crate) times: u64,
+    /// Bytes from one time to the next in what is written.
+    pub(crate) step: usize,
+    /// The same of each coordinate.
+    pub(crate) steps: Vec<usize>,
+    pub(crate) once: Spans,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) spans: Vec<Span>,
+}
+
+/// Runs without gaps between them in what is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    /// Where it begins, in bytes from the beginning of the row.
+    pub(crate) into: usize,
+    pub(crate) runs: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Bytes from the beginning of the source's row.
+    pub(crate) from: u64,
+    pub(crate) units: u32,
+    /// The number of the coordinate.
+    pub(crate) source: u32,
+}
+
+/// So many runs at least are written out, where there are so many: less would cost time at each repetition.
+const RUNS_AGAIN_MIN: usize = 512;
+const UNITS_MAX: u64 = 1 << 30;
+
+impl Rows {
+    /// Nothing where the quickest dimension goes with other steps than one.
+    pub(crate) fn new(product: &Product, scale: Scale) -> Option<Self> {
+        let last = product.dims.len() - 1;
+        let dim = &product.dims[last];
+        let is_single = || {
+            dim.lists
+                .iter()
+                .all(|list| list.first.iter().chain(&list.tail).all(|seg| seg.length == 1))
+        };
+        let is_dense = dim.stride == 1 && product.sources.iter().all(|source| source.strides[last] == 1);
+        if product.sources.is_empty() || !(is_dense || is_single()) {
+            return None;
+        }
+        let mut rows = Self {
+            runs: Vec::new(),
+            ways: Vec::new(),
+            typical: 0,
+            scale,
+        };
+        let mut known: Vec<Vec<(u64, u64)>> = Vec::new();
+        for sources in product.sources.chunks(dim.coordinates) {
+            let way: Vec<(u64, u64)> = sources
+                .iter()
+                .map(|source| (source.strides[last], source.jumps[last]))
+                .collect();
+            let number = known.iter().position(|known| *known == way).unwrap_or_else(|| {
+                rows.runs
+                    .push(dim.lists.iter().map(|list| Repeated::new(list, &way, scale)).collect());
+                known.push(way);
+                known.len() - 1
+            });
+            rows.ways.push(number);
+        }
+        let of_first = rows.runs[0].iter();
+        let (count, units) = of_first.fold((0, 0), |(count, units), one| {
+            let (more, longer) = one.count();
+            (count + more, units + longer)
+        });
+        rows.typical = units / count.max(1);
+        Some(rows)
+    }
+
+    /// How many runs ahead memory is asked for: a short run's comes with those around it, a long one's as it is read.
+    pub(crate) fn ahead(&self) -> usize {
+        match self.typical * self.scale.from as u64 {
+            0..=64 => 0,
+            65..=512 => 3,
+            513..=2048 => 8,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn of(&self, combination: usize, list: usize) -> &Repeated {
+        &self.runs[self.ways[combination]][list]
+    }
+}
+
+impl Repeated {
+    fn new(list: &List, way: &[(u64, u64)], scale: Scale) -> Self {
+        let together = (RUNS_AGAIN_MIN.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
+        let times = list.periods / together;
+        let placed = |seg: Seg| {
+            let (stride, jump) = way[seg.source];
+            let from = (seg.block * jump + seg.within * stride) as usize * scale.units * scale.from;
+            (from as u64, seg)
+        };
+        let once = list.of_periods(times * together, list.periods);
+        let once = once.chain(list.tail.iter().copied()).map(placed);
+        let again = list.of_periods(0, together.min(list.periods)).map(placed);
+        let step = |&(stride, jump): &(u64, u64)| {
+            let elements = (list.step.block * jump + list.step.within * stride) * together;
+            elements as usize * scale.units * scale.from
+        };
+        Self {
+            again: Spans::new(again, scale),
+            times,
+            step: (list.step.into * together) as usize * scale.units * scale.to,
+            steps: way.iter().map(step).collect(),
+            once: Spans::new(once, scale),
+        }
+    }
+
+    /// Runs, and their units.
+    fn count(&self) -> (u64, u64) {
+        let of = |spans: &Spans| {
+            let units = spans.runs.iter().map(|run| u64::from(run.units)).sum::<u64>();
+            (spans.runs.len() as u64, units)
+        };
+        let (again, once) = (of(&self.again), of(&self.once));
+        (again.0 * self.times + once.0, again.1 * self.times + once.1)
+    }
+}
+
+impl Spans {
+    fn new(placed: impl Iterator<Item = (u64, Seg)>, scale: Scale) -> Self {
+        let mut spans = Self::default();
+        let mut end = None;
+        for (from, seg) in placed {
+            let into = seg.into as usize * scale.units * scale.to;
+            if end != Some(into) {
+                let from = spans.runs.len();
+                spans.spans.push(Span { into, runs: from..from });
+            }
+            spans.push(from, seg, scale);
+            let count = spans.runs.len();
+            if let Some(span) = spans.spans.last_mut() {
+                span.runs.end = count;
+            }
+            end = Some(into + seg.length as usize * scale.units * scale.to);
+        }
+        spans
+    }
+
+    fn push(&mut self, mut from: u64, seg: Seg, scale: Scale) {
+        let mut left = seg.length * scale.units as u64;
+        while left > 0 {
+            let units = left.min(UNITS_MAX);
+            self.runs.push(Run {
+                from,
+                units: units as u32,
+                source: seg.source as u32,
+            });
+            from += units * scale.from as u64;
+            left -= units;
+        }
+    }
+}
+
+/// What is done with each row.
+pub(crate) trait Row {
+    /// Rows from `into` on, each `step` bytes behind the one before, `count` of them; `from` has the beginning of each source's row, and
+    /// `steps` how far apart those lie.
+    ///
+    /// # Safety
+    /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
+    unsafe fn rows(
+        &mut self,
+        runs: &Repeated,
+        from: &mut [*const u8],
+        steps: &[usize],
+        into: (*mut u8, usize),
+        count: u64,
+    );
+}
+
+/// The rows of a product, of the indices `within` of one dimension.
+pub(crate) struct Walk<'a> {
+    pub(crate) product: &'a Product,
+    pub(crate) rows: &'a Rows,
+    pub(crate) pieces: &'a [&'a [u8]],
+    pub(crate) into: *mut u8,
+    /// Which dimension is split between threads, and the part of its indices that counts.
+    pub(crate) split: (usize, Range<u64>),
+    from: Vec<*const u8>,
+    steps: Vec<usize>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        (product, rows): (&'a Product, &'a Rows),
+        pieces: &'a [&'a [u8]],
+        into: *mut u8,
+        split: (usize, Range<u64>),
+    ) -> Self {
+        Self {
+            product,
+            rows,
+            pieces,
+            into,
+            split,
+            from: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Block by block of what is written, each row by row.
+    ///
+    /// # Safety
+    /// As of [`portable::copy`](crate::portable::copy).
+    pub(crate) unsafe fn run(&mut self, row: &mut dyn Row) {
+        let product = self.product;
+        let mut lists = vec![0; product.dims.len()];
+        loop {
+            // SAFETY: as of this function.
+            unsafe { self.slower(row, 0, &lists, (product.base, 0), &mut At::default()) };
+            let quickest = (0..lists.len())
+                .rev()
+                .find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len());
+            let Some(dim) = quickest else { return };
+            lists[dim] += 1;
+            lists[dim + 1..].fill(0);
+        }
+    }
+
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn slower(
+        &mut self,
+        row: &mut dyn Row,
+        dim: usize,
+        lists: &[usize],
+        (into, number): (u64, usize),
+        at: &mut At,
+    ) {
+        let product = self.product;
+        let last = product.dims.len() - 1;
+        if dim == last {
+            // SAFETY: as of this function.
+            return unsafe { self.beginning(row, (into, number), lists[last], at, (0, 1)) };
+        }
+        let this = &product.dims[dim];
+        let list = &this.lists[lists[dim]];
+        let mut index = list.before;
+        for whole in list.each() {
+            let seg = self.clipped(dim, index, whole);
+            index += whole.length;
+            let Some(seg) = seg else { continue };
+            let number = number * this.coordinates + seg.source;
+            at.blocks[dim] = seg.block;
+            let into = into + seg.into;
+            if dim + 1 == last {
+                at.withins[dim] = seg.within;
+                // SAFETY: as of this function.
+                unsafe { self.beginning(row, (into, number), lists[last], at, (dim, seg.length)) };
+                continue;
+            }
+            for step in 0..seg.length {
+                at.withins[dim] = seg.within + step;
+                // SAFETY: as of this function.
+                unsafe { self.slower(row, dim + 1, lists, (into + step * this.stride, number), at) };
+            }
+        }
+    }
+
+    /// What of an entry is of this thread's part.
+    fn clipped(&self, dim: usize, index: u64, seg: Seg) -> Option<Seg> {
+        let (split, within) = &self.split;
+        if *split != dim {
+            return Some(seg);
+        }
+        let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
+        (from < to).then(|| seg.part(from - index, to - index, self.product.dims[dim].stride))
+    }
+
+    /// Rows of the same sources: `count` indices of dimension `dim`.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn beginning(
+        &mut self,
+        row: &mut dyn Row,
+        (into, number): (u64, usize),
+        list: usize,
+        at: &At,
+        (dim, count): (usize, u64),
+    ) {
+        let last = self.product.dims.len() - 1;
+        let coordinates = self.product.dims[last].coordinates;
+        let sources = &self.product.sources[number * coordinates..][..coordinates];
+        let bytes = self.rows.scale.units * self.rows.scale.from;
+        self.from.clear();
+        self.steps.clear();
+        for source in sources {
+            let offset = at.offset(source, last) as usize * bytes;
+            // Some combinations have nothing in this block, and would begin outside.
+            self.from.push(self.pieces[source.piece].as_ptr().wrapping_add(offset));
+            self.steps.push(source.strides[dim] as usize * bytes);
+        }
+        let to_bytes = self.rows.scale.units * self.rows.scale.to;
+        let step = self.product.dims[dim].stride as usize * to_bytes;
+        let runs = self.rows.of(number, list);
+        // SAFETY: `into` is a place of the product, which lies in what is written; the caller vouches for the runs.
+        unsafe {
+            let into = self.into.add(into as usize * to_bytes);
+            row.rows(runs, &mut self.from, &self.steps, (into, step), count);
+        }
+    }
+}
