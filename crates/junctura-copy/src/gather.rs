@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use junctura_layout::{Element, Part, Plan, Runs, Side};
+use junctura_layout::{Element, Part, Plan, Runs, Side, Storage};
 use junctura_model::{Code, Error, Result};
 
 use crate::elements::Change;
@@ -103,6 +103,7 @@ impl Combined {
                 dims: Vec::new(),
                 sources: Vec::new(),
                 base: part.local.base,
+                is_by_block: *plan.from().storage() == Storage::Packed,
             },
             ranks: Vec::new(),
         };

@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::rows::{Repeated, Row, Run, Spans, Walk};
+use crate::rows::{From, Repeated, Row, Run, Spans, Walk};
 
 /// Whether this machine has what is needed.
 pub(crate) fn are_there() -> bool {
@@ -175,23 +175,17 @@ struct Pen {
 /// Lets the rows of [`Rows`](crate::rows::Rows) be written by lines. `STREAM`: past the caches.
 pub(crate) struct Lines<F, const STREAM: bool> {
     pen: Pen,
+    /// For rows that are written at once.
+    pens: Vec<Pen>,
     fill: std::marker::PhantomData<F>,
 }
 
 impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
     /// Only where [`are_there`].
     pub(crate) fn new(ahead: usize) -> Self {
-        // SAFETY: any bits are units.
-        let units = unsafe { std::mem::zeroed() };
-        let pen = Pen {
-            line: std::ptr::null_mut(),
-            units,
-            first: 0,
-            have: 0,
-            ahead,
-        };
         Self {
-            pen,
+            pen: Pen::new(ahead),
+            pens: Vec::new(),
             fill: std::marker::PhantomData,
         }
     }
@@ -212,16 +206,15 @@ impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
 
 impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
     #[inline]
-    unsafe fn rows(
-        &mut self,
-        runs: &Repeated,
-        from: &mut [*const u8],
-        steps: &[usize],
-        into: (*mut u8, usize),
-        count: u64,
-    ) {
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut From, into: (*mut u8, usize), count: u64) {
         // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
-        unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, steps, into, count) }
+        unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, into, count) }
+    }
+
+    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
+        self.pens.resize_with(into.len(), || Pen::new(0));
+        // SAFETY: as of `rows`.
+        unsafe { block::<F, STREAM>(&mut self.pens, runs, from, into) }
     }
 }
 
@@ -233,8 +226,7 @@ impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
 unsafe fn rows<F: Fill, const STREAM: bool>(
     pen: &mut Pen,
     runs: &Repeated,
-    from: &mut [*const u8],
-    steps: &[usize],
+    from: &mut From,
     (mut into, step): (*mut u8, usize),
     count: u64,
 ) {
@@ -242,21 +234,57 @@ unsafe fn rows<F: Fill, const STREAM: bool>(
         let mut begin = into;
         for _ in 0..runs.times {
             // SAFETY: as of this function.
-            unsafe { spans::<F, STREAM>(pen, &runs.again, from, steps, begin) };
+            unsafe { spans::<F, STREAM>(pen, &runs.again, from, begin) };
             begin = begin.wrapping_add(runs.step);
-            for (from, step) in from.iter_mut().zip(&runs.steps) {
-                *from = from.wrapping_add(*step);
+            move_on(&mut from.rows, &runs.steps, 1);
+        }
+        move_on(&mut from.rows, &runs.steps, runs.times.wrapping_neg() as usize);
+        // SAFETY: as of this function.
+        unsafe { spans::<F, STREAM>(pen, &runs.once, from, into) };
+        into = into.wrapping_add(step);
+        move_on(&mut from.rows, &from.steps, 1);
+    }
+}
+
+/// See [`Row::block`].
+///
+/// # Safety
+/// As of that; this machine has AVX-512; there is a pen for each row.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn block<F: Fill, const STREAM: bool>(pens: &mut [Pen], runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
+    let sources = runs.steps.len();
+    for time in 0..=runs.times {
+        let (spans, time) = if time < runs.times {
+            (&runs.again, time as usize)
+        } else {
+            (&runs.once, 0)
+        };
+        for span in &spans.spans {
+            let begin = span.into + time * runs.step;
+            for (pen, into) in pens.iter_mut().zip(into) {
+                // SAFETY: as of this function.
+                unsafe { pen.go_to::<F>(into.wrapping_add(begin)) };
+            }
+            for run in &spans.runs[span.runs.clone()] {
+                let source = run.source as usize;
+                let begin = run.from as usize + time * runs.steps[source];
+                for (pen, from) in pens.iter_mut().zip(from[source..].iter().step_by(sources)) {
+                    // SAFETY: as of this function.
+                    unsafe { pen.put::<F, STREAM>(from.wrapping_add(begin), run.units as usize) };
+                }
             }
         }
-        for (from, again) in from.iter_mut().zip(&runs.steps) {
-            *from = from.wrapping_sub(*again * runs.times as usize);
-        }
+    }
+    for pen in pens {
         // SAFETY: as of this function.
-        unsafe { spans::<F, STREAM>(pen, &runs.once, from, steps, into) };
-        into = into.wrapping_add(step);
-        for (from, step) in from.iter_mut().zip(steps) {
-            *from = from.wrapping_add(*step);
-        }
+        unsafe { pen.leave::<F>() };
+    }
+}
+
+#[inline]
+fn move_on(rows: &mut [*const u8], steps: &[usize], times: usize) {
+    for (row, step) in rows.iter_mut().zip(steps) {
+        *row = row.wrapping_add(step.wrapping_mul(times));
     }
 }
 
@@ -266,24 +294,18 @@ unsafe fn rows<F: Fill, const STREAM: bool>(
 /// As of [`rows`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn spans<F: Fill, const STREAM: bool>(
-    pen: &mut Pen,
-    spans: &Spans,
-    from: &[*const u8],
-    steps: &[usize],
-    into: *mut u8,
-) {
+unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from: &From, into: *mut u8) {
     for span in &spans.spans {
         // SAFETY: as of this function.
         unsafe { pen.go_to::<F>(into.wrapping_add(span.into)) };
         for at in span.runs.clone() {
-            if pen.ahead > 0 {
-                ask_for::<F>(&spans.runs, (at, pen.ahead), from, steps);
-            }
             let run = spans.runs[at];
+            if pen.ahead > 0 {
+                ask_for::<F>(&spans.runs, (at, pen.ahead), from);
+            }
             // SAFETY: as of this function.
             unsafe {
-                let from = (*from.get_unchecked(run.source as usize)).wrapping_add(run.from as usize);
+                let from = (*from.rows.get_unchecked(run.source as usize)).wrapping_add(run.from as usize);
                 pen.put::<F, STREAM>(from, run.units as usize);
             }
         }
@@ -293,7 +315,7 @@ unsafe fn spans<F: Fill, const STREAM: bool>(
 /// Asks for the memory of a run that will be read soon, in this row or the next.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &[*const u8], steps: &[usize]) {
+fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &From) {
     let at = at + ahead;
     let (run, is_next_row) = match runs.get(at) {
         Some(run) => (run, false),
@@ -303,20 +325,18 @@ fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &[*const u8
         },
     };
     let source = run.source as usize;
-    let mut from = from[source].wrapping_add(run.from as usize);
+    let mut begin = from.rows[source].wrapping_add(run.from as usize);
     if is_next_row {
-        from = from.wrapping_add(steps[source]);
+        begin = begin.wrapping_add(from.steps[source]);
     }
-    let bytes = (run.units as usize * F::FROM).min(2048);
-    let mut at = 0;
-    while at < bytes + (from as usize & 63) {
+    let bytes = (run.units as usize * F::FROM).min(2048) + begin as usize % 64;
+    for at in (0..bytes).step_by(64) {
         // Where there is no memory, this does nothing.
         if ahead >= 8 {
-            _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast());
+            _mm_prefetch::<_MM_HINT_T1>(begin.wrapping_add(at).cast());
         } else {
-            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast());
+            _mm_prefetch::<_MM_HINT_T0>(begin.wrapping_add(at).cast());
         }
-        at += 64;
     }
 }
 
@@ -328,6 +348,17 @@ fn lowest(count: usize) -> u64 {
 }
 
 impl Pen {
+    fn new(ahead: usize) -> Self {
+        Self {
+            line: std::ptr::null_mut(),
+            // SAFETY: any bits are units.
+            units: unsafe { std::mem::zeroed() },
+            first: 0,
+            have: 0,
+            ahead,
+        }
+    }
+
     /// Goes on at another place, which may be the one where it is.
     ///
     /// # Safety

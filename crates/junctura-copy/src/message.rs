@@ -198,5 +198,6 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
         dims,
         sources: vec![source],
         base: written_base,
+        is_by_block: is_packed && part.local.jumps.iter().any(|&jump| jump > 0),
     }
 }

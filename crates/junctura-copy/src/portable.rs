@@ -35,10 +35,12 @@ struct Walk<'a> {
 }
 
 /// Where the slower dimensions are.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct At {
     pub(crate) blocks: Each,
     pub(crate) withins: Each,
+    /// How many indices of each are meant, where several are.
+    pub(crate) counts: Each,
 }
 
 impl At {

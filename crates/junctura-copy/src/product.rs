@@ -20,6 +20,8 @@ pub(crate) struct Product {
     pub(crate) sources: Vec<Source>,
     /// Elements in front of it in the memory that is written.
     pub(crate) base: u64,
+    /// Whether what is read lies block behind block.
+    pub(crate) is_by_block: bool,
 }
 
 /// Whom something comes from, and how it lies there, in elements.

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use crate::portable::At;
-use crate::product::{List, Product, Seg};
+use crate::product::{List, Product, Seg, Source};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -79,6 +79,9 @@ pub(crate) struct Run {
 
 /// So many runs at least are written out, where there are so many: less would cost time at each repetition.
 const RUNS_AGAIN_MIN: usize = 512;
+/// Runs of blocks that are no longer than this are read block by block.
+const SHORT_BYTES_MAX: u64 = 128;
+const ROWS_AT_ONCE_MAX: u64 = 64;
 const UNITS_MAX: u64 = 1 << 30;
 
 impl Rows {
@@ -126,6 +129,9 @@ impl Rows {
 
     /// How many runs ahead memory is asked for: a short run's comes with those around it, a long one's as it is read.
     pub(crate) fn ahead(&self) -> usize {
+        if let Ok(x) = std::env::var("JA") {
+            return x.parse().unwrap();
+        }
         match self.typical * self.scale.from as u64 {
             0..=64 => 0,
             65..=512 => 3,
@@ -210,21 +216,38 @@ impl Spans {
     }
 }
 
+/// Where the rows of the sources lie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct From {
+    /// The beginning of each source's row.
+    pub(crate) rows: Vec<*const u8>,
+    /// From one row to the next.
+    pub(crate) steps: Vec<usize>,
+}
+
 /// What is done with each row.
 pub(crate) trait Row {
-    /// Rows from `into` on, each `step` bytes behind the one before, `count` of them; `from` has the beginning of each source's row, and
-    /// `steps` how far apart those lie.
+    /// Rows from `into` on, each `step` bytes behind the one before, `count` of them.
     ///
     /// # Safety
     /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
-    unsafe fn rows(
-        &mut self,
-        runs: &Repeated,
-        from: &mut [*const u8],
-        steps: &[usize],
-        into: (*mut u8, usize),
-        count: u64,
-    );
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut From, into: (*mut u8, usize), count: u64);
+
+    /// Several rows at once, run by run: so is read block by block what would otherwise be read piecemeal. `from` has the beginning of
+    /// each source's row, row by row.
+    ///
+    /// # Safety
+    /// As of [`Self::rows`].
+    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]);
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy, Debug)]
+struct Here {
+    /// Elements of what is written.
+    into: u64,
+    /// Of the combination of coordinates so far.
+    number: usize,
 }
 
 /// The rows of a product, of the indices `within` of one dimension.
@@ -235,8 +258,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) into: *mut u8,
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
-    from: Vec<*const u8>,
-    steps: Vec<usize>,
+    from: From,
+    /// The rows of a block that are written at once: where they are read, and where written.
+    block: (Vec<*const u8>, Vec<*mut u8>),
 }
 
 impl<'a> Walk<'a> {
@@ -252,8 +276,8 @@ impl<'a> Walk<'a> {
             pieces,
             into,
             split,
-            from: Vec::new(),
-            steps: Vec::new(),
+            from: From::default(),
+            block: (Vec::new(), Vec::new()),
         }
     }
 
@@ -264,9 +288,13 @@ impl<'a> Walk<'a> {
     pub(crate) unsafe fn run(&mut self, row: &mut dyn Row) {
         let product = self.product;
         let mut lists = vec![0; product.dims.len()];
+        let here = Here {
+            into: product.base,
+            number: 0,
+        };
         loop {
             // SAFETY: as of this function.
-            unsafe { self.slower(row, 0, &lists, (product.base, 0), &mut At::default()) };
+            unsafe { self.slower(row, 0, &lists, here, &mut At::default()) };
             let quickest = (0..lists.len())
                 .rev()
                 .find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len());
@@ -276,21 +304,27 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Goes through the entries of the slower dimensions, and then the indices of each: at once where each block is read from its
+    /// beginning to its end, otherwise dimension by dimension.
+    ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn slower(
-        &mut self,
-        row: &mut dyn Row,
-        dim: usize,
-        lists: &[usize],
-        (into, number): (u64, usize),
-        at: &mut At,
-    ) {
+    unsafe fn slower(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], here: Here, at: &mut At) {
         let product = self.product;
         let last = product.dims.len() - 1;
         if dim == last {
             // SAFETY: as of this function.
-            return unsafe { self.beginning(row, (into, number), lists[last], at, (0, 1)) };
+            return unsafe {
+                if self.is_at_once(at) {
+                    self.block.0.clear();
+                    self.block.1.clear();
+                    self.collect(0, here, at);
+                    let runs = self.rows.of(here.number, lists[last]);
+                    row.block(runs, &self.block.0, &self.block.1);
+                } else {
+                    self.indices(row, 0, lists, here, at);
+                }
+            };
         }
         let this = &product.dims[dim];
         let list = &this.lists[lists[dim]];
@@ -299,21 +333,52 @@ impl<'a> Walk<'a> {
             let seg = self.clipped(dim, index, whole);
             index += whole.length;
             let Some(seg) = seg else { continue };
-            let number = number * this.coordinates + seg.source;
-            at.blocks[dim] = seg.block;
-            let into = into + seg.into;
-            if dim + 1 == last {
-                at.withins[dim] = seg.within;
+            let mut here = Here {
+                into: here.into + seg.into,
+                number: here.number * this.coordinates + seg.source,
+            };
+            (at.blocks[dim], at.withins[dim]) = (seg.block, seg.within);
+            at.counts[dim] = seg.length;
+            if product.is_by_block || dim + 1 == last {
                 // SAFETY: as of this function.
-                unsafe { self.beginning(row, (into, number), lists[last], at, (dim, seg.length)) };
+                unsafe { self.slower(row, dim + 1, lists, here, at) };
                 continue;
             }
-            for step in 0..seg.length {
-                at.withins[dim] = seg.within + step;
+            at.counts[dim] = 1;
+            for _ in 0..seg.length {
                 // SAFETY: as of this function.
-                unsafe { self.slower(row, dim + 1, lists, (into + step * this.stride, number), at) };
+                unsafe { self.slower(row, dim + 1, lists, here, at) };
+                at.withins[dim] += 1;
+                here.into += this.stride;
             }
         }
+    }
+
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn indices(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], mut here: Here, at: &mut At) {
+        let last = self.product.dims.len() - 1;
+        if dim + 1 >= last {
+            let count = if last == 0 { 1 } else { at.counts[dim] };
+            // SAFETY: as of this function.
+            return unsafe { self.beginning(row, here, lists[last], at, (dim, count)) };
+        }
+        let begin = at.withins[dim];
+        for _ in 0..at.counts[dim] {
+            // SAFETY: as of this function.
+            unsafe { self.indices(row, dim + 1, lists, here, at) };
+            at.withins[dim] += 1;
+            here.into += self.product.dims[dim].stride;
+        }
+        at.withins[dim] = begin;
+    }
+
+    /// Whether all rows of a block are written at once.
+    fn is_at_once(&self, at: &At) -> bool {
+        let last = self.product.dims.len() - 1;
+        let rows: u64 = at.counts[..last].iter().product();
+        let is_short = self.rows.typical * self.rows.scale.from as u64 <= SHORT_BYTES_MAX;
+        self.product.is_by_block && is_short && rows > 1 && rows <= ROWS_AT_ONCE_MAX
     }
 
     /// What of an entry is of this thread's part.
@@ -326,6 +391,36 @@ impl<'a> Walk<'a> {
         (from < to).then(|| seg.part(from - index, to - index, self.product.dims[dim].stride))
     }
 
+    /// Where the row of a source begins.
+    fn place(&self, source: &Source, at: &At) -> *const u8 {
+        let bytes = self.rows.scale.units * self.rows.scale.from;
+        let offset = at.offset(source, self.product.dims.len() - 1) as usize * bytes;
+        // Some combinations have nothing in this block, and would begin outside.
+        self.pieces[source.piece].as_ptr().wrapping_add(offset)
+    }
+
+    /// Notes where all rows of a block begin.
+    fn collect(&mut self, dim: usize, mut here: Here, at: &mut At) {
+        let last = self.product.dims.len() - 1;
+        if dim == last {
+            let coordinates = self.product.dims[last].coordinates;
+            for source in &self.product.sources[here.number * coordinates..][..coordinates] {
+                let place = self.place(source, at);
+                self.block.0.push(place);
+            }
+            let bytes = self.rows.scale.units * self.rows.scale.to;
+            self.block.1.push(self.into.wrapping_add(here.into as usize * bytes));
+            return;
+        }
+        let begin = at.withins[dim];
+        for _ in 0..at.counts[dim] {
+            self.collect(dim + 1, here, at);
+            at.withins[dim] += 1;
+            here.into += self.product.dims[dim].stride;
+        }
+        at.withins[dim] = begin;
+    }
+
     /// Rows of the same sources: `count` indices of dimension `dim`.
     ///
     /// # Safety
@@ -333,7 +428,7 @@ impl<'a> Walk<'a> {
     unsafe fn beginning(
         &mut self,
         row: &mut dyn Row,
-        (into, number): (u64, usize),
+        Here { into, number }: Here,
         list: usize,
         at: &At,
         (dim, count): (usize, u64),
@@ -342,13 +437,11 @@ impl<'a> Walk<'a> {
         let coordinates = self.product.dims[last].coordinates;
         let sources = &self.product.sources[number * coordinates..][..coordinates];
         let bytes = self.rows.scale.units * self.rows.scale.from;
-        self.from.clear();
-        self.steps.clear();
+        self.from.rows.clear();
+        self.from.steps.clear();
         for source in sources {
-            let offset = at.offset(source, last) as usize * bytes;
-            // Some combinations have nothing in this block, and would begin outside.
-            self.from.push(self.pieces[source.piece].as_ptr().wrapping_add(offset));
-            self.steps.push(source.strides[dim] as usize * bytes);
+            self.from.rows.push(self.place(source, at));
+            self.from.steps.push(source.strides[dim] as usize * bytes);
         }
         let to_bytes = self.rows.scale.units * self.rows.scale.to;
         let step = self.product.dims[dim].stride as usize * to_bytes;
@@ -356,7 +449,7 @@ impl<'a> Walk<'a> {
         // SAFETY: `into` is a place of the product, which lies in what is written; the caller vouches for the runs.
         unsafe {
             let into = self.into.add(into as usize * to_bytes);
-            row.rows(runs, &mut self.from, &self.steps, (into, step), count);
+            row.rows(runs, &mut self.from, (into, step), count);
         }
     }
 }
