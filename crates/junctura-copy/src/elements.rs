@@ -47,6 +47,14 @@ impl Change {
         Scale { units, from, to }
     }
 
+    /// Whether elements of both sides have so many bytes, which is what can be turned in registers.
+    pub(crate) fn is_of_four_or_eight(self) -> bool {
+        match self {
+            Self::None(bytes) | Self::Swap(bytes, _) => bytes == 4 || bytes == 8,
+            Self::Narrow { .. } | Self::Widen { .. } => true,
+        }
+    }
+
     /// Where in memory an element has to begin so that it lies within a line of 64 bytes, if it matters.
     pub(crate) fn alignment(self) -> usize {
         match self {

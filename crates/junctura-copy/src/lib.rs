@@ -25,6 +25,8 @@ mod message;
 mod portable;
 mod product;
 mod rows;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 mod work;
 
 pub use gather::Gather;

@@ -343,7 +343,7 @@ fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &From) {
 /// The lowest `count` bits, of at most 64.
 #[inline]
 #[target_feature(enable = "bmi2")]
-fn lowest(count: usize) -> u64 {
+pub(crate) fn lowest(count: usize) -> u64 {
     _bzhi_u64(u64::MAX, count as u32)
 }
 

@@ -238,6 +238,10 @@ impl List {
         (from..to).flat_map(segs)
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.first.len() as u64 * self.periods + self.tail.len() as u64
+    }
+
     /// Each entry, in the last of its periods.
     fn last(&self) -> impl Iterator<Item = Seg> + '_ {
         self.of_periods(self.periods.saturating_sub(1), self.periods)

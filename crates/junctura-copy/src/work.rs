@@ -7,6 +7,8 @@ use crate::elements::{Change, with_op};
 use crate::portable;
 use crate::product::Product;
 use crate::rows::{Rows, Walk};
+#[cfg(target_arch = "x86_64")]
+use crate::tiles::Tiles;
 
 /// What is smaller stays in the caches, for whoever reads it next.
 const CACHED_MAX: u64 = 1 << 20;
@@ -24,11 +26,19 @@ pub(crate) struct Work {
     written: (u64, u64),
 }
 
-/// A product, with what the quicker ways need.
+/// A product, with what the way needs that it goes.
 #[derive(Clone, Debug)]
 struct Ready {
     product: Product,
-    rows: Option<Rows>,
+    plan: Quick,
+}
+
+#[derive(Clone, Debug)]
+enum Quick {
+    Rows(Rows),
+    #[cfg(target_arch = "x86_64")]
+    Tiles(Tiles),
+    None,
 }
 
 /// What the machine can do.
@@ -60,9 +70,7 @@ impl Work {
         }
         let way = Way::of_this_machine();
         let ready = |product: Product| Ready {
-            rows: (way == Way::Lines)
-                .then(|| Rows::new(&product, change.scale()))
-                .flatten(),
+            plan: Quick::new(way, &product, change),
             product,
         };
         Ok(Self {
@@ -109,8 +117,14 @@ impl Work {
             // SAFETY: `Product::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
             // index in common, and no two products of a plan an element.
             unsafe {
-                match &part.rows {
-                    Some(rows) if can_line => lines(self.change, is_large, (&part.product, rows), pieces, into, share),
+                match &part.plan {
+                    Quick::Rows(rows) if can_line => {
+                        lines(self.change, is_large, (&part.product, rows), pieces, into, share)
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Quick::Tiles(quick) if can_line => {
+                        tiles(self.change, is_large, (&part.product, quick), pieces, into, share)
+                    }
                     _ => {
                         with_op!(self.change, O => portable::copy::<O>(&part.product, pieces, into, part.product.share(0, share)))
                     }
@@ -183,6 +197,61 @@ unsafe fn lines(
 /// Never called: no other machine has this way.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Into, _: (u64, u64)) {}
+
+/// # Safety
+/// As of [`lines`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn tiles(
+    change: Change,
+    is_large: bool,
+    (product, tiles): (&Product, &Tiles),
+    pieces: &[&[u8]],
+    into: Into,
+    share: (u64, u64),
+) {
+    use crate::tiles::{Eight, Four, Narrowing, Walk, Widening};
+    let mut walk = Walk::new((product, tiles), pieces, into, is_large);
+    // SAFETY: as of this function.
+    unsafe {
+        match change {
+            Change::None(4) => walk.run::<Four<false>>(share),
+            Change::Swap(4, _) => walk.run::<Four<true>>(share),
+            Change::None(_) => walk.run::<Eight<0>>(share),
+            Change::Swap(_, 4) => walk.run::<Eight<4>>(share),
+            Change::Swap(..) => walk.run::<Eight<8>>(share),
+            Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<Narrowing<false, false>>(share),
+                (false, true) => walk.run::<Narrowing<false, true>>(share),
+                (true, false) => walk.run::<Narrowing<true, false>>(share),
+                (true, true) => walk.run::<Narrowing<true, true>>(share),
+            },
+            Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<Widening<false, false>>(share),
+                (false, true) => walk.run::<Widening<false, true>>(share),
+                (true, false) => walk.run::<Widening<true, false>>(share),
+                (true, true) => walk.run::<Widening<true, true>>(share),
+            },
+        }
+    }
+}
+
+impl Quick {
+    fn new(way: Way, product: &Product, change: Change) -> Self {
+        if way == Way::Portable {
+            return Self::None;
+        }
+        if let Some(rows) = Rows::new(product, change.scale()) {
+            return Self::Rows(rows);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if change.is_of_four_or_eight()
+            && let Some(tiles) = Tiles::new(product)
+        {
+            return Self::Tiles(tiles);
+        }
+        Self::None
+    }
+}
 
 impl Way {
     fn of_this_machine() -> Self {
