@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! array_speed FROM TO FROM_TYPE TO_TYPE ROUNDS [huge] [portable]
+//! array_speed plan FROM TO
 //! ```
 //! The producers' pieces lie in one shared memory; each rank of TO is a process of its own that copies what it wants into private memory,
 //! all at once. In each round they also `memcpy` as much as they want between two memories of their own; both have been touched before. The
@@ -74,6 +75,11 @@ fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Private memory that has been touched.
 fn private(bytes: usize, is_huge: bool) -> &'static mut [u8] {
     let room = bytes.max(1).next_multiple_of(2 << 20);
@@ -133,14 +139,14 @@ fn consumer(work: &Work, rank: u64, shared: &str) {
     drop(same);
     println!("{plan_ns} {gather_ns} {} {}", plan.listed(), plan.boxes());
     for line in std::io::stdin().lines() {
-        let began = now_ns();
+        let (began, cpu) = (now_ns(), cpu_ns());
         match line.unwrap().as_str() {
             "memcpy" => target.copy_from_slice(black_box(source)),
             "copy" => gather.run(&pieces, into, 1).unwrap(),
             _ => portable.run(&pieces, into, 1).unwrap(),
         }
         black_box((&into, &target));
-        println!("{began} {}", now_ns());
+        println!("{began} {} {}", now_ns(), cpu_ns() - cpu);
     }
 }
 
@@ -178,14 +184,16 @@ fn start(work: &Work, shared: &str) -> Vec<Rank> {
     (0..work.to.ranks()).map(one).collect()
 }
 
-/// From the first that began to the last that ended.
-fn together(ranks: &mut [Rank], way: &str) -> u64 {
+/// From the first that began to the last that ended, and what it took of the processors, in milliseconds.
+fn together(ranks: &mut [Rank], way: &str) -> [f64; 2] {
     for rank in ranks.iter_mut() {
         writeln!(rank.tell, "{way}").unwrap();
     }
     let times: Vec<Vec<u64>> = ranks.iter_mut().map(Rank::numbers).collect();
     let began = times.iter().map(|times| times[0]).min().unwrap();
-    times.iter().map(|times| times[1]).max().unwrap() - began
+    let ended = times.iter().map(|times| times[1]).max().unwrap();
+    let cpu: u64 = times.iter().map(|times| times[2]).sum();
+    [(ended - began) as f64 / 1e6, cpu as f64 / 1e6]
 }
 
 fn median(numbers: &[f64]) -> f64 {
@@ -233,10 +241,10 @@ fn measure(work: &Work) {
     let mut ranks = start(work, &shared);
     let told: Vec<Vec<u64>> = ranks.iter_mut().map(Rank::numbers).collect();
     let most = |at: usize| told.iter().map(|numbers| numbers[at]).max().unwrap();
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); work.ways.len()];
+    let mut times: Vec<Vec<[f64; 2]>> = vec![Vec::new(); work.ways.len()];
     for round in 0..=work.rounds {
         for (way, times) in work.ways.iter().zip(&mut times) {
-            let time = together(&mut ranks, way) as f64 / 1e6;
+            let time = together(&mut ranks, way);
             // The first round warms up.
             times.extend((round > 0).then_some(time));
         }
@@ -251,22 +259,26 @@ fn measure(work: &Work) {
         process.wait().unwrap();
     }
     let each = |at: usize| {
-        let shares: Vec<f64> = times[0]
-            .iter()
-            .zip(&times[at])
-            .map(|(limit, time)| limit / time)
-            .collect();
+        let paired = |what: usize| -> Vec<f64> {
+            let pairs = times[0].iter().zip(&times[at]);
+            pairs.map(|(limit, time)| limit[what] / time[what]).collect()
+        };
+        let (wall, cpu) = (paired(0), paired(1));
+        let ms: Vec<f64> = times[at].iter().map(|time| time[0]).collect();
         json!({
-            "ms": median(&times[at]),
-            "ms_min": times[at].iter().copied().fold(f64::MAX, f64::min),
-            "share_of_memcpy": median(&shares),
-            "share_min": shares.iter().copied().fold(f64::MAX, f64::min),
-            "share_max": shares.iter().copied().fold(0.0, f64::max),
+            "ms": median(&ms),
+            "ms_min": ms.iter().copied().fold(f64::MAX, f64::min),
+            "share_of_memcpy": median(&wall),
+            "share_min": wall.iter().copied().fold(f64::MAX, f64::min),
+            "share_max": wall.iter().copied().fold(0.0, f64::max),
+            "share_by_cpu": median(&cpu),
         })
     };
     let named = |(at, way): (usize, &String)| (way.clone(), each(at));
     let ways: serde_json::Map<String, serde_json::Value> = work.ways.iter().enumerate().map(named).collect();
+    let planning_ms = (most(0) + most(1)) as f64 / 1e6;
     let figures = json!({
+        "planning_share": planning_ms / ways["copy"]["ms"].as_f64().unwrap(),
         "ways": ways,
         "plan_us": most(0) as f64 / 1e3,
         "gather_us": most(1) as f64 / 1e3,
@@ -277,12 +289,32 @@ fn measure(work: &Work) {
     println!("{figures}");
 }
 
+/// How long one rank in the middle of TO plans, the best of many times.
+fn plan_only(from: &str, to: &str) {
+    let (from, to): (Arc<Layout>, Arc<Layout>) = (Arc::new(from.parse().unwrap()), Arc::new(to.parse().unwrap()));
+    let element = "f8".parse().unwrap();
+    let (mut plan_ns, mut gather_ns, mut listed) = (u64::MAX, u64::MAX, 0);
+    for _ in 0..2000 {
+        let began = now_ns();
+        let plan = black_box(Plan::whole(&from, &to, Side::To, to.ranks() / 2).unwrap());
+        let planned = now_ns();
+        black_box(Gather::new(&plan, element, element).unwrap());
+        plan_ns = plan_ns.min(planned - began);
+        gather_ns = gather_ns.min(now_ns() - planned);
+        listed = plan.listed();
+    }
+    let (plan_us, gather_us) = (plan_ns as f64 / 1e3, gather_ns as f64 / 1e3);
+    let ns_a_run = plan_ns as f64 / listed as f64;
+    println!("{}", json!({"plan_us": plan_us, "gather_us": gather_us, "listed": listed, "plan_ns_a_run": ns_a_run}));
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
         [flag, rank, shared, rest @ ..] if flag == "--rank" => {
-            consumer(&Work::new(rest), rank.parse().unwrap(), shared)
+            consumer(&Work::new(rest), rank.parse().unwrap(), shared);
         }
+        [word, from, to] if word == "plan" => plan_only(from, to),
         _ => measure(&Work::new(&arguments)),
     }
 }

@@ -4,6 +4,7 @@
 //! Needs AVX-512 (byte-wise masks). Only lanes that a mask names are read or written, and the others cause no fault: so a load may name
 //! lanes in front of a run or behind it, and neither reads nor touches what lies there.
 
+#[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
 use crate::rows::{From, Repeated, Row, Run, Spans, Walk};

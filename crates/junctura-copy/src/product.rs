@@ -160,14 +160,14 @@ impl Product {
 impl Dim {
     /// Of a plan's list; `sources` are the coordinates that count, ascending.
     pub(crate) fn new(runs: &Runs, side: Side, sources: &[u64], (stride, jump): (u64, u64)) -> Self {
-        let last = runs.periods().saturating_sub(1);
+        let whole = runs.periods().saturating_sub(1);
         let mut placed = Placed {
             side,
             sources,
             count: 0,
         };
         let first: Vec<Seg> = runs
-            .of_periods(0, last.min(1))
+            .of_periods(0, whole.min(1))
             .filter_map(|run| placed.seg(run))
             .collect();
         let of_period = placed.count;
@@ -180,20 +180,24 @@ impl Dim {
             },
             _ => Step::default(),
         };
-        placed.count = of_period * last;
-        let tail = runs.of_periods(last, last + 1);
-        let list = List {
+        placed.count = of_period * whole;
+        let tail = runs.of_periods(whole, whole + 1);
+        let entries = List {
             before: 0,
             tail: tail.filter_map(|run| placed.seg(run)).collect(),
             first,
-            periods: last,
+            periods: whole,
             step,
         };
         let is_by_block = jump > 0 && runs.count() <= BLOCKS_SEGS_MAX;
         Self {
             coordinates: sources.len(),
             stride,
-            lists: if is_by_block { list.by_block(jump) } else { vec![list] },
+            lists: if is_by_block {
+                entries.by_block(jump)
+            } else {
+                vec![entries]
+            },
         }
     }
 

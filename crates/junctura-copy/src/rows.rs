@@ -129,11 +129,7 @@ impl Rows {
 
     /// How many runs ahead memory is asked for: a short run's comes with those around it, a long one's as it is read.
     pub(crate) fn ahead(&self) -> usize {
-        if let Ok(x) = std::env::var("JA") {
-            return x.parse().unwrap();
-        }
         match self.typical * self.scale.from as u64 {
-            0..=64 => 0,
             65..=512 => 3,
             513..=2048 => 8,
             _ => 0,
@@ -327,9 +323,9 @@ impl<'a> Walk<'a> {
             };
         }
         let this = &product.dims[dim];
-        let list = &this.lists[lists[dim]];
-        let mut index = list.before;
-        for whole in list.each() {
+        let entries = &this.lists[lists[dim]];
+        let mut index = entries.before;
+        for whole in entries.each() {
             let seg = self.clipped(dim, index, whole);
             index += whole.length;
             let Some(seg) = seg else { continue };
@@ -429,7 +425,7 @@ impl<'a> Walk<'a> {
         &mut self,
         row: &mut dyn Row,
         Here { into, number }: Here,
-        list: usize,
+        number_of_list: usize,
         at: &At,
         (dim, count): (usize, u64),
     ) {
@@ -445,7 +441,7 @@ impl<'a> Walk<'a> {
         }
         let to_bytes = self.rows.scale.units * self.rows.scale.to;
         let step = self.product.dims[dim].stride as usize * to_bytes;
-        let runs = self.rows.of(number, list);
+        let runs = self.rows.of(number, number_of_list);
         // SAFETY: `into` is a place of the product, which lies in what is written; the caller vouches for the runs.
         unsafe {
             let into = self.into.add(into as usize * to_bytes);

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   read: 8 runs of a column's peers      turned in registers      a buffer of rows        written: whole lines
-//!   | a0 a1 a2 … |                        | a0 b0 c0 … |           128 rows of what        past the caches
-//!   | b0 b1 b2 … |             ->         | a1 b1 c1 … |    ->     64 columns give    ->
+//!   | a0 a1 a2 … |                        | a0 b0 c0 … |           512 rows of what        past the caches
+//!   | b0 b1 b2 … |             ->         | a1 b1 c1 … |    ->     32 columns give    ->
 //! ```
 //! What is left of a line at the end of a row of the buffer waits there for the next columns. Needs what [`lines`](crate::lines) need.
 
+#[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
 use crate::lines::{lowest, reversal};
@@ -15,9 +16,9 @@ use crate::product::{List, Product, Seg, Source};
 use crate::work::Into;
 
 /// Indices along the rows that are written, whose columns are read one after another.
-const COLUMNS: u64 = 64;
-/// Rows that are written together.
-const ROWS: u64 = 128;
+const COLUMNS: u64 = 32;
+/// Rows that are written together: of eight bytes, as many as a page has of what is read. Fewer would look up each page several times.
+const ROWS: u64 = 512;
 /// Bytes from one row of the buffer to the next: what is left, and as much as comes. No power of two, which would be in the way of the caches.
 const PITCH: usize = 64 + COLUMNS as usize * 8;
 /// With more entries of a dimension nothing is worked out beforehand.
@@ -517,11 +518,15 @@ impl RowEnd {
 /// has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn turn<L: Lanes>(from: *const u8, step: usize, count: usize, into: *mut u8, ends: &[RowEnd]) {
+    // So many to the next line of what is read: columns that are a power of two apart are in each other's way in the first cache, so
+    // that a line is read at once.
+    let first = 8 - from as usize / L::FROM % 8;
     for column in (0..count).step_by(8) {
         let columns = (count - column).min(8);
         let of_columns = lowest(columns) as u8;
-        for row in (0..ends.len()).step_by(8) {
-            let rows = (ends.len() - row).min(8);
+        let mut row = 0;
+        while row < ends.len() {
+            let rows = (ends.len() - row).min(if row == 0 { first } else { 8 });
             let of_rows = lowest(rows) as u8;
             let mut lanes = [_mm512_setzero_si512(); 8];
             for (at, lane) in lanes.iter_mut().enumerate() {
@@ -530,12 +535,13 @@ unsafe fn turn<L: Lanes>(from: *const u8, step: usize, count: usize, into: *mut 
                 // SAFETY: the mask names elements of the columns only.
                 *lane = unsafe { L::load(mask, from) };
             }
-            let turned = transposed(lanes);
+            let turned = transposed(&lanes);
             for (at, (end, lanes)) in ends[row..row + rows].iter().zip(turned).enumerate() {
                 let into = into.wrapping_add((row + at) * PITCH + end.have + column * L::TO);
                 // SAFETY: the mask names elements of the rows only.
                 unsafe { L::store(of_columns, into, lanes) };
             }
+            row += rows;
         }
     }
 }
@@ -543,7 +549,7 @@ unsafe fn turn<L: Lanes>(from: *const u8, step: usize, count: usize, into: *mut 
 /// Row `i`, column `j` becomes row `j`, column `i`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-fn transposed(rows: [__m512i; 8]) -> [__m512i; 8] {
+fn transposed(rows: &[__m512i; 8]) -> [__m512i; 8] {
     let low = |a: usize| _mm512_unpacklo_epi64(rows[a], rows[a + 1]);
     let high = |a: usize| _mm512_unpackhi_epi64(rows[a], rows[a + 1]);
     // Pairs of rows: even columns in one, odd ones in the other, two by two.
@@ -583,8 +589,8 @@ mod tests {
         let mut into = vec![0_u64; 64];
         // SAFETY: there are 64 elements on both sides.
         unsafe {
-            let rows = std::array::from_fn(|row| Eight::<0>::load(0xFF, from[row * 8..].as_ptr().cast()));
-            for (row, lanes) in transposed(rows).into_iter().enumerate() {
+            let rows: [_; 8] = std::array::from_fn(|row| Eight::<0>::load(0xFF, from[row * 8..].as_ptr().cast()));
+            for (row, lanes) in transposed(&rows).into_iter().enumerate() {
                 Eight::<0>::store(0xFF, into[row * 8..].as_mut_ptr().cast(), lanes);
             }
         }

@@ -119,14 +119,14 @@ impl Work {
             unsafe {
                 match &part.plan {
                     Quick::Rows(rows) if can_line => {
-                        lines(self.change, is_large, (&part.product, rows), pieces, into, share)
+                        lines(self.change, is_large, (&part.product, rows), pieces, into, share);
                     }
                     #[cfg(target_arch = "x86_64")]
                     Quick::Tiles(quick) if can_line => {
-                        tiles(self.change, is_large, (&part.product, quick), pieces, into, share)
+                        tiles(self.change, is_large, (&part.product, quick), pieces, into, share);
                     }
                     _ => {
-                        with_op!(self.change, O => portable::copy::<O>(&part.product, pieces, into, part.product.share(0, share)))
+                        with_op!(self.change, O => portable::copy::<O>(&part.product, pieces, into, part.product.share(0, share)));
                     }
                 }
             }
