@@ -84,7 +84,7 @@ SUITES = [
         "store", [*CARGO_TEST, "--release", "-p", "junctura-store", "--lib"], there=["crates/junctura-store/Cargo.toml"]
     ),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
-    Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"]),
+    Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"], limit_s=1500),
     Suite(
         "python",
         [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"],

@@ -6,7 +6,7 @@ import ast
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -101,3 +101,82 @@ def measure(shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike
     if any(extent < 0 for extent in extents):
         raise InvalidArgument("shape", f"{shape} has a negative extent")
     return math.prod(extents) * kind.itemsize, _text(kind), extents
+
+
+def dtype_text(dtype: npt.DTypeLike) -> str:
+    """A type of elements with its byte order, as the array interface writes it."""
+    return np.dtype(dtype).str
+
+
+def numbers(given: Sequence[int]) -> Array:
+    """Indices, as an array to index with."""
+    return np.array(given, np.intp)
+
+
+def flat(
+    data: Any, boxes: Sequence[tuple[int, ...]], order: Literal["C", "F"], room: int, dtype: npt.DTypeLike | None
+) -> tuple[Array, str]:
+    """A rank's memory in one dimension, of an array of its shape, one for each of its slabs, or that memory itself."""
+    if len(boxes) > 1 and isinstance(data, (list, tuple)) and len(data) == len(boxes):
+        arrays = [np.asarray(one, dtype) for one in data]
+        parts = [_ravel(one, box, order) for one, box in zip(arrays, boxes, strict=True)]
+        array = np.concatenate(parts)
+    else:
+        array = _array(data) if dtype is None else np.asarray(data, dtype)
+        array = _ravel(array, boxes[0], order) if len(boxes) == 1 and array.shape == boxes[0] else array
+    if array.ndim != 1 or array.size != room:
+        shapes = " and ".join(str(box) for box in boxes) or "nothing"
+        raise InvalidArgument("piece", f"the rank has {shapes}, {room} elements in memory, and not {array.shape}")
+    return np.ascontiguousarray(array), array.dtype.str
+
+
+def _ravel(array: Array, box: tuple[int, ...], order: Literal["C", "F"]) -> Array:
+    if array.shape != box:
+        raise InvalidArgument("piece", f"{array.shape} where the layout has {box}")
+    return array.ravel(order)
+
+
+def local(
+    dtype: str, boxes: Sequence[tuple[int, ...]], order: Literal["C", "F"], room: int, out: Any
+) -> tuple[Array, Array]:
+    """Memory for what a rank wants, as an array of its shape, and in one dimension."""
+    kind = np.dtype(dtype)
+    is_dense = len(boxes) == 1 and math.prod(boxes[0]) == room
+    shape = boxes[0] if is_dense else (room,)
+    if out is None:
+        array: Array = np.empty(shape, kind, order) if is_dense else np.zeros(shape, kind)
+    else:
+        array = np.asarray(out)
+        contiguous = array.flags.c_contiguous if order == "C" or array.ndim == 1 else array.flags.f_contiguous
+        is_of_shape = array is out and array.shape == shape and array.dtype == kind
+        if not (is_of_shape and contiguous and array.flags.writeable):
+            wanted = f"a writable array of {shape}, {kind}, in {order} order without gaps"
+            raise InvalidArgument("out", f"{wanted} is expected, not {array.shape}, {array.dtype}")
+    return array, array.ravel("K")
+
+
+def slab(given: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Where a part of an array begins, and its extents: from slices, pairs, or indices; what is left out is whole."""
+    parts = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(parts) > len(shape):
+        raise InvalidArgument("slab", f"{len(parts)} parts for {len(shape)} dimensions")
+    parts += [slice(None)] * (len(shape) - len(parts))
+    origin, extents = [], []
+    for part, extent in zip(parts, shape, strict=True):
+        start, stop = _bounds(part, extent)
+        if not 0 <= start <= stop <= extent:
+            raise InvalidArgument("slab", f"{part} is no part of 0 to {extent}")
+        origin.append(start)
+        extents.append(stop - start)
+    return origin, extents
+
+
+def _bounds(part: Any, extent: int) -> tuple[int, int]:
+    if isinstance(part, slice):
+        start, stop, step = part.indices(extent)
+        if step != 1 or (part.stop is not None and part.stop > extent):
+            raise InvalidArgument("slab", f"{part} does not lie within 0 to {extent}, one by one")
+        return start, max(start, stop)
+    if isinstance(part, (list, tuple)) and len(part) == 2:
+        return int(part[0]), int(part[1])
+    raise InvalidArgument("slab", f"a slice or a pair of start and stop is expected, not {part!r}")

@@ -41,6 +41,11 @@ def is_labelled(data: Any) -> bool:
 
 def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array, dict[str, Any]]:
     """The array, and the attributes that its labels give, as far as the schema takes them and nobody has said them."""
+    return np.asarray(data), attributes_of(data, schema, names)
+
+
+def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
+    """The attributes that the labels of an array give."""
     types = schema.attributes
     found: dict[str, Any] = {}
 
@@ -58,7 +63,7 @@ def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array, dic
     if lost := [str(name) for name, coordinate in data.coords.items() if coordinate.ndim]:
         message = f"coordinates that are arrays are not part of the object: {', '.join(lost)}"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
-    return np.asarray(data), found
+    return found
 
 
 def _labels(data: Any) -> Iterator[tuple[str, Any]]:
@@ -99,16 +104,23 @@ def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
 
 def to_xarray(obj: Object | Stored) -> xarray.DataArray:
     """See `Object.to_xarray`."""
-    module = needed("xarray", "xarray")
     attributes = obj.attributes
     message = None if "dtype" in attributes else grib(obj)
-    if message is not None:
-        values, dims, coords = decoded(message, grid)
-    else:
-        values = obj.array()
-        named = str(attributes.get("dims", "")).split("/")
-        dims = named if len(named) == values.ndim else [f"dim_{at}" for at in range(values.ndim)]
-        coords = {}
+    if message is None:
+        return labelled(obj.array(), attributes)
+    values, dims, coords = decoded(message, grid)
+    return _labelled(values, attributes, dims, coords)
+
+
+def labelled(values: Any, attributes: dict[str, Any]) -> xarray.DataArray:
+    """An array with the labels that attributes say."""
+    named = str(attributes.get("dims", "")).split("/")
+    dims = named if len(named) == values.ndim else [f"dim_{at}" for at in range(values.ndim)]
+    return _labelled(values, attributes, dims, {})
+
+
+def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: dict[str, Any]) -> xarray.DataArray:
+    module = needed("xarray", "xarray")
     for name, value in attributes.items():
         if name not in _OF_THE_ARRAY and not isinstance(value, list):
             # What is along a dimension has the name.

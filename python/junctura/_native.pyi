@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
 
+import dask.array
 import numpy.typing as npt
 import xarray
 from typing_extensions import Buffer, Self
@@ -54,6 +55,7 @@ __all__ = [
     "Flushed",
     "Follow",
     "Gap",
+    "Layout",
     "Listing",
     "Live",
     "Location",
@@ -220,6 +222,45 @@ class PendingDemand:
 class Timer:
     def __new__(cls, *, after: float | None = None, every: float | None = None) -> Self: ...
     def ring(self) -> bool: ...
+
+class _Communicator(Protocol):
+    def Get_rank(self) -> int: ...  # noqa: N802 - a name of mpi4py
+    def Get_size(self) -> int: ...  # noqa: N802
+
+_Extents: TypeAlias = str | int | Sequence[int]
+
+@final
+class Layout:
+    def __new__(
+        cls,
+        text: str | None = None,
+        /,
+        *,
+        shape: _Extents | None = None,
+        grid: _Extents | None = None,
+        block: _Extents | None = None,
+        offset: _Extents | None = None,
+        cuts: str | None = None,
+        slabs: str | None = None,
+        ranks: Literal["C", "F"] | None = None,
+        order: Literal["C", "F"] | None = None,
+        storage: Literal["dense", "packed"] | None = None,
+        strides: _Extents | None = None,
+    ) -> Self: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def order(self) -> Literal["C", "F"]: ...
+    def extents(self, rank: int) -> list[tuple[int, ...]]: ...
+    def indices(self, rank: int) -> tuple[npt.NDArray[Any], ...]: ...
+    def own(self, rank: int) -> int: ...
+    def room(self, rank: int) -> int: ...
+    def locate(self, index: Sequence[int]) -> tuple[int, int] | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs__(self) -> tuple[str]: ...
 
 @final
 class Object:
@@ -563,6 +604,73 @@ class Pool:
         durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Version | None: ...
+    def offer_piece(
+        self,
+        data: _Data | Sequence[npt.NDArray[Any]],
+        layout: Layout | str,
+        rank: int | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        comm: _Communicator | None = None,
+        epoch: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        **keywords: _Given,
+    ) -> None: ...
+    def demand_array(
+        self,
+        target: str | _Attributes | None = None,
+        layout: Layout | str | None = None,
+        rank: int | None = None,
+        /,
+        *,
+        comm: _Communicator | None = None,
+        origin: Sequence[int] | None = None,
+        slab: slice | Sequence[slice | tuple[int, int]] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: npt.NDArray[Any] | None = None,
+        threads: int = 1,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> npt.NDArray[Any]: ...
+    def offer_chunks(
+        self,
+        data: dask.array.Array | xarray.DataArray,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        epoch: int | None = None,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        **keywords: _Given,
+    ) -> None: ...
+    @overload
+    def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[False] = False,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> dask.array.Array: ...
+    @overload
+    def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[True],
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> xarray.DataArray: ...
     def offer_many(
         self,
         objects: Iterable[tuple[_Data, _Attributes]],

@@ -105,6 +105,18 @@ impl Axis {
         }
     }
 
+    /// How many coordinates have indices of a dimension that is so long.
+    pub(crate) fn owners(&self, extent: u64) -> u64 {
+        match self {
+            _ if extent == 0 => 0,
+            Self::Cyclic { parts, block, offset } => {
+                let blocks = (offset + extent - 1) / block - offset / block + 1;
+                blocks.min(*parts)
+            }
+            Self::Cuts(cuts) => cuts.windows(2).filter(|cut| cut[0] < cut[1]).count() as u64,
+        }
+    }
+
     /// Of the indices before one, how many are a coordinate's.
     fn own_before(&self, index: u64, coordinate: u64) -> u64 {
         match self {

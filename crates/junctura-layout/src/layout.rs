@@ -294,6 +294,52 @@ impl Layout {
         }
     }
 
+    /// The indices that a rank of a grid has, or one with a single slab, in each dimension, in their order in its memory. `None` for others.
+    #[must_use]
+    pub fn indices(&self, rank: u64) -> Option<Vec<Vec<u64>>> {
+        match &self.distribution {
+            Distribution::Grid { axes, .. } => {
+                let coordinates = self.coordinates(rank)?;
+                let dimensions = axes.iter().zip(&self.shape).zip(coordinates);
+                let indices = dimensions.map(|((axis, &extent), coordinate)| {
+                    let count = axis.count(extent, coordinate);
+                    (0..count).map(|local| axis.global(coordinate, local)).collect()
+                });
+                Some(indices.collect())
+            }
+            Distribution::Slabs(slabs) => match &slabs.ranks().get(rank as usize)?[..] {
+                [one] => Some(
+                    (0..one.start.len())
+                        .map(|at| (one.start[at]..one.stop[at]).collect())
+                        .collect(),
+                ),
+                _ => None,
+            },
+        }
+    }
+
+    /// How many ranks have elements of the array.
+    #[must_use]
+    pub fn owners(&self) -> u64 {
+        match &self.distribution {
+            Distribution::Grid { axes, .. } => {
+                let owners = axes.iter().zip(&self.shape).map(|(axis, &extent)| axis.owners(extent));
+                owners.product()
+            }
+            Distribution::Slabs(slabs) => {
+                let has_any = |slabs: &&Vec<Slab>| slabs.iter().any(|slab| !slab.is_empty());
+                slabs.ranks().iter().filter(has_any).count() as u64
+            }
+        }
+    }
+
+    /// The rank that has the first element; `None` where an array has none.
+    #[must_use]
+    pub fn first_owner(&self) -> Option<u64> {
+        let first = vec![0; self.shape.len()];
+        self.locate(&first).map(|(rank, _)| rank)
+    }
+
     /// How many elements of the array a rank has; 0 where there is no such rank.
     #[must_use]
     pub fn own(&self, rank: u64) -> u64 {

@@ -89,6 +89,30 @@ impl Views {
     }
 }
 
+/// A contiguous buffer of Python's that is written to, and stays in place while this is held.
+pub(crate) struct LentMut(PyUntypedBuffer);
+
+impl LentMut {
+    /// # Errors
+    /// `BufferError` for one that may not be written to, or has gaps.
+    pub(crate) fn new(buffer: PyUntypedBuffer) -> PyResult<Self> {
+        if buffer.readonly() || !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("it is read-only, or has gaps"));
+        }
+        Ok(Self(buffer))
+    }
+
+    /// The bytes. That no other Python thread looks at them or writes to them meanwhile is asked of users, as everywhere in Python.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match self.0.len_bytes() {
+            0 => &mut [],
+            // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`, and it has
+            // said that they may be written to.
+            length => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), length) },
+        }
+    }
+}
+
 /// A contiguous buffer of Python's, which stays in place while this is held.
 pub(crate) struct Lent(PyUntypedBuffer);
 

@@ -19,6 +19,7 @@
 
 mod aio;
 mod allocation;
+mod array;
 mod buffer;
 mod bundle;
 mod bundles;
@@ -59,6 +60,8 @@ mod _native {
     use crate::aio::Answer;
     #[pymodule_export]
     use crate::allocation::Allocation;
+    #[pymodule_export]
+    use crate::array::Layout;
     #[pymodule_export]
     use crate::bundle::{Bundle, Completed, Staged};
     #[pymodule_export]

@@ -21,6 +21,10 @@ pub const BY_CONSUMERS: u16 = 256;
 pub const IF_WANTED: u16 = 128;
 /// Flag of an offer: it is answered when the object lies in a store, or when it is known that it will not.
 pub const DURABLE: u16 = 512;
+/// Flag of an offer into a bundle: the object stays as long as another one of the bundle does that does not say this.
+pub const TOGETHER: u16 = 1024;
+/// Flag of an offer into a bundle: a second one of the same key is refused, and does not take the place of the first.
+pub const ONCE: u16 = 2048;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
 pub const REDELIVERED: u16 = 64;
 
@@ -47,7 +51,8 @@ pub const UNDONE: u32 = 2;
 pub struct OfferHead {
     /// The schema's place in the list that `Welcome` gave.
     pub schema: U16,
-    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`], [`DURABLE`].
+    /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`], [`DURABLE`], [`TOGETHER`],
+    /// [`ONCE`].
     pub flags: U16,
     /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
     /// milliseconds, from 1; with [`BY_CONSUMERS`] a number of this client's.

@@ -591,7 +591,12 @@ impl Bundle {
         Ok(self.connection.terms(options)?.within(self.number))
     }
 
-    fn stage(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Staged> {
+    pub(crate) fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
+    }
+
+    pub(crate) fn stage(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Staged> {
+        let terms = terms.within(self.number);
         let (number, _) = self.connection.offer_numbered(terms, record, content)?;
         Ok(Staged(number))
     }

@@ -91,6 +91,7 @@ mod guide {}
 #[cfg(feature = "async")]
 pub mod aio;
 mod allocation;
+mod array;
 mod awaiting;
 mod behind;
 mod builder;
@@ -123,12 +124,14 @@ mod wanted;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
+pub use array::{DemandedArray, Part, Piece};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
 pub use demand::{DemandOptions, PendingDemand};
 pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use junctura_layout::{Element, Layout, Order};
 pub use junctura_link::Upstream;
 pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{

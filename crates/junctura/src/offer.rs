@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use junctura_model::version::Version;
 use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, Result, Retention};
 use junctura_wire::fixed::{
-    BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, DURABLE, FOR_A_TIME, IF_WANTED, INLINE, OfferHead,
+    BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, DURABLE, FOR_A_TIME, IF_WANTED, INLINE, ONCE, OfferHead, TOGETHER,
 };
 use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
@@ -155,6 +155,16 @@ impl Terms {
 impl Terms {
     pub(crate) fn schema(self) -> u16 {
         self.schema
+    }
+
+    /// Of a piece of an array: it is offered once, and stays as long as the array does.
+    pub(crate) fn of_piece(schema: u16) -> Self {
+        Self {
+            schema,
+            releases: 0,
+            flags: TOGETHER | ONCE,
+            bundle: None,
+        }
     }
 
     fn is_durable(self) -> bool {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::Request;
 
+use crate::array::{OpenArrays, Plans};
 use crate::behind::Depot;
 use crate::builder::PoolBuilder;
 use crate::connection::{Connection, unexpected};
@@ -41,6 +42,8 @@ struct Shared {
     url: String,
     introduction: Introduction,
     depot: Option<Arc<Depot>>,
+    arrays: OpenArrays,
+    plans: Plans,
     /// Of the process that opened the pool.
     connection: Arc<Connection>,
     /// Of a forked child; untouched in the process that opened the pool, so no fork finds it locked.
@@ -113,6 +116,8 @@ impl Pool {
                 url,
                 introduction,
                 depot,
+                arrays: OpenArrays::default(),
+                plans: Plans::default(),
                 connection,
                 anew: Mutex::new(None),
             }),
@@ -166,12 +171,14 @@ impl Pool {
         Ok(self.connection()?.greeting.client)
     }
 
-    /// The pool's schemas.
+    /// The pool's schemas, but that of pieces of arrays.
     ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
-        Ok(self.connection()?.greeting.schemas.clone())
+        let mut schemas = self.connection()?.greeting.schemas.clone();
+        schemas.retain(|schema| !schema.is_aside());
+        Ok(schemas)
     }
 
     /// The schema of this name, or the one that is meant where none is named.
@@ -293,6 +300,16 @@ impl Pool {
             .connection()
             .and_then(|connection| Ok(connection.lock()?.is_blocked()));
         state.unwrap_or(false)
+    }
+
+    /// The arrays of which this process has offered pieces, and that are not complete.
+    pub(crate) fn arrays(&self) -> &OpenArrays {
+        &self.shared.arrays
+    }
+
+    /// Plans that may be needed again.
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.shared.plans
     }
 
     /// The store behind the pool.

@@ -17,7 +17,7 @@ from junctura import _arrays, _labels, _native
 from junctura.aio._board import Deadline, Switchboard, beside, board_of
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, Pipeline
-from junctura.errors import Closed, Disconnected, Error, InvalidArgument, Timeout
+from junctura.errors import Closed, Disconnected, Error, InvalidArgument, NotFound, Timeout
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Allocation,
         BundleEntry,
         Entry,
+        Layout,
         Object,
         Schema,
         Version,
@@ -345,6 +346,62 @@ class Pool:
         return await self._board.answer(
             native._begin_demand(target, timeout, schema, requirement, incomplete, key),
         )
+
+    async def offer_piece(
+        self,
+        data: _Data | Sequence[npt.NDArray[Any]],
+        layout: Layout | str,
+        rank: int | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        **options: Any,
+    ) -> None:
+        """Offers one rank's part of an array that lies over many, as `junctura.Pool.offer_piece`; a thread does it.
+
+        Raises
+        ------
+        Conflict, AlreadyExists, InvalidArgument, PoolFull
+            As there.
+
+        """
+        await asyncio.to_thread(self.blocking.offer_piece, data, layout, rank, attributes, **options)
+
+    async def demand_array(
+        self,
+        target: str | _Attributes | None = None,
+        layout: Layout | str | None = None,
+        rank: int | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        schema: str | None = None,
+        comm: Any = None,
+        origin: Sequence[int] | None = None,
+        slab: slice | Sequence[slice | tuple[int, int]] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: npt.NDArray[Any] | None = None,
+        threads: int = 1,
+        **key: _Given,
+    ) -> npt.NDArray[Any]:
+        """An array, or one rank's part of it, as `junctura.Pool.demand_array`; a thread copies it.
+
+        Raises
+        ------
+        Timeout, NotFound, InvalidArgument, Unsupported
+            As there.
+
+        """
+        part = {"comm": comm, "origin": origin, "slab": slab, "dtype": dtype, "out": out, "threads": threads}
+        try:
+            native = self.blocking
+            found = await self._board.answer(native._begin_demand(target, timeout, schema, None, False, key))
+        except (NotFound, Timeout):
+            # It may say what is missing.
+            wanted = {"timeout": 0, "schema": schema, **part, **key}
+            return await asyncio.to_thread(self.blocking.demand_array, target, layout, rank, **wanted)
+        with found:
+            wanted = {"timeout": 0, "schema": found.schema.name, **part}
+            return await asyncio.to_thread(self.blocking.demand_array, found.key, layout, rank, **wanted)
 
     def follow(
         self,

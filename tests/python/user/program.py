@@ -141,6 +141,16 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     return checked.damaged_count + covered.rows + len(tidied.removed)
 
 
+def exchange(pool: junctura.Pool) -> float:
+    """An array in two pieces, taken in three."""
+    layout = junctura.Layout(shape=(4, 6), grid=(2, 1))
+    for rank in range(layout.ranks):
+        pool.offer_piece(np.full(layout.extents(rank)[0], float(rank)), layout, rank, name="pieces")
+    mine = pool.demand_array("name=pieces", "shape=4x6 grid=1x3", 2)
+    part = pool.demand_array(name="pieces", slab=(slice(1, 3), (0, 2)), dtype="f4", timeout=10)
+    return float(mine.sum() + part.sum())
+
+
 async def in_a_loop(pool: junctura.Pool) -> float:
     """The same in a loop."""
     ours: junctura.aio.Pool
@@ -182,7 +192,7 @@ def main() -> int:
             pool.offer(b"", name="filled")
         except junctura.AlreadyExists as error:
             print(version, error.subject, advice(error))
-        print(bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
+        print(exchange(pool), bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
         with tempfile.TemporaryDirectory() as folder:
             print(keep(pool, folder))
         entries = pool.list()

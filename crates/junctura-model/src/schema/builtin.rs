@@ -26,4 +26,24 @@ impl Schema {
             .get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new))
             .clone()
     }
+
+    /// The name of the schema of pieces.
+    pub const PIECE: &'static str = "piece";
+
+    /// The schema of pieces of arrays, which each pool has besides its own: nobody names it, and only selectors that ask for
+    /// `piece_of` mean its objects.
+    #[must_use]
+    pub fn piece() -> Option<Arc<Schema>> {
+        static PARSED: OnceLock<Option<Arc<Schema>>> = OnceLock::new();
+        let text = include_str!("../../schemas/piece.yaml");
+        PARSED
+            .get_or_init(|| Schema::parse_yaml(text).ok().map(Arc::new))
+            .clone()
+    }
+
+    /// Whether selectors mean its objects only if they name what only it has.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        self.name() == Self::PIECE
+    }
 }

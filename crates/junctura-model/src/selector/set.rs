@@ -8,6 +8,9 @@ use crate::mars;
 use crate::record::RecordRef;
 use crate::schema::Schema;
 
+/// What only pieces have.
+const PIECE_OF: &str = "piece_of";
+
 /// A selector, typed by each schema that knows its attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectorSet {
@@ -49,6 +52,12 @@ impl SelectorSet {
                 furthest = Some(error.clone());
             }
             by_schema.push(result.ok());
+        }
+        for (selector, schema) in by_schema.iter_mut().zip(schemas) {
+            // Nobody means pieces who does not say so.
+            if schema.is_aside() && !text.contains(PIECE_OF) {
+                *selector = None;
+            }
         }
         if by_schema.iter().all(Option::is_none) {
             let unknown = || Error::new(Code::InvalidSelector, "selector", "there is no schema to read it by");

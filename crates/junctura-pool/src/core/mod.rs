@@ -218,7 +218,7 @@ impl Core {
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: what waits in groups again, withdraws whose wait is over, those who wait for memory, objects that leave since a
+    /// change: what waits in groups again, what leaves with the others of its bundle, withdraws whose wait is over, those who wait for memory, objects that leave since a
     /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
     fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         loop {
@@ -227,6 +227,8 @@ impl Core {
                 self.hand_out(group, fx);
             } else if self.awaited.has_news() {
                 self.let_unneeded_go(now, fx);
+            } else if let Some(bundle) = self.next_abandoned() {
+                self.let_the_rest_go(now, bundle, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
             } else if self.durable.has_forsaken() {

@@ -55,6 +55,8 @@ pub(super) enum Until {
         consumers: u32,
         absent: u16,
     },
+    /// The others of its bundle ([`super::bundle`]).
+    Together,
     /// Nothing any more.
     Over,
 }
@@ -69,6 +71,8 @@ pub(super) enum Keep {
     For(Nanoseconds),
     /// Until all requirements of this set have had it.
     ReleasedBy(u32),
+    /// As long as another object of its bundle that is kept otherwise.
+    Together,
 }
 
 impl From<Keep> for Until {
@@ -81,6 +85,7 @@ impl From<Keep> for Until {
                 consumers,
                 absent: u16::MAX,
             },
+            Keep::Together => Self::Together,
         }
     }
 }
@@ -285,10 +290,10 @@ impl Core {
         match until {
             Until::Time(_) => self.went_before_its_time(),
             Until::Awaited { .. } => self.await_no_more(id),
-            Until::Withdrawn | Until::Released(_) | Until::Over => {}
+            Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
         }
         if bundle > 0 {
-            self.one_fewer_of(bundle);
+            self.one_fewer_of(bundle, id, until == Until::Together);
         }
     }
 

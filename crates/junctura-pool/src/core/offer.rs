@@ -140,6 +140,8 @@ impl Core {
                 ));
             }
             Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::TOGETHER != 0 {
+            Ok(Keep::Together)
         } else if flags & fixed::BY_CONSUMERS != 0 {
             self.consumers_of(client, given).map(Keep::ReleasedBy)
         } else if given == 0 {
@@ -175,6 +177,10 @@ impl Core {
         fx: &mut impl Effects,
     ) -> std::result::Result<u64, Refusal> {
         let examined = self.examine(client, content)?;
+        if examined.keep == Keep::Together {
+            let cause = "only what is in a bundle can stay as long as the others of it";
+            return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
+        }
         let identity = examined.identity;
         self.see_off_key(identity.key, fx);
         let Content { head, record, inline } = content;
@@ -276,7 +282,7 @@ impl Core {
         match keep {
             Keep::For(time) => self.expire_at(now.saturating_add(time), id, sequence),
             Keep::ReleasedBy(_) => self.await_those_absent(id),
-            Keep::UntilWithdrawn | Keep::Released(_) => {}
+            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
         self.index_later(id, sequence);
         self.count.offered += 1;

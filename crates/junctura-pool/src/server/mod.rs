@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, Result, Schema};
 use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
 use junctura_wire::Request;
 
@@ -125,6 +125,10 @@ impl Server {
         options.config.incarnation = incarnation::next(address);
         options.config.pid = std::process::id();
         options.config.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let schemas = &mut options.config.schemas;
+        if schemas.iter().all(|schema| !schema.is_aside()) {
+            schemas.extend(Schema::piece());
+        }
         let mut core = Core::new(options.config.clone())?;
         for written in &options.requirements {
             core.require_from_the_start(written)?;

@@ -9,7 +9,7 @@ use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
-use super::super::object::State;
+use super::super::object::{Keep, State, Until};
 use super::super::order::Sorting;
 use super::super::{Core, Nanoseconds};
 use super::{Member, Phase};
@@ -144,7 +144,12 @@ impl Core {
         object.state = State::Visible;
         object.sequence = sequence;
         match self.bundles.table.get_mut(&member.bundle) {
-            Some(bundle) if bundle.path.is_some() => bundle.visible += 1,
+            Some(bundle) if bundle.path.is_some() => {
+                bundle.visible += 1;
+                if member.keep == Keep::Together {
+                    bundle.together.push((member.object, sequence));
+                }
+            }
             _ => object.bundle = 0,
         }
         self.appear(now, member.object, member.keep, fx);
@@ -274,13 +279,39 @@ impl Core {
         }
     }
 
-    /// An object of a bundle is not visible any more.
-    pub(in super::super) fn one_fewer_of(&mut self, number: u64) {
+    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
+    pub(in super::super) fn one_fewer_of(&mut self, number: u64, id: u32, was_together: bool) {
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.visible -= 1;
+            if was_together {
+                bundle.together.retain(|(object, _)| *object != id);
+            }
             // While its tree is being made visible, a newer version may take the place of one that has just appeared.
             if bundle.visible == 0 && bundle.phase == Phase::Visible {
                 self.bundles.past.push_back((self.now, number));
+            }
+            if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
+                self.bundles.abandoned.push(number);
+            }
+        }
+    }
+
+    /// A bundle of which nothing is left but what stays as long as the others.
+    pub(in super::super) fn next_abandoned(&mut self) -> Option<u64> {
+        self.bundles.abandoned.pop()
+    }
+
+    /// What stays as long as the others of its bundle goes when these have gone.
+    pub(in super::super) fn let_the_rest_go(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
+        let bundle = self.bundles.table.get_mut(&number);
+        let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
+        for (id, sequence) in rest.into_iter().flatten() {
+            let Some(object) = self.objects.get_mut(id as usize) else {
+                continue;
+            };
+            if object.sequence == sequence && object.until == Until::Together {
+                object.until = Until::Over;
+                self.settle_in_turn(now, id, fx);
             }
         }
     }
@@ -309,7 +340,7 @@ impl Core {
             let oldest = || {
                 table
                     .iter()
-                    .find(|(_, one)| one.phase == Phase::Visible)
+                    .find(|(_, one)| one.phase == Phase::Visible && one.together.is_empty())
                     .map(|(&number, _)| number)
             };
             let Some(number) = past.or_else(oldest) else { return };

@@ -74,6 +74,8 @@ pub(super) struct Bundle {
     first: u64,
     /// Objects of its own that are still visible.
     visible: u64,
+    /// Those of them that stay as long as the others, and their numbers.
+    together: Vec<(u32, u64)>,
 }
 
 /// What those who open a bundle say of it. What one leaves out another may say.
@@ -147,6 +149,8 @@ pub(super) struct Bundles {
     lookers: BTreeSet<u32>,
     /// Those of which no object is visible any more, and since when.
     past: VecDeque<(Nanoseconds, u64)>,
+    /// Those of which nothing is left but what stays as long as the others.
+    abandoned: Vec<u64>,
     completed: u64,
     aborted: u64,
 }
@@ -334,6 +338,7 @@ impl Core {
             members: HashMap::new(),
             first: 0,
             visible: 0,
+            together: Vec::new(),
         };
         self.bundles.table.insert(number, bundle);
         Ok(number)

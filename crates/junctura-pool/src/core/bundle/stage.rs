@@ -94,7 +94,13 @@ impl Core {
         let Some(members) = members else { return Ok(None) };
         let key = || self.key_text(content.head.schema.get(), content.record);
         match members.get(&examined.identity.key) {
-            Some(member) if member.bundle == number => return Ok(Some(member.object)),
+            Some(member) if member.bundle == number && content.head.flags.get() & fixed::ONCE == 0 => {
+                return Ok(Some(member.object));
+            }
+            Some(member) if member.bundle == number => {
+                let cause = "it is staged in this bundle already";
+                return Err(Error::new(Code::AlreadyExists, key(), cause));
+            }
             Some(member) => {
                 let other = self
                     .bundles

@@ -1,0 +1,218 @@
+//! How an array lies over ranks and in their memory.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::error::{OrRaise, invalid};
+
+/// How an array lies over ranks, and in the memory of each.
+///
+/// Parameters
+/// ----------
+/// text : str, optional
+///     A layout in one line, such as `"shape=8192x8192 grid=4x2 block=256x256 order=C"`, or in YAML.
+/// **parts
+///     The same by parts: `shape`, `grid`, `block`, `offset`, `strides` (numbers of each dimension), `cuts`, `slabs`, `ranks`, `order`,
+///     `storage` (texts). `junctura layout --help` and the page on layouts say what each means.
+///
+/// Raises
+/// ------
+/// InvalidArgument
+///     What is wrong with it, by its part: gaps, overlaps, what is negative or does not fit.
+/// LimitExceeded
+///     More than 8 dimensions, 2^32 ranks or 2^58 elements.
+///
+/// Examples
+/// --------
+/// >>> layout = junctura.Layout(shape=(100, 60), grid=(2, 3))
+/// >>> print(layout, layout.ranks, layout.extents(4), layout.locate((99, 0)))
+/// shape=100x60 grid=2x3 block=50x20 order=C 6 [(50, 20)] (3, 980)
+#[pyclass(module = "junctura", frozen)]
+pub(crate) struct Layout(pub(crate) Arc<junctura::Layout>);
+
+#[pymethods]
+impl Layout {
+    #[new]
+    #[pyo3(signature = (text=None, /, **parts))]
+    fn new(py: Python<'_>, text: Option<&str>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut line = text.unwrap_or_default().to_owned();
+        if let Some(text) = text
+            && text.contains(':')
+            && !text.contains('=')
+        {
+            return Ok(Self(Arc::new(junctura::Layout::from_yaml(text).or_raise(py)?)));
+        }
+        for (name, value) in parts.into_iter().flatten() {
+            if value.is_none() {
+                continue;
+            }
+            let name: String = name.extract()?;
+            line.push_str(&format!(" {name}={}", part(&value)?));
+        }
+        Ok(Self(Arc::new(line.trim().parse().or_raise(py)?)))
+    }
+
+    /// Indices of each dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape())
+    }
+
+    /// How many ranks it is over.
+    #[getter]
+    fn ranks(&self) -> u64 {
+        self.0.ranks()
+    }
+
+    /// How the elements of a rank lie: "C", row by row, or "F", column by column.
+    #[getter]
+    fn order(&self) -> &'static str {
+        match self.0.order() {
+            junctura::Order::C => "C",
+            junctura::Order::F => "F",
+        }
+    }
+
+    /// extents(rank)
+    /// --
+    ///
+    /// The shape of what a rank has: one in a grid, one for each of its slabs.
+    fn extents<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let locals = self.known(py, rank)?.locals(rank);
+        locals.iter().map(|local| PyTuple::new(py, &local.extents)).collect()
+    }
+
+    /// indices(rank)
+    /// --
+    ///
+    /// The indices of the array that a rank has, in each dimension, as arrays: `field[np.ix_(*layout.indices(rank))]` is its part.
+    /// InvalidArgument where it has several slabs.
+    fn indices<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyTuple>> {
+        let indices = self.known(py, rank)?.indices(rank);
+        let indices = indices.ok_or_else(|| invalid(py, "rank", format!("rank {rank} has not one slab")))?;
+        let arrays = indices
+            .into_iter()
+            .map(|one| crate::data::arrays(py)?.call_method1("numbers", (one,)));
+        PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// own(rank)
+    /// --
+    ///
+    /// How many elements of the array a rank has.
+    fn own(&self, py: Python<'_>, rank: u64) -> PyResult<u64> {
+        Ok(self.known(py, rank)?.own(rank))
+    }
+
+    /// room(rank)
+    /// --
+    ///
+    /// How many elements a rank's memory takes up, gaps included.
+    fn room(&self, py: Python<'_>, rank: u64) -> PyResult<u64> {
+        Ok(self.known(py, rank)?.room(rank))
+    }
+
+    /// locate(index)
+    /// --
+    ///
+    /// The rank that has an element, and where in its memory it lies; None where nobody has it.
+    fn locate(&self, index: Vec<u64>) -> Option<(u64, u64)> {
+        self.0.locate(&index)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Layout({:?})", self.0.to_string())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __getnewargs__(&self) -> (String,) {
+        (self.0.to_string(),)
+    }
+}
+
+impl Layout {
+    fn known(&self, py: Python<'_>, rank: u64) -> PyResult<&junctura::Layout> {
+        let ranks = self.0.ranks();
+        if rank < ranks {
+            return Ok(&self.0);
+        }
+        Err(invalid(py, "rank", format!("there is no rank {rank} of {ranks}")))
+    }
+}
+
+/// A layout, or the text of one.
+pub(super) fn read(given: &Bound<'_, PyAny>) -> PyResult<Arc<junctura::Layout>> {
+    if let Ok(layout) = given.cast::<Layout>() {
+        return Ok(Arc::clone(&layout.get().0));
+    }
+    let Ok(text) = given.cast::<PyString>() else {
+        return Err(PyTypeError::new_err("a Layout, or the text of one, is expected"));
+    };
+    Ok(Layout::new(given.py(), Some(text.to_str()?), None)?.0)
+}
+
+/// One rank of a layout, as it was given or as the communicator of MPI's says.
+pub(super) fn rank_of(
+    py: Python<'_>,
+    layout: &junctura::Layout,
+    rank: Option<u64>,
+    comm: Option<&Bound<'_, PyAny>>,
+) -> PyResult<u64> {
+    let known = |rank: u64| {
+        let cause = || format!("there is no rank {rank} of {}", layout.ranks());
+        (rank < layout.ranks())
+            .then_some(rank)
+            .ok_or_else(|| invalid(py, "rank", cause()))
+    };
+    let Some(comm) = comm else {
+        return match rank {
+            Some(rank) => known(rank),
+            None if layout.ranks() == 1 => Ok(0),
+            None => Err(invalid(py, "rank", "which rank, or a communicator, is expected")),
+        };
+    };
+    let (mine, size): (u64, u64) = (comm.call_method0("Get_rank")?.extract()?, size_of(comm)?);
+    if size != layout.ranks() {
+        let cause = format!(
+            "the layout is over {} ranks, and the communicator has {size}",
+            layout.ranks()
+        );
+        return Err(invalid(py, "comm", cause));
+    }
+    known(rank.unwrap_or(mine))
+}
+
+pub(super) fn size_of(comm: &Bound<'_, PyAny>) -> PyResult<u64> {
+    comm.call_method0("Get_size")?.extract()
+}
+
+/// One part of a layout, as its text has it.
+fn part(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_str()?.to_owned());
+    }
+    if let Ok(one) = value.extract::<i64>() {
+        return Ok(one.to_string());
+    }
+    let numbers: Vec<i64> = value.extract()?;
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    Ok(numbers.join("x"))
+}

@@ -1,0 +1,164 @@
+//! Offering pieces from Python.
+
+use std::sync::Arc;
+
+use junctura::{Element, OfferOptions, Piece};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::layout;
+use crate::allocation::{Allocation, Filled};
+use crate::buffer::Lent;
+use crate::data::arrays;
+use crate::error::{OrRaise, invalid};
+use crate::given::Attributes;
+use crate::options::offer_options;
+use crate::pool::Pool;
+
+#[pymethods]
+impl Pool {
+    /// Offers one rank's part of an array that lies over many; returns when it is there. The array becomes visible, as one object of
+    /// the key that all ranks give, when all of them have offered theirs.
+    ///
+    /// The same piece again, with the same bytes, does no harm. An array whose producers are all gone before it is complete is given up
+    /// after the pool's orphan timeout.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : array or Allocation
+    ///     What the rank has: an array of the shape that `layout.extents(rank)` says, in any order; where it has several slabs, or gaps, its
+    ///     memory in one dimension, or a list of arrays, one for each slab. An allocation is given away, not copied.
+    /// layout : Layout or str
+    ///     How the whole array lies.
+    /// rank : int, optional
+    ///     Whose part it is; by default that of `comm`.
+    /// attributes : dict, optional
+    ///     What the array is.
+    /// comm : mpi4py communicator, optional
+    ///     Says the rank, and that the layout has as many ranks as it.
+    /// epoch : int, optional
+    ///     Tells one version of the array from the next where its schema lets objects supersede each other; not elsewhere.
+    /// dtype : optional
+    ///     What the elements are, where `data` does not say so: for an allocation.
+    /// schema, retention : optional
+    ///     As for `offer`; the pieces go with the array.
+    /// **keywords
+    ///     More attributes. An underscore at the end is left out: `class_="od"`.
+    ///
+    /// Raises
+    /// ------
+    /// Conflict
+    ///     Other ranks have offered theirs in another layout, or of another type.
+    /// AlreadyExists
+    ///     The rank has offered another piece of this array, or there was one of this key.
+    /// InvalidArgument
+    ///     The data does not fit the layout, or an epoch is given, or missing, where it must not be.
+    /// PoolFull
+    ///     There was no memory in time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> layout = junctura.Layout(shape=(4, 6), grid=(2, 1))
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     for rank in range(2):
+    /// ...         pool.offer_piece(numpy.full((2, 6), rank), layout, rank, name="t")
+    /// ...     pool.demand_array("name=t", "shape=4x6 grid=1x3", 1)
+    /// array([[0, 0],
+    ///        [0, 0],
+    ///        [1, 1],
+    ///        [1, 1]])
+    #[pyo3(signature = (data, layout, rank=None, attributes=None, /, *, comm=None, epoch=None, dtype=None, schema=None, retention=None, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn offer_piece<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        layout: &Bound<'py, PyAny>,
+        rank: Option<u64>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        comm: Option<&Bound<'py, PyAny>>,
+        epoch: Option<i64>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
+        let layout = layout::read(layout)?;
+        let rank = layout::rank_of(py, &layout, rank, comm)?;
+        let options = offer_options(schema, retention, false)?;
+        let attributes = Attributes::read(attributes, keywords)?;
+        let piece = |element: Element| Piece {
+            layout: &layout,
+            element,
+            rank,
+            epoch,
+        };
+        if let Ok(allocation) = data.cast::<Allocation>() {
+            let element = element_of(py, allocation.get(), dtype)?;
+            return self.offer_allocated(py, &piece(element), &attributes, options, allocation.get());
+        }
+        let (flat, dtype) = flat(data, &layout, rank, dtype)?;
+        let lent = Lent::new(PyUntypedBuffer::get(&flat)?);
+        let piece = piece(dtype.parse().or_raise(py)?);
+        let lists = attributes.lists(py)?;
+        let given = attributes.given(py, &lists)?;
+        py.detach(|| {
+            self.inner
+                .offer_piece_with(options, &piece, given.iter().copied(), lent.bytes())
+        })
+        .or_raise(py)
+    }
+}
+
+impl Pool {
+    fn offer_allocated(
+        &self,
+        py: Python<'_>,
+        piece: &Piece<'_>,
+        attributes: &Attributes<'_>,
+        options: OfferOptions<'_>,
+        allocation: &Allocation,
+    ) -> PyResult<()> {
+        let lists = attributes.lists(py)?;
+        let given = attributes.given(py, &lists)?;
+        let given = given.iter().copied();
+        let filled = allocation.take(py)?;
+        py.detach(|| match filled {
+            Filled::Own(bytes) => self.inner.offer_piece_with(options, piece, given, bytes),
+            Filled::Slot(slot) => self.inner.offer_piece_allocation(options, piece, given, slot),
+        })
+        .or_raise(py)
+    }
+}
+
+/// The memory of a rank in one dimension, and the type of its elements.
+fn flat<'py>(
+    data: &Bound<'py, PyAny>,
+    layout: &Arc<junctura::Layout>,
+    rank: u64,
+    dtype: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, String)> {
+    let py = data.py();
+    let locals = layout.locals(rank);
+    let boxes = locals.iter().map(|local| PyTuple::new(py, &local.extents));
+    let boxes = boxes.collect::<PyResult<Vec<_>>>()?;
+    let order = layout::Layout(Arc::clone(layout)).into_pyobject(py)?.getattr("order")?;
+    let given = (data, boxes, order, layout.room(rank), dtype);
+    arrays(py)?.call_method1("flat", given)?.extract()
+}
+
+fn element_of(py: Python<'_>, allocation: &Allocation, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Element> {
+    let name = match (dtype, allocation.form()) {
+        (Some(dtype), _) => arrays(py)?.call_method1("dtype_text", (dtype,))?.extract()?,
+        (None, Some(form)) => form.dtype.to_string(),
+        (None, None) => {
+            return Err(invalid(
+                py,
+                "dtype",
+                "what the elements of an allocation are has to be said",
+            ));
+        }
+    };
+    name.parse().or_raise(py)
+}

@@ -1,0 +1,246 @@
+//! Taking an array, or a part of one, in a layout of one's own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use junctura_layout::{Element, Layout};
+use junctura_model::{Code, Error, Result, Schema, list_items};
+
+use super::head::{Head, piece_of};
+use super::missing;
+use crate::object::Object;
+use crate::pool::Pool;
+use crate::target::Target;
+
+/// An array that is there, held until it is dropped.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura::{Layout, Part, Piece, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # let layout: Arc<Layout> = Arc::new("shape=4x6".parse()?);
+/// # let mine: Vec<u8> = (0..24).collect();
+/// # pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &mine)?;
+/// let array = pool.demand_array("name=t", None)?;
+/// assert_eq!((array.layout().shape(), array.element().kind.bytes()), (&[4, 6][..], 1));
+/// assert_eq!(array.object().get("name"), Some("t"));
+///
+/// // Columns 2 to 4 of the two middle rows, as single precision numbers, column by column.
+/// let layout = Arc::new("shape=2x3 order=F".parse()?);
+/// let part = Part { origin: &[1, 2], element: Some("f4".parse()?), ..Part::of(&layout, 0) };
+/// # let part = Part { element: None, ..part };
+/// let mut mine = vec![0; array.bytes(&part)];
+/// array.take_into(&part, &mut mine, 1)?;
+/// assert_eq!(mine, [8, 14, 9, 15, 10, 16]);
+/// assert_eq!(array.take(&part)?, mine);
+/// array.release()?;
+/// pool.demand_array("name=t", None)?.give_back()?; // it was only looked at
+/// # Ok(())
+/// # }
+/// ```
+pub struct DemandedArray {
+    pool: Pool,
+    object: Object,
+    how: How,
+}
+
+enum How {
+    /// Pieces, by what they name.
+    Pieces { head: Head, piece_of: String },
+    /// An object that is an array by itself.
+    Plain { layout: Arc<Layout>, element: Element },
+}
+
+/// What of an array is wanted, and how it is to lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'l> {
+    /// How what all ranks together want lies over them, and in their memory.
+    pub layout: &'l Arc<Layout>,
+    /// Whose part it is.
+    pub rank: u64,
+    /// The index of the array where that begins, in each dimension; empty: where the array does.
+    pub origin: &'l [u64],
+    /// What its elements are to be; `None`: what they are.
+    pub element: Option<Element>,
+}
+
+impl<'l> Part<'l> {
+    /// One rank's part of the whole array.
+    #[must_use]
+    pub fn of(layout: &'l Arc<Layout>, rank: u64) -> Self {
+        Self {
+            layout,
+            rank,
+            origin: &[],
+            element: None,
+        }
+    }
+}
+
+impl Pool {
+    /// The array with this key, or the newest one that matches a selector; waits until all its pieces are there. What of it is
+    /// wanted, and in which layout, is said when it is taken: [`DemandedArray::take`]. Also of an object that is an array by itself, if its
+    /// attributes `dtype` and `shape` say so.
+    ///
+    /// # Errors
+    /// As [`Pool::demand`]; the `Timeout` says which ranks have not offered their pieces. `InvalidArgument` for what is no array.
+    pub fn demand_array<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<DemandedArray> {
+        let target = target.into();
+        let began = Instant::now();
+        match self.demand(target.clone(), timeout) {
+            Ok(object) => DemandedArray::new(self, object),
+            Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
+                let waited = began.elapsed();
+                Err(missing::named(self, &target, &error, waited))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl DemandedArray {
+    /// # Errors
+    /// `InvalidArgument` for an object that is no array; `Corrupt`.
+    pub(crate) fn new(pool: &Pool, object: Object) -> Result<Self> {
+        let how = match Head::read(object.payload())? {
+            Some(head) => How::Pieces {
+                piece_of: piece_of(object.schema().name(), object.key())?,
+                head,
+            },
+            None => plain(&object)?,
+        };
+        let pool = pool.clone();
+        Ok(Self { pool, object, how })
+    }
+
+    /// The object that it was found by.
+    #[must_use]
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// How its producers have it.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        match &self.how {
+            How::Pieces { head, .. } => &head.layout,
+            How::Plain { layout, .. } => layout,
+        }
+    }
+
+    /// What its elements are.
+    #[must_use]
+    pub fn element(&self) -> Element {
+        match &self.how {
+            How::Pieces { head, .. } => head.element,
+            How::Plain { element, .. } => *element,
+        }
+    }
+
+    /// Bytes of a part's memory.
+    #[must_use]
+    pub fn bytes(&self, part: &Part<'_>) -> usize {
+        let element = part.element.unwrap_or_else(|| self.element());
+        part.layout.room(part.rank) as usize * element.kind.bytes()
+    }
+
+    /// Copies a part into new memory; gaps that its layout has are zeros. As [`Self::take_into`].
+    ///
+    /// # Errors
+    /// As [`Self::take_into`].
+    pub fn take(&self, part: &Part<'_>) -> Result<Vec<u8>> {
+        let mut mine = vec![0; self.bytes(part)];
+        self.take_into(part, &mut mine, 1)?;
+        Ok(mine)
+    }
+
+    /// Copies a part, straight from the producers' pieces, into memory of the caller's, with so many threads. Gaps that its layout has stay as
+    /// they are. May wait for the server to say where the pieces lie.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a part that is none of the array, or memory of another length; `Unsupported` for elements that are not converted into
+    /// each other; `Expired` where the array has gone meanwhile.
+    pub fn take_into(&self, part: &Part<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
+        let nowhere = vec![0; part.layout.shape().len()];
+        let origin = if part.origin.is_empty() { &nowhere } else { part.origin };
+        let elements = (self.element(), part.element.unwrap_or_else(|| self.element()));
+        let plans = self.pool.plans();
+        let gather = plans.gather(self.layout(), part.layout, origin, part.rank, elements)?;
+        match &self.how {
+            How::Plain { .. } => {
+                // Nobody has anything of what has no elements.
+                let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| self.object.payload()).collect();
+                gather.run(&pieces, mine, threads)
+            }
+            How::Pieces { head, piece_of } => {
+                let pieces = self.pieces(gather.peers(), piece_of, head.epoch)?;
+                let payloads: Vec<&[u8]> = pieces.iter().map(Object::payload).collect();
+                gather.run(&payloads, mine, threads)
+            }
+        }
+    }
+
+    /// Gives it back, as dropping it does, and says so at once.
+    ///
+    /// # Errors
+    /// As [`Object::release`].
+    pub fn release(self) -> Result<()> {
+        self.object.release()
+    }
+
+    /// Gives it back as somebody who has not had it: that counts as no release.
+    ///
+    /// # Errors
+    /// As [`Object::give_back`].
+    pub fn give_back(self) -> Result<()> {
+        self.object.give_back()
+    }
+
+    /// The pieces of these ranks. They stay as long as the array, which is held.
+    fn pieces(&self, ranks: &[u64], piece_of: &str, epoch: Option<i64>) -> Result<Vec<Object>> {
+        let epoch = epoch.map(|epoch| epoch.to_string());
+        let ask = |rank: &u64| {
+            let rank = rank.to_string();
+            let mut key = vec![("piece_of", piece_of), ("rank", &*rank)];
+            key.extend(epoch.as_deref().map(|epoch| ("epoch", epoch)));
+            let key = Target::key(key).in_schema(Schema::PIECE);
+            self.pool.begin_demand(key, Some(Duration::ZERO))
+        };
+        let asked = ranks.iter().map(ask).collect::<Result<Vec<_>>>()?;
+        let got = asked.into_iter().map(|pending| {
+            pending.get().map_err(|error| match error.code() {
+                Code::NotFound | Code::Gone => {
+                    Error::new(Code::Expired, self.object.key(), "the array has gone meanwhile")
+                }
+                _ => error,
+            })
+        });
+        got.collect()
+    }
+}
+
+/// An object that is an array by itself.
+fn plain(object: &Object) -> Result<How> {
+    let (Some(dtype), Some(shape)) = (object.get("dtype"), object.get("shape")) else {
+        let cause = "it is no array: it was not offered in pieces, and has no dtype and shape";
+        return Err(Error::new(Code::InvalidArgument, object.key(), cause));
+    };
+    // Where the schema knows no lists, extents stand between slashes.
+    let items = list_items(shape).flat_map(|item| item.split('/').map(str::parse).collect::<Vec<_>>());
+    let extents: Vec<u64> = items.collect::<std::result::Result<_, _>>().map_err(|_| {
+        let cause = format!("'{shape}' is no shape");
+        Error::new(Code::InvalidArgument, object.key(), cause)
+    })?;
+    Ok(How::Plain {
+        layout: Arc::new(Layout::one(&extents)?),
+        element: dtype.parse()?,
+    })
+}
+
+impl fmt::Debug for DemandedArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DemandedArray({} {})", self.object.key(), self.layout())
+    }
+}

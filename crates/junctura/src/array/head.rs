@@ -1,0 +1,119 @@
+//! What an array's own object says: how its pieces lie.
+//!
+//! ```text
+//!   junctura-array 1
+//!   dtype=<f8
+//!   epoch=7
+//!   shape=8192x8192 grid=4x2 block=256x256 order=C
+//! ```
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use junctura_layout::{Element, Layout};
+use junctura_model::{Code, Error, Result, Schema};
+
+/// What its payload begins with, and no other.
+const MAGIC: &str = "junctura-array 1\n";
+/// A value of an attribute may have so many bytes.
+const VALUE_BYTES_MAX: usize = 1024;
+
+/// How an array lies.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Head {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) element: Element,
+    pub(crate) epoch: Option<i64>,
+}
+
+impl Head {
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{MAGIC}dtype={}\n", self.element);
+        if let Some(epoch) = self.epoch {
+            let _ = writeln!(text, "epoch={epoch}");
+        }
+        let _ = writeln!(text, "{}", self.layout);
+        text
+    }
+
+    /// `None` for a payload that is that of no array.
+    ///
+    /// # Errors
+    /// `Corrupt` for one that begins as an array's and is none.
+    pub(crate) fn read(payload: &[u8]) -> Result<Option<Self>> {
+        let Some(rest) = payload.strip_prefix(MAGIC.as_bytes()) else {
+            return Ok(None);
+        };
+        let corrupt = |cause: String| Error::new(Code::Corrupt, "array", cause);
+        let rest = std::str::from_utf8(rest).map_err(|error| corrupt(error.to_string()))?;
+        let mut lines = rest.lines().peekable();
+        let dtype = lines.next().and_then(|line| line.strip_prefix("dtype="));
+        let element = dtype
+            .ok_or_else(|| corrupt("it does not say its type".to_owned()))?
+            .parse();
+        let epoch = lines.next_if(|line| line.starts_with("epoch="));
+        let epoch = epoch.map(|line| line["epoch=".len()..].parse());
+        let layout: Result<Layout> = lines.next().unwrap_or_default().parse();
+        let read = |error: Error| corrupt(format!("{}: {}", error.subject(), error.cause()));
+        Ok(Some(Self {
+            layout: Arc::new(layout.map_err(read)?),
+            element: element.map_err(read)?,
+            epoch: epoch
+                .transpose()
+                .map_err(|error: std::num::ParseIntError| corrupt(error.to_string()))?,
+        }))
+    }
+
+    /// The layout as a value of an attribute.
+    pub(crate) fn layout_value(&self) -> String {
+        let text = self.layout.to_string();
+        if text.len() <= VALUE_BYTES_MAX {
+            return text;
+        }
+        Schema::piece().map_or(text.clone(), |piece| piece.key_hash(&text).to_string())
+    }
+}
+
+/// How the pieces of an array name it.
+///
+/// # Errors
+/// `TooLarge` for a key that is too long for that.
+pub(crate) fn piece_of(schema: &str, key: &str) -> Result<String> {
+    let name = format!("{schema}{key}");
+    if name.len() <= VALUE_BYTES_MAX {
+        return Ok(name);
+    }
+    let cause = format!(
+        "{} bytes, and the key of an array has {VALUE_BYTES_MAX} at most",
+        name.len()
+    );
+    Err(Error::new(Code::TooLarge, key, cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_read() {
+        for epoch in [None, Some(-3), Some(7)] {
+            let head = Head {
+                layout: Arc::new("shape=10x7 grid=2x3 block=4x2 order=F".parse().unwrap()),
+                element: ">f4".parse().unwrap(),
+                epoch,
+            };
+            assert_eq!(Head::read(head.to_text().as_bytes()).unwrap(), Some(head));
+        }
+        assert_eq!(Head::read(b"any bytes").unwrap(), None);
+        for broken in [
+            "",
+            "dtype=<f8\n",
+            "dtype=f99\nshape=3\n",
+            "dtype=<f8\nepoch=x\nshape=3",
+            "shape=3\n",
+        ] {
+            let error = Head::read(format!("{MAGIC}{broken}").as_bytes()).unwrap_err();
+            assert_eq!(error.code(), Code::Corrupt, "{broken}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Arrays that lie over ranks: producers hand over their pieces in their layout, consumers get theirs in another.
+//!
+//! ```text
+//!   rank 0 ── offer_piece ──┐  a bundle, which lacks as many pieces as ranks have elements
+//!   rank 1 ── offer_piece ──┼─►  piece of rank 0, 1, …, and the array's own object ──► visible at one point
+//!   rank 2 ── offer_piece ──┘
+//!                                demand_array ──► the array's own object: its layout ──► plan ──► the pieces it needs
+//! ```
+//! The array's own object has the key that its producers gave, and says how it lies; consumers find it by meaning, as any other. Pieces are
+//! objects of a schema of their own ([`Schema::PIECE`](crate::Schema::PIECE)) that nobody comes upon who does not ask for them; they stay as long as the array's own
+//! object does.
+
+mod demanded;
+mod head;
+mod missing;
+mod offering;
+mod plans;
+
+pub use demanded::{DemandedArray, Part};
+pub(crate) use offering::OpenArrays;
+pub use offering::Piece;
+pub(crate) use plans::Plans;

@@ -1,0 +1,360 @@
+//! Arrays from M ranks to N ranks through a pool: whatever the layouts are, each gets what is his.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use junctura::{Code, Element, Error, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention};
+
+const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
+                           attributes: {run: {type: string}, param: {type: string}}}";
+
+fn pool() -> Pool {
+    Pool::builder().schema("free").schema_yaml(SUPERSEDING).open().unwrap()
+}
+
+fn layout(text: &str) -> Arc<Layout> {
+    Arc::new(text.parse().unwrap())
+}
+
+fn element(name: &str) -> Element {
+    name.parse().unwrap()
+}
+
+/// The memory of one rank of an array whose elements are their own numbers, in C order; gaps are zeros.
+fn numbers(layout: &Layout, rank: u64) -> Vec<u8> {
+    let mut memory = vec![0_u32; layout.room(rank) as usize];
+    each_index(layout.shape(), |index, number| {
+        if let Some((owner, at)) = layout.locate(index)
+            && owner == rank
+        {
+            memory[at as usize] = number;
+        }
+    });
+    memory.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn each_index(shape: &[u64], mut tell: impl FnMut(&[u64], u32)) {
+    let count: u64 = shape.iter().product();
+    for number in 0..count {
+        let mut rest = number;
+        let mut index = vec![0; shape.len()];
+        for (at, extent) in index.iter_mut().zip(shape).rev() {
+            (*at, rest) = (rest % extent, rest / extent);
+        }
+        tell(&index, number as u32);
+    }
+}
+
+const LAYOUTS: [&str; 6] = [
+    "shape=30x41 grid=2x3 block=4x5",
+    "shape=30x41 grid=3x1 order=F",
+    "shape=30x41 grid=2x2 block=7x3 ranks=F storage=packed",
+    "shape=30x41 grid=5x40 block=9x2",
+    "shape=30x41",
+    "shape=30x41 slabs=0:30x0:20;;0:10x20:41,10:30x20:41",
+];
+
+#[test]
+fn each_rank_gets_its_part_in_its_layout() {
+    let pool = pool();
+    for (number, from) in LAYOUTS.iter().enumerate() {
+        let from = layout(from);
+        let name = format!("array {number}");
+        thread::scope(|scope| {
+            for to in LAYOUTS {
+                for rank in 0..layout(to).ranks() {
+                    let (pool, name) = (&pool, &name);
+                    scope.spawn(move || {
+                        let to = layout(to);
+                        let array = pool.demand_array(&format!("name=\"{name}\""), None).unwrap();
+                        assert_eq!(
+                            array.take(&Part::of(&to, rank)).unwrap(),
+                            numbers(&to, rank),
+                            "{to} {rank}"
+                        );
+                    });
+                }
+            }
+            for rank in 0..from.ranks() {
+                let (pool, from, name) = (&pool, &from, &name);
+                scope.spawn(move || {
+                    let pool = Pool::connect(pool.url()).unwrap();
+                    let piece = Piece::new(from, element("u4"), rank);
+                    pool.offer_piece(&piece, [("name", &**name)], &numbers(from, rank))
+                        .unwrap();
+                    let visible = format!("name=\"{name}\"");
+                    pool.demand(&visible, None).unwrap();
+                });
+            }
+        });
+    }
+    // One object for each, whoever does not ask for pieces.
+    assert_eq!(pool.list("").unwrap().len(), LAYOUTS.len());
+    assert_eq!(pool.follow("").unwrap().next_item().unwrap().is_some(), true);
+    let owners: u64 = LAYOUTS.iter().map(|text| layout(text).owners()).sum();
+    assert_eq!(pool.list("exists(piece_of)").unwrap().len() as u64, owners);
+}
+
+#[test]
+fn a_part_of_an_array_may_be_wanted_and_other_elements() {
+    let pool = pool();
+    let from = layout("shape=20x30 grid=2x2 block=3x4");
+    for rank in 0..4 {
+        let doubles: Vec<u8> = numbers(&from, rank)
+            .chunks_exact(4)
+            .flat_map(|number| f64::from(u32::from_le_bytes(number.try_into().unwrap())).to_le_bytes())
+            .collect();
+        let piece = Piece::new(&from, element("<f8"), rank);
+        pool.offer_piece(&piece, [("name", "t")], &doubles).unwrap();
+    }
+    let array = pool.demand_array("name=t", None).unwrap();
+    let to = layout("shape=5x7 grid=1x2");
+    for rank in 0..2 {
+        let part = Part {
+            origin: &[13, 21],
+            element: Some(element(">f4")),
+            ..Part::of(&to, rank)
+        };
+        let mut expected = Vec::new();
+        each_index(&[20, 30], |index, number| {
+            let [row, column] = [index[0].wrapping_sub(13), index[1].wrapping_sub(21)];
+            if row < 5 && column < 7 && column / 4 == rank {
+                expected.extend_from_slice(&(number as f32).to_be_bytes());
+            }
+        });
+        assert_eq!(array.take(&part).unwrap(), expected);
+    }
+    // An object that is an array by itself.
+    let row: Vec<u8> = (0..60).collect();
+    let attributes = [
+        ("name", Given::Text("plain")),
+        ("dtype", Given::Text("uint8")),
+        ("shape", Given::List(&[Given::Integer(6), Given::Integer(10)])),
+    ];
+    pool.offer(attributes, &row).unwrap();
+    let plain = pool.demand_array("name=plain", None).unwrap();
+    let columns = layout("shape=6x2 order=F");
+    let part = Part {
+        origin: &[0, 4],
+        ..Part::of(&columns, 0)
+    };
+    assert_eq!(
+        plain.take(&part).unwrap(),
+        [4, 14, 24, 34, 44, 54, 5, 15, 25, 35, 45, 55]
+    );
+    let outside = Part {
+        origin: &[0, 9],
+        ..Part::of(&columns, 0)
+    };
+    assert_eq!(plain.take(&outside).unwrap_err().code(), Code::InvalidArgument);
+    pool.offer([("name", "bytes")], b"bytes").unwrap();
+    assert_eq!(
+        pool.demand_array("name=bytes", None).unwrap_err().code(),
+        Code::InvalidArgument
+    );
+}
+
+fn offer(pool: &Pool, from: &Arc<Layout>, rank: u64) -> Result<(), Error> {
+    pool.offer_piece(
+        &Piece::new(from, element("u4"), rank),
+        [("name", "t")],
+        &numbers(from, rank),
+    )
+}
+
+#[test]
+fn who_waits_in_vain_is_told_whose_pieces_are_missing() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x3");
+    let wait = || {
+        pool.demand_array("name~\"^t\"", Some(Duration::from_millis(1)))
+            .unwrap_err()
+    };
+    assert_eq!(wait().code(), Code::Timeout);
+    for rank in [0, 2, 5] {
+        offer(&pool, &from, rank).unwrap();
+    }
+    let error = wait();
+    assert_eq!(error.code(), Code::Timeout);
+    assert!(
+        error
+            .to_string()
+            .contains("of 6 pieces, ranks 1, 3, 4 did not offer theirs"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("name=t"), "{error}");
+    // Whoever asks for something else is not told so.
+    let other = pool.demand_array("name=u", Some(Duration::ZERO)).unwrap_err();
+    assert!(!other.to_string().contains("pieces"), "{other}");
+    // A producer that dies before its piece leaves the others as they are.
+    let dying = Pool::connect(pool.url()).unwrap();
+    offer(&dying, &from, 1).unwrap();
+    drop(dying);
+    offer(&pool, &from, 3).unwrap();
+    assert!(wait().to_string().contains("rank 4 did not"), "{}", wait());
+    assert!(pool.list("").unwrap().is_empty());
+    offer(&pool, &from, 4).unwrap();
+    assert_eq!(
+        pool.demand_array("name=t", None)
+            .unwrap()
+            .take(&Part::of(&from, 3))
+            .unwrap(),
+        numbers(&from, 3)
+    );
+}
+
+#[test]
+fn a_piece_that_does_not_fit_its_siblings_is_refused_to_that_rank_alone() {
+    let pool = pool();
+    let other = Pool::connect(pool.url()).unwrap();
+    let from = layout("shape=30x41 grid=2x3");
+    offer(&pool, &from, 0).unwrap();
+    for pool in [&pool, &other] {
+        for wrong in [
+            "shape=30x42 grid=2x3",
+            "shape=30x41 grid=3x2",
+            "shape=30x41 grid=2x3 order=F",
+        ] {
+            let error = offer(pool, &layout(wrong), 1).unwrap_err();
+            assert_eq!(
+                (error.code(), error.subject()),
+                (Code::Conflict, "{space=default}{}{name=t}"),
+                "{wrong}"
+            );
+        }
+        let piece = Piece::new(&from, element("f4"), 1);
+        let error = pool
+            .offer_piece(&piece, [("name", "t")], &numbers(&from, 1))
+            .unwrap_err();
+        assert_eq!(error.code(), Code::Conflict);
+        // The same again does no harm; anything else of the same rank does.
+        offer(pool, &from, 0).unwrap();
+        let piece = Piece::new(&from, element("u4"), 0);
+        let others = vec![7; piece.bytes()];
+        let error = pool.offer_piece(&piece, [("name", "t")], &others).unwrap_err();
+        assert_eq!(error.code(), Code::AlreadyExists, "{error}");
+        assert!(error.to_string().contains("rank 0"), "{error}");
+        let error = pool.offer_piece(&piece, [("name", "t")], &others[1..]).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        let none = Piece::new(&from, element("u4"), 6);
+        assert_eq!(
+            pool.offer_piece(&none, [("name", "t")], &[]).unwrap_err().code(),
+            Code::InvalidArgument
+        );
+    }
+    for rank in 1..6 {
+        offer(&other, &from, rank).unwrap();
+    }
+    // Complete: as before.
+    offer(&pool, &from, 3).unwrap();
+    offer(&other, &from, 3).unwrap();
+    let piece = Piece::new(&from, element("u4"), 3);
+    let error = pool
+        .offer_piece(&piece, [("name", "t")], &vec![7; piece.bytes()])
+        .unwrap_err();
+    assert_eq!(error.code(), Code::AlreadyExists, "{error}");
+    let array = pool.demand_array("name=t", None).unwrap();
+    assert_eq!(array.take(&Part::of(&from, 3)).unwrap(), numbers(&from, 3));
+}
+
+#[test]
+fn an_array_leaves_as_it_came() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x3");
+    let options = || OfferOptions {
+        retention: Some(Retention::Released(2)),
+        ..OfferOptions::default()
+    };
+    for rank in 0..6 {
+        let piece = Piece::new(&from, element("u4"), rank);
+        pool.offer_piece_with(options(), &piece, [("name", "t")], &numbers(&from, rank))
+            .unwrap();
+    }
+    for (client, left) in [
+        (Pool::connect(pool.url()).unwrap(), 6),
+        (Pool::connect(pool.url()).unwrap(), 0),
+    ] {
+        let array = client.demand_array("name=t", None).unwrap();
+        array.take(&Part::of(&from, 1)).unwrap();
+        drop(array);
+        client.sync(None).unwrap();
+        assert_eq!(pool.list("exists(piece_of)").unwrap().len(), left);
+    }
+    // What is withdrawn takes its pieces along; a piece that somebody withdraws does not take the others.
+    for rank in 0..6 {
+        pool.offer_piece(
+            &Piece::new(&from, element("u4"), rank),
+            [("name", "u")],
+            &numbers(&from, rank),
+        )
+        .unwrap();
+    }
+    let held = pool.demand_array("name=u", None).unwrap();
+    assert_eq!(
+        pool.retire("exists(piece_of),rank=2", junctura::WithdrawOptions::default())
+            .unwrap(),
+        1
+    );
+    assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 5);
+    assert_eq!(held.take(&Part::of(&from, 2)).unwrap_err().code(), Code::Expired);
+    held.take(&Part::of(&from, 3)).unwrap();
+    drop(held);
+    pool.retire("name=u", junctura::WithdrawOptions::default()).unwrap();
+    assert!(pool.list("exists(piece_of)").unwrap().is_empty());
+}
+
+#[test]
+fn epochs_tell_versions_apart_where_they_supersede_each_other() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x3");
+    let attributes = [("run", "1"), ("param", "t")];
+    let options = || OfferOptions {
+        schema: Some("fields"),
+        ..OfferOptions::default()
+    };
+    let offer = |epoch, rank| {
+        let mut piece = Piece::new(&from, element("u4"), rank);
+        piece.epoch = epoch;
+        let mut mine = numbers(&from, rank);
+        mine.iter_mut().for_each(|byte| *byte ^= epoch.unwrap_or(0) as u8);
+        pool.offer_piece_with(options(), &piece, attributes, &mine)
+    };
+    assert_eq!(offer(None, 0).unwrap_err().code(), Code::InvalidArgument);
+    let mut piece = Piece::new(&from, element("u4"), 0);
+    piece.epoch = Some(1);
+    let error = pool
+        .offer_piece(&piece, [("name", "t")], &numbers(&from, 0))
+        .unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+
+    for rank in 0..6 {
+        offer(Some(1), rank).unwrap();
+        offer(Some(2), 5 - rank).unwrap();
+        let one = pool.demand_array("param=t", Some(Duration::ZERO));
+        assert_eq!(one.is_ok(), rank == 5);
+    }
+    let array = pool.demand_array("param=t", None).unwrap();
+    let mut expected = numbers(&from, 4);
+    expected.iter_mut().for_each(|byte| *byte ^= 2);
+    assert_eq!(array.take(&Part::of(&from, 4)).unwrap(), expected);
+    // Of the one before nothing is left.
+    assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 6);
+}
+
+#[test]
+fn an_array_without_elements_is_one() {
+    let pool = pool();
+    let from = layout("shape=0x41 grid=2x3");
+    for rank in [3, 0] {
+        assert!(pool.list("").unwrap().is_empty());
+        offer(&pool, &from, rank).unwrap();
+    }
+    let array = pool.demand_array("name=t", None).unwrap();
+    assert!(array.take(&Part::of(&layout("shape=0x41"), 0)).unwrap().is_empty());
+    let incomplete = ListOptions {
+        incomplete: true,
+        ..ListOptions::default()
+    };
+    assert_eq!(pool.list_with(&incomplete, "").unwrap().count(), 1);
+}

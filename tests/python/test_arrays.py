@@ -1,0 +1,236 @@
+"""Arrays from M ranks to N ranks, from Python."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import junctura
+
+FIELD = np.arange(30 * 41, dtype="f8").reshape(30, 41)
+
+
+@pytest.fixture
+def pool() -> Iterator[junctura.Pool]:
+    with junctura.Pool(schema="free") as pool:
+        yield pool
+
+
+def part(layout: junctura.Layout, rank: int, field: npt.NDArray[Any] = FIELD) -> npt.NDArray[Any]:
+    """What a rank has, element by element."""
+    memory = np.zeros(layout.room(rank), field.dtype)
+    for index, value in np.ndenumerate(field):
+        where = layout.locate(index)
+        if where is not None and where[0] == rank:
+            memory[where[1]] = value
+    boxes = layout.extents(rank)
+    if len(boxes) == 1 and np.prod(boxes[0]) == memory.size:
+        return memory.reshape(boxes[0], order=layout.order)
+    return memory
+
+
+LAYOUTS = [
+    junctura.Layout(shape=(30, 41), grid=(2, 3), block=(4, 5)),
+    junctura.Layout("shape=30x41 grid=3x1 order=F"),
+    junctura.Layout(shape=FIELD.shape, grid=(2, 2), block=(7, 3), storage="packed"),
+    junctura.Layout("shape=30x41 slabs=0:30x0:20;;0:10x20:41,10:30x20:41"),
+]
+
+
+@pytest.mark.parametrize("source", LAYOUTS, ids=str)
+def test_every_layout_becomes_every_other(pool: junctura.Pool, source: junctura.Layout) -> None:
+    for rank in range(source.ranks):
+        pool.offer_piece(part(source, rank), source, rank, {"name": "t"})
+    for target in LAYOUTS:
+        for rank in range(target.ranks):
+            mine = pool.demand_array("name=t", target, rank)
+            np.testing.assert_array_equal(mine, part(target, rank))
+            if target.order == "F":
+                assert mine.flags.f_contiguous
+    np.testing.assert_array_equal(pool.demand_array(name="t"), FIELD)
+    assert [entry["name"] for entry in pool.list()] == ["t"]
+
+
+def test_a_part_and_other_elements(pool: junctura.Pool) -> None:
+    pool.offer(FIELD, name="plain")
+    layout = junctura.Layout(shape=FIELD.shape, grid=(3, 2))
+    for rank in range(6):
+        pool.offer_piece(part(layout, rank), str(layout), rank, name="pieces")
+    for name in ["plain", "pieces"]:
+        slabs: list[tuple[Any, Any]] = [
+            ((slice(3, 9),), np.s_[3:9]),
+            (((3, 9), slice(None, -4)), np.s_[3:9, :-4]),
+            (slice(29, None), np.s_[29:]),
+        ]
+        for slab, index in slabs:
+            mine = pool.demand_array(name=name, slab=slab, dtype=">f4")
+            np.testing.assert_array_equal(mine, FIELD[index].astype(">f4"))
+            assert mine.dtype == ">f4"
+        out = np.zeros((41, 30)).T
+        same = pool.demand_array({"name": name}, "shape=30x41 order=F", out=out, threads=2)
+        assert same is out
+        np.testing.assert_array_equal(out, FIELD)
+        mine = pool.demand_array(f"name={name}", "shape=4x6 grid=2x1", 1, origin=(11, 7))
+        np.testing.assert_array_equal(mine, FIELD[13:15, 7:13])
+
+
+class Communicator:
+    """What is asked of one of mpi4py's."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+
+    def Get_rank(self) -> int:  # noqa: N802 - a name of mpi4py
+        return self.rank
+
+    def Get_size(self) -> int:  # noqa: N802
+        return self.size
+
+
+def test_a_communicator_says_rank_and_size(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(4, 1))
+    for rank in range(4):
+        pool.offer_piece(part(layout, rank), layout, comm=Communicator(rank, 4), name="t")
+    parts = [pool.demand_array("name=t", comm=Communicator(rank, 3)) for rank in range(3)]
+    np.testing.assert_array_equal(np.concatenate(parts), FIELD)
+    rows = [pool.demand_array("name=t", slab=slice(10, 20), comm=Communicator(rank, 3)) for rank in range(3)]
+    np.testing.assert_array_equal(np.concatenate(rows), FIELD[10:20])
+    with pytest.raises(junctura.InvalidArgument, match="4 ranks, and the communicator has 3"):
+        pool.demand_array("name=t", layout, comm=Communicator(0, 3))
+    with pytest.raises(junctura.InvalidArgument, match="which rank"):
+        pool.demand_array("name=t", layout)
+
+
+def test_an_allocation_is_given_away(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=(300, 410), grid=(2, 1))
+    for rank in range(2):
+        mine = pool.allocate(shape=layout.extents(rank)[0], dtype="f8")
+        mine.array()[:] = rank
+        pool.offer_piece(mine, layout, rank, name="t")
+        with pytest.raises(junctura.Closed):
+            mine.offer(name="again")
+    np.testing.assert_array_equal(pool.demand_array("name=t").mean(axis=1), np.repeat([0.0, 1.0], 150))
+    small = pool.allocate(24)
+    with pytest.raises(junctura.InvalidArgument, match="what the elements"):
+        pool.offer_piece(small, "shape=3", 0, name="small")
+    small.array()[:] = 0
+    pool.offer_piece(small, "shape=3", 0, name="small", dtype="i8")
+    assert pool.demand_array(name="small").tolist() == [0, 0, 0]
+
+
+def test_whoever_is_early_waits_for_all_pieces(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+    got: list[npt.NDArray[Any]] = []
+    waiting = threading.Thread(target=lambda: got.append(pool.demand_array("name=t")))
+    waiting.start()
+    pool.offer_piece(part(layout, 1), layout, 1, name="t")
+    with pytest.raises(junctura.Timeout, match="of 2 pieces, rank 0 did not offer theirs"):
+        pool.demand_array("name=t", timeout=0.001)
+    with pytest.raises(junctura.NotFound, match="rank 0"):
+        pool.demand_array("name=t", timeout=0)
+    pool.offer_piece(part(layout, 0), layout, 0, name="t")
+    waiting.join()
+    np.testing.assert_array_equal(got[0], FIELD)
+
+
+def test_what_does_not_fit_is_refused(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+    pool.offer_piece(part(layout, 0), layout, 0, name="t")
+    with pytest.raises(junctura.InvalidArgument, match=r"the rank has \(15, 41\), 615 elements"):
+        pool.offer_piece(FIELD, layout, 1, name="t")
+    with pytest.raises(junctura.InvalidArgument, match="no rank 2"):
+        pool.offer_piece(part(layout, 1), layout, 2, name="t")
+    with pytest.raises(junctura.Conflict, match="another layout"):
+        pool.offer_piece(part(layout, 1).astype("f4"), layout, 1, name="t")
+    with pytest.raises(junctura.AlreadyExists, match="rank 0"):
+        pool.offer_piece(part(layout, 1), layout, 0, name="t")
+    with pytest.raises(junctura.InvalidArgument, match="no type"):
+        pool.offer_piece(np.array(["text"]), "shape=1", 0, name="texts")
+    with pytest.raises(junctura.InvalidArgument, match="epoch"):
+        pool.offer_piece(part(layout, 1), layout, 1, name="t", epoch=1)
+    pool.offer_piece(part(layout, 1), layout, 1, name="t")
+    for wrong in [{"slab": slice(20, 40)}, {"slab": (slice(1, 9, 2),)}, {"slab": (1, 2, 3)}, {"slab": ((5, 3),)}]:
+        with pytest.raises(junctura.InvalidArgument):
+            pool.demand_array("name=t", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(junctura.InvalidArgument, match="no part"):
+        pool.demand_array("name=t", "shape=30x42")
+    with pytest.raises(junctura.InvalidArgument, match="writable"):
+        pool.demand_array("name=t", out=np.zeros((30, 41), "f4"))
+    with pytest.raises(junctura.Unsupported):
+        pool.demand_array("name=t", dtype="i4")
+
+
+def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours:
+            waiting = asyncio.create_task(ours.demand_array(name="t", slab=slice(10, 20)))
+            await ours.offer_piece(part(layout, 0), layout, 0, name="t")
+            with pytest.raises(junctura.NotFound, match="rank 1"):
+                await ours.demand_array("name=t", timeout=0)
+            await ours.offer_piece(part(layout, 1), layout, 1, {"name": "t"})
+            np.testing.assert_array_equal(await waiting, FIELD[10:20])
+            np.testing.assert_array_equal(await ours.demand_array("name=t", layout, 1), part(layout, 1))
+
+    asyncio.run(main())
+
+
+def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(FIELD, chunks=((7, 23), (20, 20, 1)))
+    pool.offer_chunks(lazy * 2, {"name": "t"}, units="K")
+    assert pool.list("name=t")[0]["units"] == "K"
+    assert len(pool.list("exists(piece_of)")) == 6
+    np.testing.assert_array_equal(pool.demand_array("name=t"), FIELD * 2)
+    for chunks in [None, 10, ((30,), (1, 40)), -1]:
+        taken = pool.demand_chunks("name=t", chunks=chunks)
+        assert (taken.shape, taken.dtype) == (FIELD.shape, FIELD.dtype)
+        np.testing.assert_array_equal((taken + 1).compute(), FIELD * 2 + 1)
+    with pytest.raises(junctura.InvalidArgument, match="of Dask's"):
+        pool.offer_chunks(FIELD, name="u")  # type: ignore[arg-type]
+    with pytest.raises(junctura.InvalidArgument, match="not known"):
+        pool.offer_chunks(lazy[lazy > 3], name="u")
+
+
+def test_labels_of_chunks_are_attributes(pool: junctura.Pool) -> None:
+    xarray = pytest.importorskip("xarray")
+    dask = pytest.importorskip("dask.array")
+    field = xarray.DataArray(dask.from_array(FIELD, chunks=15), dims=("lat", "lon"), name="t", attrs={"units": "K"})
+    pool.offer_chunks(field)
+    taken = pool.demand_chunks("name=t", xarray=True, chunks=8)
+    assert (taken.dims, taken.name, taken.units) == (("lat", "lon"), "t", "K")
+    assert taken.chunks is not None
+    np.testing.assert_array_equal(taken.values, FIELD)
+
+
+def test_a_layout_is_a_value() -> None:
+    layout = junctura.Layout(shape=(100, 60), grid=(2, 3), block=(1, 4), ranks="F")
+    assert pickle.loads(pickle.dumps(layout)) == layout == junctura.Layout(str(layout))
+    assert len({layout, junctura.Layout(str(layout))}) == 1
+    assert layout != "shape=100x60"
+    assert (layout.shape, layout.ranks, layout.order) == ((100, 60), 6, "C")
+    assert sum(layout.own(rank) for rank in range(6)) == 6000
+    assert layout.locate((0, 4)) == (2, 0)
+    assert layout.locate((100, 0)) is None
+    for rank in range(6):
+        np.testing.assert_array_equal(
+            part(junctura.Layout("shape=30x41 grid=2x3 block=4x5"), rank),
+            FIELD[np.ix_(*junctura.Layout("shape=30x41 grid=2x3 block=4x5").indices(rank))],
+        )
+    assert [one.tolist() for one in junctura.Layout("shape=3x9 slabs=0:3x2:5").indices(0)] == [[0, 1, 2], [2, 3, 4]]
+    with pytest.raises(junctura.InvalidArgument, match="not one slab"):
+        LAYOUTS[3].indices(1)
+    assert junctura.Layout("shape: [3, 4]\ngrid: [3, 1]").extents(2) == [(1, 4)]
+    for wrong in ["shape=3 grid=0", "shape=3x", "shape=3 grid=2x2", "shape=-1"]:
+        with pytest.raises(junctura.InvalidArgument):
+            junctura.Layout(wrong)
+    with pytest.raises(junctura.InvalidArgument, match="no rank 6 of 6"):
+        layout.extents(6)
