@@ -17,11 +17,17 @@ from typing_extensions import Buffer, Self
 from junctura._native_model import (
     Described,
     Entry,
+    Event,
+    Layout,
+    Peer,
+    Released,
     Schema,
     Selector,
     Version,
     _Attributes,
+    _Communicator,
     _Given,
+    _Kind,
     _Value,
 )
 from junctura._native_store import (
@@ -100,25 +106,6 @@ _Data: TypeAlias = Buffer | npt.ArrayLike | Allocation | _OnDevice | xarray.Data
 _Awaited = TypeVar("_Awaited", bound=Follow | Subscription | PendingDemand | Bundle | Timer)
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _SchemaSource: TypeAlias = str | os.PathLike[str] | Schema
-_Kind: TypeAlias = Literal[
-    "offered",
-    "withdrawn",
-    "expired",
-    "joined",
-    "left",
-    "superseded",
-    "required",
-    "retracted",
-    "lapsed",
-    "broken",
-    "declined",
-    "missed",
-    "completed",
-    "aborted",
-    "spilled",
-    "archived",
-    "unarchived",
-]
 
 _Answered_co = TypeVar("_Answered_co", covariant=True)
 
@@ -154,48 +141,6 @@ def _command(arguments: Sequence[str], again: Sequence[str]) -> int: ...
 def codes() -> tuple[tuple[str, int, Literal["retry", "fix the input", "give up"]], ...]: ...
 
 @final
-class Released:
-    def __new__(cls, consumers: int) -> Self: ...
-    @property
-    def consumers(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __getnewargs__(self) -> tuple[int]: ...
-
-@final
-class Peer:
-    @property
-    def client(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def pid(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-
-@final
-class Event:
-    @property
-    def kind(self) -> _Kind: ...
-    @property
-    def object(self) -> Described | None: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def client(self) -> Peer | None: ...
-    @property
-    def requirement(self) -> tuple[str, str] | None: ...
-    @property
-    def bundle(self) -> tuple[str | None, int, int | None] | None: ...
-    @property
-    def location(self) -> str | None: ...
-    @property
-    def reason(self) -> str: ...
-
-@final
 class Subscription:
     def next(self, timeout: float | None = None) -> Event | None: ...
     def _take(self) -> tuple[Event | None] | None: ...
@@ -222,45 +167,6 @@ class PendingDemand:
 class Timer:
     def __new__(cls, *, after: float | None = None, every: float | None = None) -> Self: ...
     def ring(self) -> bool: ...
-
-class _Communicator(Protocol):
-    def Get_rank(self) -> int: ...  # noqa: N802 - a name of mpi4py
-    def Get_size(self) -> int: ...  # noqa: N802
-
-_Extents: TypeAlias = str | int | Sequence[int]
-
-@final
-class Layout:
-    def __new__(
-        cls,
-        text: str | None = None,
-        /,
-        *,
-        shape: _Extents | None = None,
-        grid: _Extents | None = None,
-        block: _Extents | None = None,
-        offset: _Extents | None = None,
-        cuts: str | None = None,
-        slabs: str | None = None,
-        ranks: Literal["C", "F"] | None = None,
-        order: Literal["C", "F"] | None = None,
-        storage: Literal["dense", "packed"] | None = None,
-        strides: _Extents | None = None,
-    ) -> Self: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def ranks(self) -> int: ...
-    @property
-    def order(self) -> Literal["C", "F"]: ...
-    def extents(self, rank: int) -> list[tuple[int, ...]]: ...
-    def indices(self, rank: int) -> tuple[npt.NDArray[Any], ...]: ...
-    def own(self, rank: int) -> int: ...
-    def room(self, rank: int) -> int: ...
-    def locate(self, index: Sequence[int]) -> tuple[int, int] | None: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __getnewargs__(self) -> tuple[str]: ...
 
 @final
 class Object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,25 @@ _Scalar: TypeAlias = (
 _Given: TypeAlias = _Scalar | Sequence[_Scalar] | npt.NDArray[Any] | None
 _Attributes: TypeAlias = Mapping[str, Any]
 _Value: TypeAlias = Any
+_Kind: TypeAlias = Literal[
+    "offered",
+    "withdrawn",
+    "expired",
+    "joined",
+    "left",
+    "superseded",
+    "required",
+    "retracted",
+    "lapsed",
+    "broken",
+    "declined",
+    "missed",
+    "completed",
+    "aborted",
+    "spilled",
+    "archived",
+    "unarchived",
+]
 
 @final
 class Version:
@@ -103,3 +122,84 @@ class Entry(Described):
     def archived(self) -> bool: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
+
+@final
+class Released:
+    def __new__(cls, consumers: int) -> Self: ...
+    @property
+    def consumers(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs__(self) -> tuple[int]: ...
+
+@final
+class Peer:
+    @property
+    def client(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def pid(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Event:
+    @property
+    def kind(self) -> _Kind: ...
+    @property
+    def object(self) -> Described | None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def client(self) -> Peer | None: ...
+    @property
+    def requirement(self) -> tuple[str, str] | None: ...
+    @property
+    def bundle(self) -> tuple[str | None, int, int | None] | None: ...
+    @property
+    def location(self) -> str | None: ...
+    @property
+    def reason(self) -> str: ...
+
+class _Communicator(Protocol):
+    def Get_rank(self) -> int: ...  # noqa: N802 - a name of mpi4py
+    def Get_size(self) -> int: ...  # noqa: N802
+
+_Extents: TypeAlias = str | int | Sequence[int]
+
+@final
+class Layout:
+    def __new__(
+        cls,
+        text: str | None = None,
+        /,
+        *,
+        shape: _Extents | None = None,
+        grid: _Extents | None = None,
+        block: _Extents | None = None,
+        offset: _Extents | None = None,
+        cuts: str | None = None,
+        slabs: str | None = None,
+        ranks: Literal["C", "F"] | None = None,
+        order: Literal["C", "F"] | None = None,
+        storage: Literal["dense", "packed"] | None = None,
+        strides: _Extents | None = None,
+    ) -> Self: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def order(self) -> Literal["C", "F"]: ...
+    def extents(self, rank: int) -> list[tuple[int, ...]]: ...
+    def indices(self, rank: int) -> tuple[npt.NDArray[Any], ...]: ...
+    def own(self, rank: int) -> int: ...
+    def room(self, rank: int) -> int: ...
+    def locate(self, index: Sequence[int]) -> tuple[int, int] | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs__(self) -> tuple[str]: ...

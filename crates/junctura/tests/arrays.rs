@@ -1,5 +1,7 @@
 //! Arrays from M ranks to N ranks through a pool: whatever the layouts are, each gets what is his.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -91,7 +93,7 @@ fn each_rank_gets_its_part_in_its_layout() {
     }
     // One object for each, whoever does not ask for pieces.
     assert_eq!(pool.list("").unwrap().len(), LAYOUTS.len());
-    assert_eq!(pool.follow("").unwrap().next_item().unwrap().is_some(), true);
+    assert!(pool.follow("").unwrap().next_item().unwrap().is_some());
     let owners: u64 = LAYOUTS.iter().map(|text| layout(text).owners()).sum();
     assert_eq!(pool.list("exists(piece_of)").unwrap().len() as u64, owners);
 }
@@ -317,7 +319,9 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
         let mut piece = Piece::new(&from, element("u4"), rank);
         piece.epoch = epoch;
         let mut mine = numbers(&from, rank);
-        mine.iter_mut().for_each(|byte| *byte ^= epoch.unwrap_or(0) as u8);
+        for byte in &mut mine {
+            *byte ^= epoch.unwrap_or(0) as u8;
+        }
         pool.offer_piece_with(options(), &piece, attributes, &mine)
     };
     assert_eq!(offer(None, 0).unwrap_err().code(), Code::InvalidArgument);
@@ -336,7 +340,9 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
     }
     let array = pool.demand_array("param=t", None).unwrap();
     let mut expected = numbers(&from, 4);
-    expected.iter_mut().for_each(|byte| *byte ^= 2);
+    for byte in &mut expected {
+        *byte ^= 2;
+    }
     assert_eq!(array.take(&Part::of(&from, 4)).unwrap(), expected);
     // Of the one before nothing is left.
     assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 6);

@@ -32,11 +32,10 @@ if TYPE_CHECKING:
         Version,
         _Answer,
         _Data,
-        _Kind,
         _SchemaSource,
         _Shape,
     )
-    from junctura._native_model import _Attributes, _Given
+    from junctura._native_model import _Attributes, _Given, _Kind
     from junctura.aio._writing import Retention
 
 # Copies of more bytes than this are made beside the loop.

@@ -52,7 +52,7 @@ impl Layout {
                 continue;
             }
             let name: String = name.extract()?;
-            line.push_str(&format!(" {name}={}", part(&value)?));
+            line.extend([" ", &name, "=", &part(&value)?]);
         }
         Ok(Self(Arc::new(line.trim().parse().or_raise(py)?)))
     }

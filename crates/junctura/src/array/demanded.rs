@@ -54,6 +54,18 @@ enum How {
 }
 
 /// What of an array is wanted, and how it is to lie.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura::{Layout, Part};
+/// # fn main() -> junctura::Result<()> {
+/// let columns: Arc<Layout> = Arc::new("shape=100x60 grid=1x3 order=F".parse()?);
+/// let second = Part::of(&columns, 1);
+/// let as_floats = Part { element: Some("f4".parse()?), ..second };
+/// # assert_eq!((as_floats.rank, second.element), (1, None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'l> {
     /// How what all ranks together want lies over them, and in their memory.

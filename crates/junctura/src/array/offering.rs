@@ -24,8 +24,9 @@ use crate::target::{Target, find_schema};
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let layout: Arc<Layout> = Arc::new("shape=4x6 grid=2x1".parse()?);
 /// for rank in 0..2 {
-///     let mine = [rank as u8; 2 * 6];
-///     pool.offer_piece(&Piece::new(&layout, "u1".parse()?, rank), [("name", "t")], &mine)?;
+///     let piece = Piece::new(&layout, "u1".parse()?, rank);
+///     let mine = vec![rank as u8; piece.bytes()]; // two rows of six elements
+///     pool.offer_piece(&piece, [("name", "t")], &mine)?;
 /// }
 /// let wanted = Arc::new("shape=4x6 grid=1x3".parse()?);
 /// let array = pool.demand_array("name=t", None)?;
@@ -149,6 +150,21 @@ impl Pool {
 
     /// As [`Pool::offer_piece`], with options, which are those of the array: with `Retention::Released(3)` all its pieces
     /// go when three clients have released the array.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{Layout, OfferOptions, Piece, Pool, Retention};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=3".parse()?);
+    /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
+    /// let piece = Piece::new(&layout, "u1".parse()?, 0);
+    /// pool.offer_piece_with(once, &piece, [("name", "t")], &[1, 2, 3])?;
+    /// drop(pool.demand_array("name=t", None)?);
+    /// assert!(pool.list("")?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of [`Pool::offer_piece`] and [`Pool::offer_with`].

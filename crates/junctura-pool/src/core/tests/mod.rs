@@ -16,6 +16,7 @@ mod readers;
 mod retention;
 mod room;
 mod spill;
+mod together;
 mod wanted;
 mod world;
 

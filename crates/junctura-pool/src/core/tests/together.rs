@@ -1,0 +1,75 @@
+//! Members of bundles that leave with the others, and such as come once.
+
+use junctura_wire::fixed;
+
+use super::World;
+
+#[test]
+fn what_stays_together_leaves_with_the_others() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.open(p, 1, "b", 5);
+    for (number, name) in [(2, "one"), (3, "two"), (4, "three")] {
+        world.stage_for(p, number, 1, name, "", (fixed::TOGETHER, 0));
+    }
+    world.stage_for(p, 5, 1, "head", "", (0, 1));
+    world.stage_for(p, 6, 1, "other", "", (0, 1));
+    // Some of them may leave before, and take nothing along.
+    world.withdraw(p, 7, "one", None, false);
+    for (name, sequence, left) in [("head", 1, "other three two"), ("other", 3, "")] {
+        world.demand_key(c, sequence, name, None);
+        world.release(c, sequence);
+        world.heard(c);
+        world.list(c, 10 + sequence, "", "");
+        let heard = world.heard(c).pop().unwrap_or_default();
+        let listed = heard.split_once("listed ").map_or("", |(_, names)| names);
+        assert_eq!(listed.trim_end_matches('.'), left);
+    }
+    for client in [p, c] {
+        world.leave(client);
+    }
+    world.assert_empty();
+}
+
+#[test]
+fn what_stays_together_stays_while_others_do() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.open(p, 1, "b", 2);
+    world.stage_for(p, 2, 1, "piece", "", (fixed::TOGETHER, 0));
+    world.stage_for(p, 3, 1, "array", "", (0, 0));
+    world.demand_key(c, 1, "piece", None);
+    world.release(c, 2);
+    world.demand_key(c, 2, "piece", None);
+    assert!(world.heard(c)[1].contains("got piece"));
+    // Who holds one has it until he is done.
+    world.withdraw(p, 4, "array", None, false);
+    world.list(c, 3, "", "");
+    assert_eq!(world.heard(c).last().map(String::as_str), Some("3: listed ."));
+    world.release(c, 2);
+    // Outside of a bundle there is nothing to stay with.
+    world.offer_with(p, 5, "alone", fixed::TOGETHER, 0);
+    assert!(
+        world
+            .heard(p)
+            .last()
+            .is_some_and(|last| last.contains("InvalidArgument"))
+    );
+    for client in [p, c] {
+        world.leave(client);
+    }
+    world.assert_empty();
+}
+
+#[test]
+fn a_member_that_comes_once_is_not_replaced() {
+    let mut world = World::new();
+    let p = world.join("p");
+    world.open(p, 1, "b", 2);
+    world.stage_for(p, 2, 1, "a", "first", (fixed::ONCE, 0));
+    world.stage_for(p, 3, 1, "a", "second", (fixed::ONCE, 0));
+    let heard = world.heard(p);
+    assert!(heard[2].contains("AlreadyExists"), "{heard:?}");
+    world.stage_for(p, 4, 1, "b", "", (fixed::ONCE, 0));
+    assert!(world.heard(p).iter().any(|heard| heard.contains("completed 2")));
+}
