@@ -1,9 +1,9 @@
-"""Measures how fast arrays go from one layout into another between processes of one machine, and how long planning takes.
+"""Measures how fast arrays go from one layout into another between processes of one machine, and how long planning is.
 
-``crates/junctura-copy/examples/array_speed.rs`` does ours: producers' pieces lie in shared memory, four processes copy what
-they want out of them at once, and each ``memcpy`` of as much between two memories of their own stands beside each copy; the
-median of the ratios is the figure. ``benches/rivals/mpi_arrays.cpp`` does the same with ScaLAPACK's ``pdgemr2d`` and with one
-``MPI_Alltoallw``, each beside a ``memcpy`` of its own.
+``crates/junctura-copy/examples/array_speed.rs`` does ours: producers' pieces lie in shared memory, four processes copy
+what they want out of them at once, and each ``memcpy`` of as much between two memories of their own stands beside each
+copy; the median of the ratios is the figure. ``benches/rivals/mpi_arrays.cpp`` does the same with ScaLAPACK's
+``pdgemr2d`` and with one ``MPI_Alltoallw``, each beside a ``memcpy`` of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def flat(figures: Figures, way: str) -> Figures:
 class Asked:
     """A pair of layouts, what its elements are, and what has been measured of it."""
 
-    def __init__(self, bench: Bench, layouts: tuple[str, str], types: tuple[str, str] = ("f8", "f8"), *more: str) -> None:
+    def __init__(
+        self, bench: Bench, layouts: tuple[str, str], types: tuple[str, str] = ("f8", "f8"), *more: str
+    ) -> None:
         self.rounds = 3 if bench.quick else 15
         self.command = [SPEED, *layouts, *types, str(self.rounds), *more]
         self.rival: list[str] = []
@@ -149,7 +151,12 @@ def changes(bench: Bench) -> list[Case]:
     cases = []
     for name, question, asked, at_least in [
         ("arrays-turned", "the first, into column-major", Asked(bench, (from_rows, to_columns)), 0.4),
-        ("arrays-turned-huge", "the same, into huge pages", Asked(bench, (from_rows, to_columns), ("f8", "f8"), "huge"), 0.5),
+        (
+            "arrays-turned-huge",
+            "the same, into huge pages",
+            Asked(bench, (from_rows, to_columns), ("f8", "f8"), "huge"),
+            0.5,
+        ),
         (
             "arrays-narrowed",
             "the first, f64 -> f32, as a share of the f64 bytes",

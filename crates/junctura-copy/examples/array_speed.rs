@@ -303,9 +303,13 @@ fn plan_only(from: &str, to: &str) {
         gather_ns = gather_ns.min(now_ns() - planned);
         listed = plan.listed();
     }
-    let (plan_us, gather_us) = (plan_ns as f64 / 1e3, gather_ns as f64 / 1e3);
-    let ns_a_run = plan_ns as f64 / listed as f64;
-    println!("{}", json!({"plan_us": plan_us, "gather_us": gather_us, "listed": listed, "plan_ns_a_run": ns_a_run}));
+    let figures = json!({
+        "plan_us": plan_ns as f64 / 1e3,
+        "gather_us": gather_ns as f64 / 1e3,
+        "listed": listed,
+        "plan_ns_a_run": plan_ns as f64 / listed as f64,
+    });
+    println!("{figures}");
 }
 
 fn main() {
