@@ -449,3 +449,35 @@ impl<'a> Walk<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_any_length_are_cut_and_gaps_begin_spans() {
+        let scale = Scale {
+            units: 8,
+            from: 1,
+            to: 1,
+        };
+        let seg = |into: u64, length: u64| Seg {
+            source: 3,
+            into,
+            block: 0,
+            within: 0,
+            length,
+        };
+        let long = UNITS_MAX / 8 * 3 + 5;
+        let spans = Spans::new(
+            [(16, seg(0, long)), (7, seg(long, 1)), (9, seg(long + 2, 1))].into_iter(),
+            scale,
+        );
+        let units: Vec<u32> = spans.runs.iter().map(|run| run.units).collect();
+        let most = UNITS_MAX as u32;
+        assert_eq!(units, [most, most, most, 40, 8, 8]);
+        assert_eq!(spans.runs[3].from, 16 + 3 * UNITS_MAX);
+        let of: Vec<(usize, Range<usize>)> = spans.spans.iter().map(|span| (span.into, span.runs.clone())).collect();
+        assert_eq!(of, [(0, 0..5), (8 * (long as usize + 2), 5..6)]);
+    }
+}

@@ -35,6 +35,8 @@ pub(crate) struct Tiles {
     columns: Vec<Vec<Chunk>>,
     /// Combinations from one coordinate of a dimension to the next.
     weights: Vec<usize>,
+    /// The most rows of a chunk.
+    rows_max: u64,
 }
 
 /// Some indices of a dimension.
@@ -64,9 +66,11 @@ impl Tiles {
         for dim in (0..last).rev() {
             weights[dim] = weights[dim + 1] * product.dims[dim + 1].coordinates;
         }
+        let rows: Vec<Vec<Chunk>> = chunks(across, ROWS, false);
         Some(Self {
             across,
-            rows: chunks(across, ROWS, false),
+            rows_max: rows.iter().flatten().map(|chunk| chunk.length).max().unwrap_or(0),
+            rows,
             columns: chunks(last, COLUMNS, true),
             weights,
         })
@@ -283,8 +287,8 @@ impl<'a> Walk<'a> {
             pieces,
             into,
             is_large,
-            buffer: vec![Line([0; 64]); ROWS as usize * PITCH / 64],
-            ends: Vec::with_capacity(ROWS as usize),
+            buffer: vec![Line([0; 64]); tiles.rows_max as usize * PITCH / 64],
+            ends: Vec::with_capacity(tiles.rows_max as usize),
             soon: Vec::new(),
         }
     }

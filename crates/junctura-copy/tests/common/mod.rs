@@ -118,6 +118,16 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// All of an array, by the text of its layouts.
+    pub(crate) fn of(from: &str, to: &str) -> Self {
+        let (from, to): (Layout, Layout) = (from.parse().unwrap(), to.parse().unwrap());
+        Self {
+            origin: vec![0; from.shape().len()],
+            from: Arc::new(from),
+            to: Arc::new(to),
+        }
+    }
+
     /// Of one to four dimensions, none longer than what `longest` says for so many.
     pub(crate) fn random(random: &mut Random, longest: [u64; 4]) -> Self {
         let dimensions = random.between(1, 4);
