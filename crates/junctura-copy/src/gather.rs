@@ -68,7 +68,7 @@ impl Gather {
     }
 
     /// `pieces` has the memory of each of [`Self::peers`], whole, in that order; `into` is that of one's own rank, whole
-    /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (at least one works, whatever is
+    /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (one to 256, whatever is
     /// asked for) each writes its part of the rows.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
-use crate::rows::{From, Repeated, Row, Run, Spans, Walk};
+use crate::rows::{Repeated, Row, Run, Sources, Spans, Walk};
 
 /// Whether this machine has what is needed.
 pub(crate) fn are_there() -> bool {
@@ -207,7 +207,7 @@ impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
 
 impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
     #[inline]
-    unsafe fn rows(&mut self, runs: &Repeated, from: &mut From, into: (*mut u8, usize), count: u64) {
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64) {
         // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
         unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, into, count) }
     }
@@ -227,7 +227,7 @@ impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
 unsafe fn rows<F: Fill, const STREAM: bool>(
     pen: &mut Pen,
     runs: &Repeated,
-    from: &mut From,
+    from: &mut Sources,
     (mut into, step): (*mut u8, usize),
     count: u64,
 ) {
@@ -295,7 +295,7 @@ fn move_on(rows: &mut [*const u8], steps: &[usize], times: usize) {
 /// As of [`rows`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from: &From, into: *mut u8) {
+unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from: &Sources, into: *mut u8) {
     for span in &spans.spans {
         // SAFETY: as of this function.
         unsafe { pen.go_to::<F>(into.wrapping_add(span.into)) };
@@ -316,7 +316,7 @@ unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from:
 /// Asks for the memory of a run that will be read soon, in this row or the next.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &From) {
+fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &Sources) {
     let at = at + ahead;
     let (run, is_next_row) = match runs.get(at) {
         Some(run) => (run, false),

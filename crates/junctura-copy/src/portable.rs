@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::elements::Op;
 use crate::product::{Each, Product, Seg, Source};
-use crate::work::Into;
+use crate::work::Target;
 
 /// The indices `within` of the slowest dimension, with all of the others.
 ///
 /// # Safety
 /// All places of the product lie in `pieces` and `into`, in elements of `O`, and nobody else writes those of these indices.
-pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into, within: Range<u64>) {
+pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Target, within: Range<u64>) {
     let walk = Walk { product, pieces, into };
     let mut at = At::default();
     let mut index = 0;
@@ -31,7 +31,7 @@ pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into
 struct Walk<'a> {
     product: &'a Product,
     pieces: &'a [&'a [u8]],
-    into: Into,
+    into: Target,
 }
 
 /// Where the slower dimensions are.

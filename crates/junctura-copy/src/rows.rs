@@ -214,7 +214,7 @@ impl Spans {
 
 /// Where the rows of the sources lie.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct From {
+pub(crate) struct Sources {
     /// The beginning of each source's row.
     pub(crate) rows: Vec<*const u8>,
     /// From one row to the next.
@@ -227,7 +227,7 @@ pub(crate) trait Row {
     ///
     /// # Safety
     /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
-    unsafe fn rows(&mut self, runs: &Repeated, from: &mut From, into: (*mut u8, usize), count: u64);
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64);
 
     /// Several rows at once, run by run: so is read block by block what would otherwise be read piecemeal. `from` has the beginning of
     /// each source's row, row by row.
@@ -254,7 +254,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) into: *mut u8,
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
-    from: From,
+    from: Sources,
     /// The rows of a block that are written at once: where they are read, and where written.
     block: (Vec<*const u8>, Vec<*mut u8>),
 }
@@ -272,7 +272,7 @@ impl<'a> Walk<'a> {
             pieces,
             into,
             split,
-            from: From::default(),
+            from: Sources::default(),
             block: (Vec::new(), Vec::new()),
         }
     }

@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 use crate::lines::{lowest, reversal};
 use crate::portable::At;
 use crate::product::{List, Product, Seg, Source};
-use crate::work::Into;
+use crate::work::Target;
 
 /// Indices along the rows that are written, whose columns are read one after another.
 const COLUMNS: u64 = 32;
@@ -262,7 +262,7 @@ pub(crate) struct Walk<'a> {
     product: &'a Product,
     tiles: &'a Tiles,
     pieces: &'a [&'a [u8]],
-    into: Into,
+    into: Target,
     is_large: bool,
     buffer: Vec<Line>,
     ends: Vec<RowEnd>,
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn new(
         (product, tiles): (&'a Product, &'a Tiles),
         pieces: &'a [&'a [u8]],
-        into: Into,
+        into: Target,
         is_large: bool,
     ) -> Self {
         Self {

@@ -13,6 +13,10 @@ use crate::tiles::Tiles;
 /// What is smaller stays in the caches, for whoever reads it next.
 const CACHED_MAX: u64 = 1 << 20;
 
+/// More would only wait for each other.
+const THREADS_MAX: usize = 256;
+
+/// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     parts: Vec<Ready>,
@@ -50,10 +54,10 @@ enum Way {
 
 /// A memory that is written by several threads, each its own elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Into(pub(crate) *mut u8);
+pub(crate) struct Target(pub(crate) *mut u8);
 
 // SAFETY: a pointer does nothing by itself; threads are given different elements of it.
-unsafe impl Send for Into {}
+unsafe impl Send for Target {}
 
 impl Work {
     /// # Errors
@@ -98,11 +102,15 @@ impl Work {
             check_length(read, from_bytes, piece.len())?;
         }
         check_length(self.written, to_bytes, into.len())?;
-        let into = Into(into.as_mut_ptr());
-        let threads = threads.max(1) as u64;
+        let into = Target(into.as_mut_ptr());
+        let threads = threads.clamp(1, THREADS_MAX) as u64;
         std::thread::scope(|scope| {
             for share in 1..threads {
-                scope.spawn(move || self.share(pieces, into, (share, threads)));
+                let work = move || self.share(pieces, into, (share, threads));
+                // Where there can be no more threads, this one does it.
+                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    work();
+                }
             }
             self.share(pieces, into, (0, threads));
         });
@@ -110,7 +118,7 @@ impl Work {
     }
 
     /// One thread's share: of each product, that part of the indices of one dimension.
-    fn share(&self, pieces: &[&[u8]], into: Into, share: (u64, u64)) {
+    fn share(&self, pieces: &[&[u8]], into: Target, share: (u64, u64)) {
         let is_large = self.elements() * self.change.scale().written() as u64 > self.cached_max;
         let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
         for part in &self.parts {
@@ -154,7 +162,7 @@ unsafe fn lines(
     is_large: bool,
     (product, rows): (&Product, &Rows),
     pieces: &[&[u8]],
-    into: Into,
+    into: Target,
     share: (u64, u64),
 ) {
     use crate::lines::{Bytes, Lines, Narrow, Reversed, Widen};
@@ -196,7 +204,7 @@ unsafe fn lines(
 /// # Safety
 /// Never called: no other machine has this way.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Into, _: (u64, u64)) {}
+unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Target, _: (u64, u64)) {}
 
 /// # Safety
 /// As of [`lines`].
@@ -206,7 +214,7 @@ unsafe fn tiles(
     is_large: bool,
     (product, tiles): (&Product, &Tiles),
     pieces: &[&[u8]],
-    into: Into,
+    into: Target,
     share: (u64, u64),
 ) {
     use crate::tiles::{Eight, Four, Narrowing, Walk, Widening};
