@@ -92,7 +92,7 @@ from junctura.errors import (
 )
 
 if TYPE_CHECKING:
-    from junctura import aio
+    from junctura import aio, remap
     from junctura._compare import Comparison, compare
     from junctura._tables import to_arrow, to_pandas
 
@@ -162,6 +162,7 @@ __all__ = [
     "__version__",
     "aio",
     "compare",
+    "remap",
     "to_arrow",
     "to_pandas",
 ]
@@ -171,6 +172,7 @@ _LATER: dict[str, tuple[str, str | None]] = {
     "Comparison": ("junctura._compare", "Comparison"),
     "aio": ("junctura.aio", None),
     "compare": ("junctura._compare", "compare"),
+    "remap": ("junctura.remap", None),
     "to_arrow": ("junctura._tables", "to_arrow"),
     "to_pandas": ("junctura._tables", "to_pandas"),
 }

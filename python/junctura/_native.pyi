@@ -30,6 +30,7 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
+from junctura._native_remap import _Course, _Weights
 from junctura._native_store import (
     Checked,
     Checkpointed,
@@ -84,9 +85,11 @@ __all__ = [
     "Timer",
     "Version",
     "_Answer",
+    "_Course",
     "_Following",
     "_Objects",
     "_Payload",
+    "_Weights",
     "__version__",
     "_command",
     "_described",

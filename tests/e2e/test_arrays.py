@@ -11,6 +11,7 @@ import pytest
 from e2e_shell import Process, Shell
 
 RANK = Path(__file__).with_name("e2e_rank.py")
+WEIGHED = Path(__file__).with_name("e2e_weighed.py")
 Start = Callable[[str, int], Process]
 
 
@@ -74,3 +75,24 @@ def test_consumers_hold_a_step_before_the_producers_begin_the_one_after_the_next
             for consumer in consumers:
                 assert ask(consumer, f"take {step - 1}") == f"took {step - 1}"
     assert [ask(consumer, "take 19") for consumer in consumers] == ["took 19"] * 3
+
+
+def test_nobody_has_more_than_his_part_and_the_pool_has_the_array_once(shell: Shell) -> None:
+    array_bytes = 4000 * 4096 * 8
+    url = f"unix:{shell.folder}/junctura/test.sock"
+
+    def start(side: str, rank: int) -> Process:
+        command = [sys.executable, str(WEIGHED), url, side, str(rank)]
+        return Process(command, shell.environment, subprocess.PIPE)
+
+    producers = [start("from", rank) for rank in range(4)]
+    assert [producer.line() for producer in producers] == ["offered"] * 4
+    assert array_bytes <= shell.stat()["memory"]["segment_bytes"] < 1.1 * array_bytes
+    consumers = [start("to", rank) for rank in range(3)]
+    sums = [[float(word) for word in consumer.line().split()] for consumer in consumers]
+    assert [found[:2] for found in sums] == [[0.0, 3.0]] * 3
+    assert sum(found[2] for found in sums) == array_bytes / 8 * 1.5
+    assert shell.stat()["memory"]["segment_bytes"] < 1.1 * array_bytes
+    for process in producers + consumers:
+        process.popen.communicate()
+        assert process.popen.returncode == 0

@@ -18,6 +18,7 @@ def test_it_uses_every_public_name() -> None:
     text = PROGRAM.read_text()
     missing = [name for name in junctura.__all__ if f"junctura.{name}" not in text]
     missing += [f"aio.{name}" for name in junctura.aio.__all__ if f"junctura.aio.{name}" not in text]
+    missing += [f"remap.{name}" for name in junctura.remap.__all__ if f"junctura.remap.{name}" not in text]
     assert missing == []
 
 

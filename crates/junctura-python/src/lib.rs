@@ -41,6 +41,7 @@ mod pickling;
 mod pipeline;
 mod pool;
 mod reading;
+mod remap;
 mod require;
 mod schema;
 mod selector;
@@ -86,6 +87,8 @@ mod _native {
     use crate::pipeline::Pipeline;
     #[pymodule_export]
     use crate::pool::Pool;
+    #[pymodule_export]
+    use crate::remap::{GridWeights, StepCourse};
     #[pymodule_export]
     use crate::require::Requirement;
     #[pymodule_export]

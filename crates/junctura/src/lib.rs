@@ -63,6 +63,7 @@
 //! | wait for several things, in a thread or in a loop of your own | [`Pool::wait`], [`Pool::descriptor`] |
 //! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
 //! | see what happens | [`Pool::subscribe`], [`Pool::stat`] |
+//! | bring a field to the grid of another model, or to its times | the module [`remap`] |
 //! | await all of this, on tokio or another runtime | the feature `tokio` or `async`, and the module `aio` |
 //!
 //! Every [`Error`] says its [`Code`], what it is about and why, and [what to do](Code::advice). Whatever asks the server fails with
@@ -137,6 +138,7 @@ pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{
     Advice, Code, Consumers, Described, Durability, Error, Given, IntoGiven, Result, Retention, Schema,
 };
+pub use junctura_remap as remap;
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;

@@ -151,6 +151,22 @@ def exchange(pool: junctura.Pool) -> float:
     return float(mine.sum() + part.sum())
 
 
+def between_models(pool: junctura.Pool) -> float:
+    """Fields on another grid, at other times."""
+    source = junctura.remap.LonLat([0, 90, 180, 270], [-45, 45])
+    triangle = junctura.remap.Mesh([20], [10], [[0, 40, 20]], [[0, 0, 30]])
+    weights: junctura.remap.Weights = junctura.remap.Weights.compute(source, triangle, "bilinear")
+    for step in (0, 6):
+        pool.offer(np.full(source.shape, float(step)), space="model", name=str(step))
+    kept: junctura.remap.Conservation = weights.conservation(np.ones(source.shape))
+    print(kept.relative_error > 0.0)
+    steps = pool.list("space=model")
+    times = junctura.remap.at_times(
+        steps, [2, 3], time=lambda step: int(step["name"]), field=lambda step: pool.demand(step.key).array()
+    )
+    return float(sum(weights(field)[0] for _, field in times))
+
+
 async def in_a_loop(pool: junctura.Pool) -> float:
     """The same in a loop."""
     ours: junctura.aio.Pool
@@ -192,7 +208,7 @@ def main() -> int:
             pool.offer(b"", name="filled")
         except junctura.AlreadyExists as error:
             print(version, error.subject, advice(error))
-        print(exchange(pool), bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
+        print(exchange(pool), between_models(pool), bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
         with tempfile.TemporaryDirectory() as folder:
             print(keep(pool, folder))
         entries = pool.list()

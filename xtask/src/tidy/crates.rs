@@ -5,7 +5,7 @@ use crate::tree::{Package, Tree};
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
 const FLOORS: [&[&str]; 9] = [
     &["junctura-model", "junctura-grib"],
-    &["junctura-wire", "junctura-layout"],
+    &["junctura-wire", "junctura-layout", "junctura-remap"],
     &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store"],
     &["junctura-pool", "junctura-link"],
@@ -15,7 +15,13 @@ const FLOORS: [&[&str]; 9] = [
     &["xtask"],
 ];
 
-const PURE: [&str; 4] = ["junctura-model", "junctura-wire", "junctura-layout", "junctura-grib"];
+const PURE: [&str; 5] = [
+    "junctura-model",
+    "junctura-wire",
+    "junctura-layout",
+    "junctura-remap",
+    "junctura-grib",
+];
 const PURE_USES_NONE_OF: [&str; 12] = [
     "rustix",
     "libc",

@@ -1,0 +1,230 @@
+//! Which steps of one model make a field at a time of another.
+//!
+//! ```text
+//!   source   0     6     12    18          wanted 8, lag 0:   linear   6: 2/3, 12: 1/3
+//!            |     |      |     |                             nearest  6
+//!   wanted        8     14                 window 12:         mean     0, 6         of (-4, 8]
+//! ```
+//! Steps come in the order of their times. An answer is given as soon as no later step can change it. Times are whole numbers of a unit that
+//! the caller chooses, so that differences are exact, and a field at a time of the source is the source's field itself.
+
+use std::collections::VecDeque;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::STEPS_MAX;
+
+/// How a field at a wanted time is made of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// The step that is nearest; of two the earlier.
+    Nearest,
+    /// A line between the step before and the one behind. Nothing is made up before the first or behind the last.
+    Linear,
+    /// The mean of the steps of a window of this length, which ends with the wanted time, and begins just behind its start.
+    Mean(i64),
+    /// Their sum.
+    Sum(i64),
+}
+
+/// What a field is made of: the sum of so much of each step, in this order, divided at last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uses {
+    /// The numbers of the steps, the first being 0, and how much of each.
+    pub steps: Vec<(u64, f64)>,
+    /// What the sum is divided by.
+    pub divisor: f64,
+}
+
+/// What is known of a wanted time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A step that has not come yet may matter.
+    NotYet,
+    /// It is made of these.
+    Made(Uses),
+}
+
+/// The times that have come, for wanted times that never go back.
+///
+/// ```
+/// use junctura_remap::{Answer, Course, Method};
+///
+/// # fn main() -> junctura_model::Result<()> {
+/// let mut course = Course::new(Method::Linear, 0)?;
+/// course.push(0)?;
+/// assert_eq!(course.ask(4)?, Answer::NotYet);
+/// course.push(8)?;
+/// let Answer::Made(uses) = course.ask(4)? else { panic!("both steps are there") };
+/// assert_eq!(uses.steps, [(0, 0.5), (1, 0.5)]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Course {
+    method: Method,
+    lag: i64,
+    times: VecDeque<i64>,
+    /// Steps that nobody asks for any more, before the first of `times`.
+    gone: u64,
+    /// The last that came, forgotten or not.
+    last: Option<i64>,
+    wanted: Option<i64>,
+    has_ended: bool,
+}
+
+impl Course {
+    /// A wanted time `t` means what the source has at `t - lag`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a window that is not longer than nothing.
+    pub fn new(method: Method, lag: i64) -> Result<Self> {
+        if let Method::Mean(window) | Method::Sum(window) = method
+            && window <= 0
+        {
+            return Err(invalid(format!("a window of {window} has no steps")));
+        }
+        Ok(Self {
+            method,
+            lag,
+            times: VecDeque::new(),
+            gone: 0,
+            last: None,
+            wanted: None,
+            has_ended: false,
+        })
+    }
+
+    /// A step has come. Returns its number.
+    ///
+    /// # Errors
+    /// `InvalidArgument` unless it is later than those before; `LimitExceeded` when too many are remembered.
+    pub fn push(&mut self, time: i64) -> Result<u64> {
+        if let Some(last) = self.last
+            && time <= last
+        {
+            return Err(invalid(format!("a step of time {time} came behind one of {last}")));
+        }
+        if self.times.len() >= STEPS_MAX {
+            let cause = format!("more than {STEPS_MAX} steps are remembered");
+            return Err(Error::new(Code::LimitExceeded, "times", cause));
+        }
+        self.times.push_back(time);
+        self.last = Some(time);
+        Ok(self.gone + self.times.len() as u64 - 1)
+    }
+
+    /// No more steps will come.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// What a field at this time is made of.
+    ///
+    /// # Errors
+    /// `NotFound` when the steps that would be needed are not there and will not come; `InvalidArgument` for a time before one that was
+    /// asked for, or one that no number of 64 bits can say.
+    pub fn ask(&mut self, wanted: i64) -> Result<Answer> {
+        if self.wanted.is_some_and(|before| wanted < before) {
+            return Err(invalid(format!("time {wanted} is wanted behind a later one")));
+        }
+        let at = wanted.checked_sub(self.lag).ok_or_else(|| out_of_numbers(wanted))?;
+        self.wanted = Some(wanted);
+        let is_known = self.has_ended || self.last.is_some_and(|last| last >= at);
+        if !is_known {
+            return Ok(Answer::NotYet);
+        }
+        let behind = self.times.partition_point(|&time| time <= at);
+        let uses = match self.method {
+            Method::Nearest => self.nearest(at, behind),
+            Method::Linear => self.linear(at, behind),
+            Method::Mean(window) | Method::Sum(window) => self.window(at, behind, window),
+        };
+        uses.map(Answer::Made).ok_or_else(|| self.nothing(wanted, at))
+    }
+
+    /// The number of the first step that may still be needed, for this wanted time and later ones. Those before it are
+    /// forgotten.
+    pub fn forget(&mut self, wanted: i64) -> u64 {
+        let at = wanted.saturating_sub(self.lag);
+        let first = match self.method {
+            Method::Nearest | Method::Linear => self.times.partition_point(|&time| time <= at).saturating_sub(1),
+            Method::Mean(window) | Method::Sum(window) => {
+                let start = at.saturating_sub(window);
+                self.times.partition_point(|&time| time <= start)
+            }
+        };
+        self.times.drain(..first);
+        self.gone += first as u64;
+        self.gone
+    }
+
+    fn one(&self, at: usize) -> Uses {
+        Uses {
+            steps: vec![(self.gone + at as u64, 1.0)],
+            divisor: 1.0,
+        }
+    }
+
+    fn nearest(&self, at: i64, behind: usize) -> Option<Uses> {
+        let before = behind.checked_sub(1);
+        let Some(&next) = self.times.get(behind) else {
+            return before.map(|before| self.one(before));
+        };
+        let Some(before) = before else {
+            return Some(self.one(behind));
+        };
+        let is_next = next.abs_diff(at) < at.abs_diff(self.times[before]);
+        Some(self.one(if is_next { behind } else { before }))
+    }
+
+    fn linear(&self, at: i64, behind: usize) -> Option<Uses> {
+        let before = behind.checked_sub(1)?;
+        let start = self.times[before];
+        if start == at {
+            return Some(self.one(before));
+        }
+        let stop = *self.times.get(behind)?;
+        let share = at.abs_diff(start) as f64 / stop.abs_diff(start) as f64;
+        let first = self.gone + before as u64;
+        Some(Uses {
+            steps: vec![(first, 1.0 - share), (first + 1, share)],
+            divisor: 1.0,
+        })
+    }
+
+    fn window(&self, at: i64, behind: usize, window: i64) -> Option<Uses> {
+        let start = at.saturating_sub(window);
+        let first = self.times.partition_point(|&time| time <= start);
+        let steps: Vec<(u64, f64)> = (first..behind).map(|step| (self.gone + step as u64, 1.0)).collect();
+        let divisor = match self.method {
+            Method::Mean(_) => steps.len() as f64,
+            _ => 1.0,
+        };
+        (!steps.is_empty()).then_some(Uses { steps, divisor })
+    }
+
+    fn nothing(&self, wanted: i64, at: i64) -> Error {
+        let there = match (self.times.front(), self.last) {
+            (_, None) => "there is no step".to_owned(),
+            (_, Some(last)) if at > last => format!("the last step is of {last}"),
+            (Some(&first), _) if at < first && self.gone == 0 => format!("the first step is of {first}"),
+            _ => "there is none in its window".to_owned(),
+        };
+        let lag = if self.lag == 0 {
+            String::new()
+        } else {
+            format!(", that is {at} of the source")
+        };
+        let cause = format!("no steps for it{lag}: {there}");
+        Error::new(Code::NotFound, format!("time {wanted}"), cause)
+    }
+}
+
+fn invalid(cause: impl Into<String>) -> Error {
+    Error::new(Code::InvalidArgument, "times", cause)
+}
+
+fn out_of_numbers(wanted: i64) -> Error {
+    invalid(format!("time {wanted} less the lag is no number of 64 bits"))
+}

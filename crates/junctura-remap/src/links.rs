@@ -1,0 +1,121 @@
+//! Links as they are given, in any order, put by rows.
+
+use junctura_model::{Code, Error, Result};
+
+use crate::LINKS_MAX;
+
+/// So much of a source point goes into a target point. Points count from 0, in the order of the grid's elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The target point.
+    pub target: u64,
+    /// The source point.
+    pub source: u64,
+    /// How much of it.
+    pub weight: f64,
+}
+
+/// Links by rows: those of target point `i` are at `starts[i]..starts[i + 1]`, by source, each source once.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rows {
+    pub(crate) starts: Vec<usize>,
+    pub(crate) sources: Vec<u32>,
+    pub(crate) weights: Vec<f64>,
+}
+
+impl Rows {
+    /// Links that name the same points are summed in the order of their weights, so that the order in which links are
+    /// given does not matter. What has no weight is no link.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the first link that is of no point, or whose weight is no number; `LimitExceeded` for too many.
+    pub(crate) fn of(links: &[Link], sources: u64, targets: u64) -> Result<Self> {
+        if links.len() > LINKS_MAX {
+            let cause = format!("{} links are more than {LINKS_MAX}", links.len());
+            return Err(Error::new(Code::LimitExceeded, "weights", cause));
+        }
+        for (number, link) in links.iter().enumerate() {
+            check(number, link, sources, targets)?;
+        }
+        let mut sorted: Vec<&Link> = links.iter().collect();
+        sorted.sort_unstable_by(|one, other| {
+            (one.target, one.source)
+                .cmp(&(other.target, other.source))
+                .then(one.weight.total_cmp(&other.weight))
+        });
+        let mut rows = Self {
+            starts: vec![0; targets as usize + 1],
+            sources: Vec::with_capacity(links.len()),
+            weights: Vec::with_capacity(links.len()),
+        };
+        for same in sorted.chunk_by(|one, other| (one.target, one.source) == (other.target, other.source)) {
+            let weight: f64 = same.iter().fold(0.0, |sum, link| sum + link.weight);
+            if !weight.is_finite() {
+                return Err(invalid(format!(
+                    "{} links of one pair have the sum {weight}",
+                    same.len()
+                )));
+            }
+            if weight != 0.0 {
+                rows.starts[same[0].target as usize + 1] += 1;
+                rows.sources.push(same[0].source as u32);
+                rows.weights.push(weight);
+            }
+        }
+        for row in 0..targets as usize {
+            rows.starts[row + 1] += rows.starts[row];
+        }
+        Ok(rows)
+    }
+
+    /// The links of one target point.
+    pub(crate) fn row(&self, row: usize) -> (&[u32], &[f64]) {
+        let links = self.starts[row]..self.starts[row + 1];
+        (&self.sources[links.clone()], &self.weights[links])
+    }
+
+    /// The same without the links that a rule, of target and source, does not keep.
+    pub(crate) fn kept(&self, keeps: impl Fn(usize, u32) -> bool) -> Self {
+        let mut rows = Self {
+            starts: vec![0],
+            sources: Vec::new(),
+            weights: Vec::new(),
+        };
+        for row in 0..self.starts.len() - 1 {
+            let (sources, weights) = self.row(row);
+            for (&source, &weight) in sources.iter().zip(weights) {
+                if keeps(row, source) {
+                    rows.sources.push(source);
+                    rows.weights.push(weight);
+                }
+            }
+            rows.starts.push(rows.sources.len());
+        }
+        rows
+    }
+}
+
+fn check(number: usize, link: &Link, sources: u64, targets: u64) -> Result<()> {
+    let of = |what: &str, point: u64, points: u64| {
+        invalid(format!(
+            "link {number} is of {what} point {point}, and there are {points} (they count from 0)"
+        ))
+    };
+    if link.source >= sources {
+        return Err(of("source", link.source, sources));
+    }
+    if link.target >= targets {
+        return Err(of("target", link.target, targets));
+    }
+    if !link.weight.is_finite() {
+        let Link { target, source, weight } = link;
+        return Err(invalid(format!(
+            "link {number}, of target {target} and source {source}, has the weight {weight}"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) fn invalid(cause: impl Into<String>) -> Error {
+    Error::new(Code::InvalidArgument, "weights", cause)
+}

@@ -1,0 +1,372 @@
+//! The matrix, and what it does to a field.
+
+use std::ops::Range;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::links::{Link, Rows, invalid};
+use crate::{DIMENSIONS_MAX, POINTS_MAX};
+
+/// How weights count what is covered only in part, as couplers name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Norm {
+    /// A target point one of whose sources is missing is missing; the others are the sums that the weights say.
+    #[default]
+    Whole,
+    /// What is missing adds nothing: a mean over the whole area of the target cell (`destarea`). Conserves amounts.
+    Destination,
+    /// Divided by the weights of what is there: a mean over the part of the target cell that is covered (`fracarea`). Keeps values.
+    Fraction,
+}
+
+/// What to do with a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Apply {
+    /// What target points get of which a part is missing.
+    pub norm: Norm,
+    /// The value that says "missing", besides NaN, in the source; target points without a source get it, else NaN.
+    pub missing: Option<f64>,
+}
+
+/// What is known of the cells of a grid, besides their number; each list is empty where it is not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cells {
+    /// Areas, in any unit, the same for both grids.
+    pub areas: Vec<f64>,
+    /// How much of a cell takes part, 0 to 1.
+    pub fractions: Vec<f64>,
+    /// Which cells take part at all.
+    pub mask: Vec<bool>,
+}
+
+/// Weights from one grid to another.
+///
+/// ```
+/// use junctura_remap::{Apply, Link, Norm, Weights};
+///
+/// # fn main() -> junctura_model::Result<()> {
+/// // Means of two points each.
+/// let links = [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(target, source)| Link { target, source, weight: 0.5 });
+/// let means = Weights::new(&links, &[4], &[2])?;
+/// let mut found = [0.0; 2];
+/// let how = Apply { norm: Norm::Fraction, ..Apply::default() };
+/// means.apply(&[1.0, 2.0, 3.0, f64::NAN], 0..2, &mut found, how)?;
+/// assert_eq!(found, [1.5, 3.0]);
+///
+/// // Who has the second point alone needs two of the source.
+/// let (part, stretches) = means.part(1..2)?;
+/// assert_eq!((part.sources(), stretches[0].clone()), (2, 2..4));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    pub(crate) rows: Rows,
+    shapes: [Vec<u64>; 2],
+    pub(crate) cells: [Cells; 2],
+    /// What the weights of a target cell are divided by: its area, or the part of it that is covered.
+    pub(crate) are_by_fraction: bool,
+}
+
+impl Apply {
+    pub(crate) fn is_missing(self, value: f64) -> bool {
+        value.is_nan() || self.missing == Some(value)
+    }
+}
+
+impl Weights {
+    /// Of links in any order, between grids of these shapes. Links that name the same points are added up.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the shape or the link that is wrong; `LimitExceeded` for too many points or links.
+    pub fn new(links: &[Link], source_shape: &[u64], target_shape: &[u64]) -> Result<Self> {
+        let (sources, targets) = (points("source", source_shape)?, points("target", target_shape)?);
+        Ok(Self {
+            rows: Rows::of(links, sources, targets)?,
+            shapes: [source_shape.to_vec(), target_shape.to_vec()],
+            cells: [Cells::default(), Cells::default()],
+            are_by_fraction: false,
+        })
+    }
+
+    /// With what is known of the cells of both grids. A source that a mask leaves out is no source, and a target that
+    /// one leaves out has none: their links go.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names a list that is not as long as its grid, or a number in it that cannot be.
+    pub fn with_cells(mut self, source: Cells, target: Cells) -> Result<Self> {
+        check_cells("source", &source, self.sources())?;
+        check_cells("target", &target, self.targets())?;
+        if !source.mask.is_empty() || !target.mask.is_empty() {
+            let takes_part = |mask: &[bool], cell: usize| mask.get(cell).copied().unwrap_or(true);
+            self.rows = self
+                .rows
+                .kept(|row, column| takes_part(&target.mask, row) && takes_part(&source.mask, column as usize));
+        }
+        self.cells = [source, target];
+        Ok(self)
+    }
+
+    /// Says that the weights of each target cell were divided by the part of it that is covered, not by its area.
+    #[must_use]
+    pub fn by_fraction(mut self, are_by_fraction: bool) -> Self {
+        self.are_by_fraction = are_by_fraction;
+        self
+    }
+
+    /// Points of the source.
+    #[must_use]
+    pub fn sources(&self) -> usize {
+        self.shapes[0].iter().product::<u64>() as usize
+    }
+
+    /// Points of the target.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        self.rows.starts.len() - 1
+    }
+
+    /// The shape of the source.
+    #[must_use]
+    pub fn source_shape(&self) -> &[u64] {
+        &self.shapes[0]
+    }
+
+    /// The shape of the target.
+    #[must_use]
+    pub fn target_shape(&self) -> &[u64] {
+        &self.shapes[1]
+    }
+
+    /// How many links there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.sources.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether weights were divided by the part of a target cell that is covered.
+    #[must_use]
+    pub fn is_by_fraction(&self) -> bool {
+        self.are_by_fraction
+    }
+
+    /// What is known of the cells of the source, and of the target.
+    #[must_use]
+    pub fn cells(&self) -> (&Cells, &Cells) {
+        (&self.cells[0], &self.cells[1])
+    }
+
+    /// All links, by target and then by source.
+    pub fn links(&self) -> impl Iterator<Item = Link> + '_ {
+        (0..self.targets()).flat_map(|row| {
+            let (sources, weights) = self.rows.row(row);
+            sources.iter().zip(weights).map(move |(&source, &weight)| Link {
+                target: row as u64,
+                source: u64::from(source),
+                weight,
+            })
+        })
+    }
+
+    /// The field at some target points, from all of the source. Each point is summed by itself, by source: the bits are the same
+    /// for any split of the target.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the field, the points or the room for them do not fit the grids.
+    pub fn apply(&self, source: &[f64], rows: Range<usize>, into: &mut [f64], how: Apply) -> Result<()> {
+        if source.len() != self.sources() {
+            let cause = format!(
+                "the field has {} values, and the grid {} points",
+                source.len(),
+                self.sources()
+            );
+            return Err(invalid(cause));
+        }
+        if rows.start > rows.end || rows.end > self.targets() || rows.len() != into.len() {
+            let cause = format!(
+                "target points {}..{} of {}, into {} values",
+                rows.start,
+                rows.end,
+                self.targets(),
+                into.len()
+            );
+            return Err(invalid(cause));
+        }
+        for (row, value) in rows.zip(into) {
+            *value = self.at(source, row, how);
+        }
+        Ok(())
+    }
+
+    fn at(&self, source: &[f64], row: usize, how: Apply) -> f64 {
+        let missing = how.missing.unwrap_or(f64::NAN);
+        let sum = self.sum(source, row, how);
+        if sum.links == 0 || (how.norm == Norm::Whole && !sum.is_whole) {
+            return missing;
+        }
+        match how.norm {
+            Norm::Fraction if sum.weight == 0.0 => missing,
+            Norm::Fraction => sum.value / sum.weight,
+            Norm::Whole | Norm::Destination => sum.value,
+        }
+    }
+
+    /// One target point.
+    pub(crate) fn sum(&self, source: &[f64], row: usize, how: Apply) -> Sum {
+        let (sources, weights) = self.rows.row(row);
+        let links = || sources.iter().map(|&source| source as usize).zip(weights);
+        if how.missing.is_none() {
+            // NaN stays NaN in a sum: where it is none, nothing was missing.
+            let (value, weight) = links().fold((0.0, 0.0), |(value, weight), (at, part)| {
+                (value + part * source[at], weight + part)
+            });
+            if !f64::is_nan(value) {
+                return Sum {
+                    value,
+                    weight,
+                    links: sources.len(),
+                    is_whole: true,
+                };
+            }
+        }
+        let mut sum = Sum {
+            value: 0.0,
+            weight: 0.0,
+            links: 0,
+            is_whole: true,
+        };
+        for (at, part) in links() {
+            if how.is_missing(source[at]) {
+                sum.is_whole = false;
+            } else {
+                sum.value += part * source[at];
+                sum.weight += part;
+                sum.links += 1;
+            }
+        }
+        sum
+    }
+
+    /// Which points of the source some target points need, as stretches in their order that do not touch.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there are no such target points.
+    pub fn sources_of(&self, rows: Range<usize>) -> Result<Vec<Range<u64>>> {
+        if rows.start > rows.end || rows.end > self.targets() {
+            let cause = format!("target points {}..{} of {}", rows.start, rows.end, self.targets());
+            return Err(invalid(cause));
+        }
+        let links = self.rows.starts[rows.start]..self.rows.starts[rows.end];
+        let mut sources = self.rows.sources[links].to_vec();
+        sources.sort_unstable();
+        sources.dedup();
+        let stretches = sources.chunk_by(|one, next| one + 1 == *next);
+        Ok(stretches
+            .map(|stretch| u64::from(stretch[0])..u64::from(stretch[0]) + stretch.len() as u64)
+            .collect())
+    }
+
+    /// Some target points alone, and the stretches of the source that they need. The part's source is these stretches, one behind
+    /// another; it gives the same bits as the whole.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there are no such target points.
+    pub fn part(&self, rows: Range<usize>) -> Result<(Self, Vec<Range<u64>>)> {
+        let stretches = self.sources_of(rows.clone())?;
+        let mut begins = Vec::with_capacity(stretches.len());
+        let mut before = 0;
+        for stretch in &stretches {
+            begins.push(before);
+            before += stretch.end - stretch.start;
+        }
+        let moved = |source: u32| {
+            let at = stretches.partition_point(|stretch| stretch.start <= u64::from(source)) - 1;
+            (begins[at] + u64::from(source) - stretches[at].start) as u32
+        };
+        let starts = &self.rows.starts[rows.start..=rows.end];
+        let links = starts[0]..starts[rows.len()];
+        let part = Self {
+            rows: Rows {
+                starts: starts.iter().map(|start| start - links.start).collect(),
+                sources: self.rows.sources[links.clone()].iter().copied().map(moved).collect(),
+                weights: self.rows.weights[links].to_vec(),
+            },
+            shapes: [vec![before], vec![rows.len() as u64]],
+            cells: [
+                self.cells[0].of(&stretches),
+                self.cells[1].of(std::slice::from_ref(&(rows.start as u64..rows.end as u64))),
+            ],
+            are_by_fraction: self.are_by_fraction,
+        };
+        Ok((part, stretches))
+    }
+}
+
+/// What the links of one target point add up to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum {
+    pub(crate) value: f64,
+    pub(crate) weight: f64,
+    pub(crate) links: usize,
+    /// Nothing was missing.
+    pub(crate) is_whole: bool,
+}
+
+impl Cells {
+    /// Those of some stretches.
+    fn of(&self, stretches: &[Range<u64>]) -> Self {
+        fn taken<T: Copy>(of: &[T], stretches: &[Range<u64>]) -> Vec<T> {
+            let parts = stretches
+                .iter()
+                .filter_map(|part| of.get(part.start as usize..part.end as usize));
+            parts.flatten().copied().collect()
+        }
+        Self {
+            areas: taken(&self.areas, stretches),
+            fractions: taken(&self.fractions, stretches),
+            mask: taken(&self.mask, stretches),
+        }
+    }
+}
+
+fn points(side: &str, shape: &[u64]) -> Result<u64> {
+    if shape.is_empty() || shape.len() > DIMENSIONS_MAX {
+        let cause = format!("the {side} has {} dimensions, not 1 to {DIMENSIONS_MAX}", shape.len());
+        return Err(invalid(cause));
+    }
+    let points = shape
+        .iter()
+        .try_fold(1_u64, |points, &extent| points.checked_mul(extent));
+    points.filter(|&points| points <= POINTS_MAX).ok_or_else(|| {
+        let cause = format!("the {side} has more than {POINTS_MAX} points: {shape:?}");
+        Error::new(Code::LimitExceeded, "weights", cause)
+    })
+}
+
+fn check_cells(side: &str, cells: &Cells, points: usize) -> Result<()> {
+    let lists = [
+        ("areas", cells.areas.len()),
+        ("fractions", cells.fractions.len()),
+        ("mask", cells.mask.len()),
+    ];
+    if let Some((what, length)) = lists.iter().find(|(_, length)| *length != 0 && *length != points) {
+        return Err(invalid(format!(
+            "the {side} has {points} points, and its {what} {length}"
+        )));
+    }
+    for (what, numbers) in [("area", &cells.areas), ("fraction", &cells.fractions)] {
+        let wrong = numbers
+            .iter()
+            .position(|number| !(number.is_finite() && *number >= 0.0));
+        if let Some(at) = wrong {
+            return Err(invalid(format!("{what} {at} of the {side} is {}", numbers[at])));
+        }
+    }
+    Ok(())
+}
