@@ -14,7 +14,19 @@ from typing import Any
 from harness import FOREIGN_CORES_MAX, ROOT, number
 
 BEGIN, END = "<!-- figures: benches/report.py writes between these marks -->", "<!-- end of figures -->"
-ORDER = ("handover", "subscriptions", "pairs", "bundles", "spill", "list", "stuck", "network", "python_speed", "store")
+ORDER = (
+    "handover",
+    "subscriptions",
+    "pairs",
+    "bundles",
+    "spill",
+    "list",
+    "stuck",
+    "network",
+    "python_speed",
+    "store",
+    "arrays",
+)
 
 
 def load(folder: Path) -> list[dict[str, Any]]:

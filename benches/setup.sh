@@ -23,6 +23,12 @@ if [ "${#missing[@]}" -gt 0 ]; then
     install "${missing[@]}" || say "cannot be had here, Redis is left out: ${missing[*]}"
 fi
 
+# MPI and ScaLAPACK, for arrays that change their layout.
+if ! command -v mpicxx >/dev/null || ! compgen -G '/usr/lib/*/libscalapack-openmpi.so' >/dev/null; then
+    say "apt-get install libopenmpi-dev openmpi-bin libscalapack-openmpi-dev"
+    install libopenmpi-dev openmpi-bin libscalapack-openmpi-dev g++ || say "cannot be had here, MPI is left out"
+fi
+
 # The field store of a weather centre, in an environment of its own, since it brings libraries along.
 fdb="${CARGO_TARGET_DIR:-target}/rivals/fdb"
 if ! "$fdb/bin/python" -c 'import pyfdb, eccodes' 2>/dev/null; then

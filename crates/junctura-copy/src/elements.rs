@@ -3,6 +3,8 @@
 use junctura_layout::{ByteOrder, Element, Kind};
 use junctura_model::{Code, Error, Result};
 
+use crate::rows::Scale;
+
 /// What is offered, with the widths that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -30,6 +32,36 @@ impl Change {
                 "type",
                 format!("{from} does not become {to}: only f4 and f8 become each other, and byte orders change"),
             )),
+        }
+    }
+}
+
+impl Change {
+    /// Units of an element: those that become others, or its bytes.
+    pub(crate) fn scale(self) -> Scale {
+        let (units, from, to) = match self {
+            Self::None(bytes) | Self::Swap(bytes, _) => (bytes, 1, 1),
+            Self::Narrow { .. } => (1, 8, 4),
+            Self::Widen { .. } => (1, 4, 8),
+        };
+        Scale { units, from, to }
+    }
+
+    /// Whether elements of both sides have so many bytes, which is what can be turned in registers.
+    pub(crate) fn is_of_four_or_eight(self) -> bool {
+        match self {
+            Self::None(bytes) | Self::Swap(bytes, _) => bytes == 4 || bytes == 8,
+            Self::Narrow { .. } | Self::Widen { .. } => true,
+        }
+    }
+
+    /// Where in memory an element has to begin so that it lies within a line of 64 bytes, if it matters.
+    pub(crate) fn alignment(self) -> usize {
+        match self {
+            Self::None(_) => 1,
+            Self::Swap(_, width) => width,
+            Self::Narrow { .. } => 4,
+            Self::Widen { .. } => 8,
         }
     }
 }

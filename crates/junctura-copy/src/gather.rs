@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use junctura_layout::{Element, Part, Plan, Runs, Side};
+use junctura_layout::{Element, Part, Plan, Runs, Side, Storage};
 use junctura_model::{Code, Error, Result};
 
 use crate::elements::Change;
@@ -35,6 +35,26 @@ impl Gather {
         Ok(Self { peers, work })
     }
 
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+            ..self
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+            ..self
+        }
+    }
+
     /// The ranks whose memory is needed, ascending.
     #[must_use]
     pub fn peers(&self) -> &[u64] {
@@ -48,7 +68,7 @@ impl Gather {
     }
 
     /// `pieces` has the memory of each of [`Self::peers`], whole, in that order; `into` is that of one's own rank, whole
-    /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (at least one works, whatever is
+    /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (one to 256, whatever is
     /// asked for) each writes its part of the rows.
     ///
     /// # Errors
@@ -83,11 +103,13 @@ impl Combined {
                 dims: Vec::new(),
                 sources: Vec::new(),
                 base: part.local.base,
+                is_by_block: *plan.from().storage() == Storage::Packed,
             },
             ranks: Vec::new(),
         };
         for (&at, sources) in order.iter().zip(&coordinates) {
-            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, part.local.strides[at]);
+            let steps = (part.local.strides[at], part.local.jumps[at]);
+            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, steps);
             combined.product.dims.push(dim);
         }
         let combinations: usize = coordinates.iter().map(Vec::len).product();

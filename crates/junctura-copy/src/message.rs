@@ -53,6 +53,24 @@ impl Pack {
         Ok(Self { work })
     }
 
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+        }
+    }
+
     /// How many elements the message has.
     #[must_use]
     pub fn elements(&self) -> u64 {
@@ -97,6 +115,24 @@ impl Unpack {
         let room = plan.to().room(plan.rank());
         let work = Work::new(products, change, vec![(peer, count)], (plan.rank(), room))?;
         Ok(Self { work })
+    }
+
+    /// The same past the caches, however small it is, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self {
+            work: self.work.streamed(),
+        }
+    }
+
+    /// The same by what any machine can do, to compare with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            work: self.work.portable(),
+        }
     }
 
     /// How many elements the message has.
@@ -164,7 +200,8 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
     let mut dims = Vec::new();
     for (to, &at) in order.iter().enumerate() {
         let coordinate = coordinates[at];
-        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], written[at]);
+        let jump = if is_packed { 0 } else { part.local.jumps[at] };
+        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], (written[at], jump));
         if is_packed {
             dim.scale_into(message[at]);
         }
@@ -182,5 +219,6 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
         dims,
         sources: vec![source],
         base: written_base,
+        is_by_block: is_packed && part.local.jumps.iter().any(|&jump| jump > 0),
     }
 }

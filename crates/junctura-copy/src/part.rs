@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::product::{Dim, Product, Seg};
+use crate::product::{Dim, List, Product, Seg};
 
 /// On which side of a product the message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,14 @@ impl Message {
     }
 
     /// What lies in these elements of the message, for a memory that begins with the first of them. `products` are in the order of the message.
-    pub(crate) fn part(self, products: &[Product], part: &Range<u64>) -> Vec<Product> {
-        let ends_before = |product: &Product| self.base(product) + product.elements() <= part.start;
+    pub(crate) fn part(self, products: &[impl AsRef<Product>], part: &Range<u64>) -> Vec<Product> {
+        let ends_before = |product: &_| {
+            let product = AsRef::<Product>::as_ref(product);
+            self.base(product) + product.elements() <= part.start
+        };
         let first = products.partition_point(ends_before);
         let mut cut = Vec::new();
-        for product in &products[first..] {
+        for product in products[first..].iter().map(AsRef::as_ref) {
             if self.base(product) >= part.end {
                 break;
             }
@@ -74,6 +77,7 @@ impl Message {
             dims: dims.collect(),
             sources: product.sources.clone(),
             base: product.base,
+            is_by_block: product.is_by_block,
         };
         match self {
             Self::Read => one.sources.iter_mut().for_each(|source| source.base = base),
@@ -87,32 +91,30 @@ impl Message {
         if *range == (0..dim.elements()) {
             return dim.clone();
         }
-        let clip = |(index, seg): (u64, Seg)| {
-            let (from, to) = (range.start.max(index), range.end.min(index + seg.length));
-            (from < to).then(|| {
-                let mut seg = Seg {
-                    into: seg.into + (from - index) * dim.stride,
-                    within: seg.within + (from - index),
-                    length: to - from,
-                    ..seg
-                };
+        let lists = dim.lists.iter().filter_map(|list| {
+            let start = range.start.saturating_sub(list.before);
+            let end = range.end.saturating_sub(list.before);
+            let begins_within = |(index, _): &(u64, Seg)| *index < end;
+            let clip = |(index, seg): (u64, Seg)| {
+                let (from, to) = (start.max(index), end.min(index + seg.length));
+                let mut seg = seg.part(from - index, to - index, dim.stride);
                 match self {
                     Self::Read => seg.within -= range.start,
                     Self::Written => seg.into -= range.start * dim.stride,
                 }
                 seg
-            })
-        };
-        let begins_within = |(index, _): &(u64, Seg)| *index < range.end;
+            };
+            let cut = List {
+                before: list.before.saturating_sub(range.start),
+                tail: list.from(start).take_while(begins_within).map(clip).collect(),
+                ..List::default()
+            };
+            (!cut.tail.is_empty()).then_some(cut)
+        });
         Dim {
-            tail: dim
-                .from(range.start)
-                .take_while(begins_within)
-                .filter_map(clip)
-                .collect(),
             coordinates: dim.coordinates,
             stride: dim.stride,
-            ..Dim::default()
+            lists: lists.collect(),
         }
     }
 }

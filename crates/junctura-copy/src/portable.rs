@@ -4,25 +4,20 @@ use std::ops::Range;
 
 use crate::elements::Op;
 use crate::product::{Each, Product, Seg, Source};
-use crate::work::Into;
+use crate::work::Target;
 
 /// The indices `within` of the slowest dimension, with all of the others.
 ///
 /// # Safety
 /// All places of the product lie in `pieces` and `into`, in elements of `O`, and nobody else writes those of these indices.
-pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into, within: Range<u64>) {
+pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Target, within: Range<u64>) {
     let walk = Walk { product, pieces, into };
     let mut at = At::default();
     let mut index = 0;
     for seg in product.dims[0].each() {
         let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
         if from < to {
-            let clipped = Seg {
-                into: seg.into + (from - index) * product.dims[0].stride,
-                within: seg.within + (from - index),
-                length: to - from,
-                ..seg
-            };
+            let clipped = seg.part(from - index, to - index, product.dims[0].stride);
             // SAFETY: a part of what the caller vouches for.
             unsafe { walk.seg::<O>(0, clipped, &mut at, product.base, 0) };
         }
@@ -36,18 +31,20 @@ pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Into
 struct Walk<'a> {
     product: &'a Product,
     pieces: &'a [&'a [u8]],
-    into: Into,
+    into: Target,
 }
 
 /// Where the slower dimensions are.
-#[derive(Default)]
-struct At {
-    blocks: Each,
-    withins: Each,
+#[derive(Clone, Default)]
+pub(crate) struct At {
+    pub(crate) blocks: Each,
+    pub(crate) withins: Each,
+    /// How many indices of each are meant, where several are.
+    pub(crate) counts: Each,
 }
 
 impl At {
-    fn offset(&self, source: &Source, dims: usize) -> u64 {
+    pub(crate) fn offset(&self, source: &Source, dims: usize) -> u64 {
         let each = 0..dims;
         let offsets = each.map(|dim| self.blocks[dim] * source.jumps[dim] + self.withins[dim] * source.strides[dim]);
         source.base + offsets.sum::<u64>()

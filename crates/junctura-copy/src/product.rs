@@ -4,6 +4,8 @@
 //! All peers are merged: one list for each dimension, in the order of what is written, and each of its entries names the coordinate
 //! of whom it comes from. A combination of coordinates is a source, whose base and steps are looked up once for each row.
 
+use std::ops::Range;
+
 use junctura_layout::{DIMENSIONS_MAX, Local, Order, Run, Runs};
 use junctura_model::{Code, Error, Result};
 
@@ -18,6 +20,8 @@ pub(crate) struct Product {
     pub(crate) sources: Vec<Source>,
     /// Elements in front of it in the memory that is written.
     pub(crate) base: u64,
+    /// Whether what is read lies block behind block.
+    pub(crate) is_by_block: bool,
 }
 
 /// Whom something comes from, and how it lies there, in elements.
@@ -37,6 +41,15 @@ pub(crate) struct Dim {
     pub(crate) coordinates: usize,
     /// Elements from one index to the next in the memory that is written.
     pub(crate) stride: u64,
+    /// One list, or one for each block where what is written lies block behind block.
+    pub(crate) lists: Vec<List>,
+}
+
+/// Entries, most of which may repeat.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    /// Indices in front of it.
+    pub(crate) before: u64,
     /// Of one period.
     pub(crate) first: Vec<Seg>,
     /// How many such periods there are.
@@ -46,6 +59,9 @@ pub(crate) struct Dim {
     /// Of the last period, which may be a part of one.
     pub(crate) tail: Vec<Seg>,
 }
+
+/// With more entries a packed dimension is written row by row, not block by block: each block has a list of its own.
+const BLOCKS_SEGS_MAX: u64 = 1 << 16;
 
 /// Indices that lie behind each other in what is written and in what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +100,22 @@ impl Product {
     /// Indices of each dimension.
     pub(crate) fn elements(&self) -> u64 {
         self.dims.iter().map(Dim::elements).product()
+    }
+
+    /// One thread's share of the indices of a dimension.
+    pub(crate) fn share(&self, dim: usize, (share, of): (u64, u64)) -> Range<u64> {
+        let indices = u128::from(self.dims[dim].elements());
+        let end = |share: u64| (indices * u128::from(share) / u128::from(of)) as u64;
+        end(share)..end(share + 1)
+    }
+
+    /// One thread's share of the rows: the slowest dimension that has several indices, and those of it. One row is one thread's.
+    pub(crate) fn split(&self, share: (u64, u64)) -> Option<(usize, Range<u64>)> {
+        let last = self.dims.len() - 1;
+        match (0..last).find(|&dim| self.dims[dim].elements() > 1) {
+            Some(dim) => Some((dim, self.share(dim, share))),
+            None => (share.0 == 0).then_some((last, 0..u64::MAX)),
+        }
     }
 
     /// Compares all that will be read and written with what there is: `rooms` of what is read, `room` of what is written, in elements.
@@ -127,15 +159,15 @@ impl Product {
 
 impl Dim {
     /// Of a plan's list; `sources` are the coordinates that count, ascending.
-    pub(crate) fn new(runs: &Runs, side: Side, sources: &[u64], stride: u64) -> Self {
-        let last = runs.periods().saturating_sub(1);
+    pub(crate) fn new(runs: &Runs, side: Side, sources: &[u64], (stride, jump): (u64, u64)) -> Self {
+        let whole = runs.periods().saturating_sub(1);
         let mut placed = Placed {
             side,
             sources,
             count: 0,
         };
         let first: Vec<Seg> = runs
-            .of_periods(0, last.min(1))
+            .of_periods(0, whole.min(1))
             .filter_map(|run| placed.seg(run))
             .collect();
         let of_period = placed.count;
@@ -148,57 +180,48 @@ impl Dim {
             },
             _ => Step::default(),
         };
-        placed.count = of_period * last;
-        let tail = runs.of_periods(last, last + 1);
+        placed.count = of_period * whole;
+        let tail = runs.of_periods(whole, whole + 1);
+        let entries = List {
+            before: 0,
+            tail: tail.filter_map(|run| placed.seg(run)).collect(),
+            first,
+            periods: whole,
+            step,
+        };
+        let is_by_block = jump > 0 && runs.count() <= BLOCKS_SEGS_MAX;
         Self {
             coordinates: sources.len(),
             stride,
-            tail: tail.filter_map(|run| placed.seg(run)).collect(),
-            first,
-            periods: last,
-            step,
+            lists: if is_by_block {
+                entries.by_block(jump)
+            } else {
+                vec![entries]
+            },
         }
     }
 
     /// Makes indices of a dense array into elements.
     pub(crate) fn scale_into(&mut self, stride: u64) {
-        let segs = self.first.iter_mut().chain(&mut self.tail);
-        segs.for_each(|seg| seg.into *= stride);
-        self.step.into *= stride;
+        for list in &mut self.lists {
+            let segs = list.first.iter_mut().chain(&mut list.tail);
+            segs.for_each(|seg| seg.into *= stride);
+            list.step.into *= stride;
+        }
     }
 
     /// All of them, in the order of what is written.
     pub(crate) fn each(&self) -> impl Iterator<Item = Seg> + '_ {
-        let repeated =
-            (0..self.periods).flat_map(move |number| self.first.iter().map(move |seg| seg.moved(self.step, number)));
-        repeated.chain(self.tail.iter().copied())
-    }
-
-    /// All from the one on that has this index, each with the index of its first.
-    pub(crate) fn from(&self, index: u64) -> impl Iterator<Item = (u64, Seg)> + '_ {
-        let of_period: u64 = self.first.iter().map(|seg| seg.length).sum();
-        let skipped = index.checked_div(of_period).unwrap_or(0).min(self.periods);
-        let repeated = (skipped..self.periods)
-            .flat_map(move |number| self.first.iter().map(move |seg| seg.moved(self.step, number)));
-        let all = repeated.chain(self.tail.iter().copied());
-        let counted = all.scan(skipped * of_period, |next, seg| {
-            let at = *next;
-            *next += seg.length;
-            Some((at, seg))
-        });
-        counted.skip_while(move |(at, seg)| at + seg.length <= index)
+        self.lists.iter().flat_map(List::each)
     }
 
     pub(crate) fn elements(&self) -> u64 {
-        let count = |segs: &[Seg]| segs.iter().map(|seg| seg.length).sum::<u64>();
-        count(&self.first) * self.periods + count(&self.tail)
+        self.lists.iter().map(List::elements).sum()
     }
 
     /// The places of the last index of each entry, of the last of its periods.
     fn ends(&self) -> impl Iterator<Item = (usize, Step)> + '_ {
-        let last = self.periods.saturating_sub(1);
-        let repeated = self.first.iter().map(move |seg| seg.moved(self.step, last));
-        repeated.chain(self.tail.iter().copied()).map(|seg| {
+        self.lists.iter().flat_map(List::last).map(|seg| {
             let end = Step {
                 into: seg.into + (seg.length - 1) * self.stride,
                 block: seg.block,
@@ -209,7 +232,74 @@ impl Dim {
     }
 }
 
+impl List {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Seg> + '_ {
+        self.of_periods(0, self.periods).chain(self.tail.iter().copied())
+    }
+
+    pub(crate) fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = Seg> + '_ {
+        let segs = move |number| self.first.iter().map(move |seg| seg.moved(self.step, number));
+        (from..to).flat_map(segs)
+    }
+
+    /// All from the one on that has this of its indices, each with the index of its first.
+    pub(crate) fn from(&self, index: u64) -> impl Iterator<Item = (u64, Seg)> + '_ {
+        let of_period: u64 = self.first.iter().map(|seg| seg.length).sum();
+        let skipped = index.checked_div(of_period).unwrap_or(0).min(self.periods);
+        let all = self.of_periods(skipped, self.periods).chain(self.tail.iter().copied());
+        let counted = all.scan(skipped * of_period, |next, seg| {
+            let at = *next;
+            *next += seg.length;
+            Some((at, seg))
+        });
+        counted.skip_while(move |(at, seg)| at + seg.length <= index)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.first.len() as u64 * self.periods + self.tail.len() as u64
+    }
+
+    /// Each entry, in the last of its periods.
+    fn last(&self) -> impl Iterator<Item = Seg> + '_ {
+        self.of_periods(self.periods.saturating_sub(1), self.periods)
+            .chain(self.tail.iter().copied())
+    }
+
+    pub(crate) fn elements(&self) -> u64 {
+        let count = |segs: &[Seg]| segs.iter().map(|seg| seg.length).sum::<u64>();
+        count(&self.first) * self.periods + count(&self.tail)
+    }
+
+    /// One for each block of what is written; they lie so many elements apart.
+    fn by_block(&self, jump: u64) -> Vec<Self> {
+        let mut lists: Vec<Self> = Vec::new();
+        let mut before = 0;
+        let mut block = None;
+        for seg in self.each() {
+            if block.replace(seg.into / jump) != Some(seg.into / jump) {
+                lists.push(Self {
+                    before,
+                    ..Self::default()
+                });
+            }
+            before += seg.length;
+            if let Some(list) = lists.last_mut() {
+                list.tail.push(seg);
+            }
+        }
+        lists
+    }
+}
+
 impl Seg {
+    /// Of its indices those from `from` to `to`.
+    pub(crate) fn part(mut self, from: u64, to: u64, stride: u64) -> Self {
+        self.into += from * stride;
+        self.within += from;
+        self.length = to - from;
+        self
+    }
+
     pub(crate) fn moved(mut self, by: Step, times: u64) -> Self {
         self.into += by.into * times;
         self.block += by.block * times;

@@ -7,23 +7,64 @@ use crate::elements::{Change, with_op};
 use crate::part::Message;
 use crate::portable;
 use crate::product::Product;
+use crate::rows::{Rows, Walk};
+#[cfg(target_arch = "x86_64")]
+use crate::tiles::Tiles;
 
+/// What is smaller stays in the caches, for whoever reads it next.
+const CACHED_MAX: u64 = 1 << 20;
+
+/// More would only wait for each other.
+const THREADS_MAX: usize = 256;
+
+/// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    products: Vec<Product>,
+    parts: Vec<Ready>,
     change: Change,
+    way: Way,
+    /// Larger results go past the caches, in bytes.
+    cached_max: u64,
     /// Who each memory that is read belongs to, and its elements.
     read: Vec<(u64, u64)>,
     /// The same of what is written.
     written: (u64, u64),
 }
 
+/// A product, with what the way needs that it goes.
+#[derive(Clone, Debug)]
+struct Ready {
+    product: Product,
+    plan: Quick,
+}
+
+impl AsRef<Product> for Ready {
+    fn as_ref(&self) -> &Product {
+        &self.product
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Quick {
+    Rows(Rows),
+    #[cfg(target_arch = "x86_64")]
+    Tiles(Tiles),
+    None,
+}
+
+/// What the machine can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Portable,
+    Lines,
+}
+
 /// A memory that is written by several threads, each its own elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Into(pub(crate) *mut u8);
+pub(crate) struct Target(pub(crate) *mut u8);
 
 // SAFETY: a pointer does nothing by itself; threads are given different elements of it.
-unsafe impl Send for Into {}
+unsafe impl Send for Target {}
 
 impl Work {
     /// # Errors
@@ -38,16 +79,23 @@ impl Work {
         for product in &products {
             product.check(&rooms, written.1)?;
         }
+        let way = Way::of_this_machine();
+        let ready = |product: Product| Ready {
+            plan: Quick::new(way, &product, change),
+            product,
+        };
         Ok(Self {
-            products,
+            parts: products.into_iter().map(ready).collect(),
             change,
+            way,
+            cached_max: CACHED_MAX,
             read,
             written,
         })
     }
 
     pub(crate) fn elements(&self) -> u64 {
-        self.products.iter().map(Product::elements).sum()
+        self.parts.iter().map(|part| part.product.elements()).sum()
     }
 
     /// What lies in so many elements of a message, from `first` on: the same work with a message that has these alone.
@@ -69,7 +117,7 @@ impl Work {
             Message::Read => read[0].1 = count,
             Message::Written => written.1 = count,
         }
-        Self::new(side.part(&self.products, &(first..end)), self.change, read, written)
+        Self::new(side.part(&self.parts, &(first..end)), self.change, read, written)
     }
 
     /// Bytes of an element that is read, and of one that is written.
@@ -87,27 +135,172 @@ impl Work {
             check_length(read, from_bytes, piece.len())?;
         }
         check_length(self.written, to_bytes, into.len())?;
-        let into = Into(into.as_mut_ptr());
-        let threads = threads.max(1) as u64;
+        let into = Target(into.as_mut_ptr());
+        let threads = threads.clamp(1, THREADS_MAX) as u64;
         std::thread::scope(|scope| {
             for share in 1..threads {
-                scope.spawn(move || self.share(pieces, into, (share, threads)));
+                let work = move || self.share(pieces, into, (share, threads));
+                // Where there can be no more threads, this one does it.
+                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    work();
+                }
             }
             self.share(pieces, into, (0, threads));
         });
         Ok(())
     }
 
-    /// One thread's share: of each product, that part of the indices of its slowest dimension.
-    fn share(&self, pieces: &[&[u8]], into: Into, (share, of): (u64, u64)) {
-        for product in &self.products {
-            let indices = product.dims[0].elements();
-            let from = (u128::from(indices) * u128::from(share) / u128::from(of)) as u64;
-            let to = (u128::from(indices) * u128::from(share + 1) / u128::from(of)) as u64;
+    /// One thread's share: of each product, that part of the indices of one dimension.
+    fn share(&self, pieces: &[&[u8]], into: Target, share: (u64, u64)) {
+        let is_large = self.elements() * self.change.scale().written() as u64 > self.cached_max;
+        let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
+        for part in &self.parts {
             // SAFETY: `Product::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
             // index in common, and no two products of a plan an element.
-            with_op!(self.change, O => unsafe { portable::copy::<O>(product, pieces, into, from..to) });
+            unsafe {
+                match &part.plan {
+                    Quick::Rows(rows) if can_line => {
+                        lines(self.change, is_large, (&part.product, rows), pieces, into, share);
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Quick::Tiles(quick) if can_line => {
+                        tiles(self.change, is_large, (&part.product, quick), pieces, into, share);
+                    }
+                    _ => {
+                        with_op!(self.change, O => portable::copy::<O>(&part.product, pieces, into, part.product.share(0, share)));
+                    }
+                }
+            }
         }
+    }
+
+    /// Without what only some machines can do.
+    pub(crate) fn portable(mut self) -> Self {
+        self.way = Way::Portable;
+        self
+    }
+
+    /// Past the caches, however small.
+    pub(crate) fn streamed(mut self) -> Self {
+        self.cached_max = 0;
+        self
+    }
+}
+
+/// # Safety
+/// As of [`portable::copy`]; this machine has what [`lines`](crate::lines) need, and `into` is aligned for the change.
+#[cfg(target_arch = "x86_64")]
+unsafe fn lines(
+    change: Change,
+    is_large: bool,
+    (product, rows): (&Product, &Rows),
+    pieces: &[&[u8]],
+    into: Target,
+    share: (u64, u64),
+) {
+    use crate::lines::{Bytes, Lines, Narrow, Reversed, Widen};
+    let Some(split) = product.split(share) else { return };
+    let ahead = rows.ahead();
+    let mut walk = Walk::new((product, rows), pieces, into.0, split);
+    macro_rules! by {
+        ($($fill:tt)*) => {
+            // SAFETY: as of this function.
+            unsafe {
+                if is_large {
+                    Lines::<$($fill)*, true>::new(ahead).all(&mut walk);
+                } else {
+                    Lines::<$($fill)*, false>::new(ahead).all(&mut walk);
+                }
+            }
+        };
+    }
+    match change {
+        Change::None(_) => by!(Bytes),
+        Change::Swap(_, 2) => by!(Reversed<2>),
+        Change::Swap(_, 4) => by!(Reversed<4>),
+        Change::Swap(..) => by!(Reversed<8>),
+        Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(Narrow<false, false>),
+            (false, true) => by!(Narrow<false, true>),
+            (true, false) => by!(Narrow<true, false>),
+            (true, true) => by!(Narrow<true, true>),
+        },
+        Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(Widen<false, false>),
+            (false, true) => by!(Widen<false, true>),
+            (true, false) => by!(Widen<true, false>),
+            (true, true) => by!(Widen<true, true>),
+        },
+    }
+}
+
+/// # Safety
+/// Never called: no other machine has this way.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Target, _: (u64, u64)) {}
+
+/// # Safety
+/// As of [`lines`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn tiles(
+    change: Change,
+    is_large: bool,
+    (product, tiles): (&Product, &Tiles),
+    pieces: &[&[u8]],
+    into: Target,
+    share: (u64, u64),
+) {
+    use crate::tiles::{Eight, Four, Narrowing, Walk, Widening};
+    let mut walk = Walk::new((product, tiles), pieces, into, is_large);
+    // SAFETY: as of this function.
+    unsafe {
+        match change {
+            Change::None(4) => walk.run::<Four<false>>(share),
+            Change::Swap(4, _) => walk.run::<Four<true>>(share),
+            Change::None(_) => walk.run::<Eight<0>>(share),
+            Change::Swap(_, 4) => walk.run::<Eight<4>>(share),
+            Change::Swap(..) => walk.run::<Eight<8>>(share),
+            Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<Narrowing<false, false>>(share),
+                (false, true) => walk.run::<Narrowing<false, true>>(share),
+                (true, false) => walk.run::<Narrowing<true, false>>(share),
+                (true, true) => walk.run::<Narrowing<true, true>>(share),
+            },
+            Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<Widening<false, false>>(share),
+                (false, true) => walk.run::<Widening<false, true>>(share),
+                (true, false) => walk.run::<Widening<true, false>>(share),
+                (true, true) => walk.run::<Widening<true, true>>(share),
+            },
+        }
+    }
+}
+
+impl Quick {
+    fn new(way: Way, product: &Product, change: Change) -> Self {
+        if way == Way::Portable {
+            return Self::None;
+        }
+        if let Some(rows) = Rows::new(product, change.scale()) {
+            return Self::Rows(rows);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if change.is_of_four_or_eight()
+            && let Some(tiles) = Tiles::new(product)
+        {
+            return Self::Tiles(tiles);
+        }
+        Self::None
+    }
+}
+
+impl Way {
+    fn of_this_machine() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if crate::lines::are_there() {
+            return Self::Lines;
+        }
+        Self::Portable
     }
 }
 

@@ -56,6 +56,47 @@ fn longer_rows_become_each_other() {
 }
 
 #[test]
+fn many_periods_come_again() {
+    for (from, to) in [
+        ("shape=9001 grid=3 block=1", "shape=9001 grid=2 block=1"),
+        ("shape=9001 grid=2 block=3 offset=1 storage=packed", "shape=9001 grid=1"),
+        ("shape=9001 grid=1", "shape=9001 grid=3 block=2 storage=packed"),
+        ("shape=3x4000 grid=1x5 block=1x1", "shape=3x4000 grid=2x1 block=1x7"),
+    ] {
+        for change in [(Kind::F64, Kind::F64), (Kind::F64, Kind::F32), (Kind::U8, Kind::U8)] {
+            Case::of(from, to).judge((change.0.into(), change.1.into()), 2);
+        }
+    }
+}
+
+#[test]
+fn more_rows_and_columns_are_turned_than_a_buffer_holds() {
+    let (f4, f8, u4) = (Kind::F32, Kind::F64, Kind::U32);
+    let packed = "shape=600x100 grid=1x2 block=7x50 order=F storage=packed";
+    for (from, to, kinds) in [
+        ("shape=1100x70", "shape=1100x70 order=F", (f8, f8)),
+        (
+            "shape=70x1100 grid=2x2 block=16x64 order=F",
+            "shape=70x1100 grid=1x3 block=1x37",
+            (f4, f8),
+        ),
+        ("shape=600x100 grid=2x1 block=300x100 storage=packed", packed, (f8, f4)),
+        (
+            "shape=3x40x600 grid=1x2x1 block=1x9x1",
+            "shape=3x40x600 strides=1x1801x3",
+            (u4, u4),
+        ),
+        (
+            "shape=3x40x600 grid=1x2x1 block=1x9x1",
+            "shape=3x40x600 strides=1x3x120",
+            (f8, f8),
+        ),
+    ] {
+        Case::of(from, to).judge((kinds.0.into(), kinds.1.into()), 2);
+    }
+}
+
+#[test]
 fn another_order_is_a_transpose() {
     let shape = [35_usize, 22];
     let rows = Arc::new(Layout::one(&[35, 22]).unwrap());

@@ -118,6 +118,16 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// All of an array, by the text of its layouts.
+    pub(crate) fn of(from: &str, to: &str) -> Self {
+        let (from, to): (Layout, Layout) = (from.parse().unwrap(), to.parse().unwrap());
+        Self {
+            origin: vec![0; from.shape().len()],
+            from: Arc::new(from),
+            to: Arc::new(to),
+        }
+    }
+
     /// Of one to four dimensions, none longer than what `longest` says for so many.
     pub(crate) fn random(random: &mut Random, longest: [u64; 4]) -> Self {
         let dimensions = random.between(1, 4);
@@ -165,19 +175,30 @@ impl Case {
         let wanted = memories(&self.to, to, &self.origin);
         for (rank, wanted) in wanted.iter().enumerate() {
             let plan = Plan::new(&self.from, &self.to, &self.origin, Side::To, rank as u64).unwrap();
-            let mut into = Unaligned::new(wanted.len(), rank);
             let gather = Gather::new(&plan, from, to).unwrap();
-            let pieces: Vec<&[u8]> = gather.peers().iter().map(|&peer| &has[peer as usize][..]).collect();
-            gather.run(&pieces, into.bytes(), threads).unwrap();
-            assert!(into.bytes() == wanted, "{from} -> {to}, rank {rank} of {self:?}");
-            assert!(into.is_clean_around(), "{from} -> {to}, rank {rank} of {self:?}");
             assert_eq!(gather.elements(), plan.elements());
+            let pieces: Vec<&[u8]> = gather.peers().iter().map(|&peer| &has[peer as usize][..]).collect();
+            for (way, gather) in [gather.clone().portable(), gather.clone().streamed(), gather]
+                .iter()
+                .enumerate()
+            {
+                let mut into = Unaligned::new(wanted.len(), rank);
+                gather.run(&pieces, into.bytes(), threads).unwrap();
+                assert!(
+                    into.bytes() == wanted,
+                    "{from} -> {to}, way {way}, rank {rank} of {self:?}"
+                );
+                assert!(
+                    into.is_clean_around(),
+                    "{from} -> {to}, way {way}, rank {rank} of {self:?}"
+                );
+            }
             self.judge_messages(&plan, (from, to), &has, wanted);
         }
     }
 
     fn judge_messages(&self, plan: &Plan, (from, to): (Element, Element), has: &[Vec<u8>], wanted: &[u8]) {
-        let (mut into, mut whole_into) = (Unaligned::new(wanted.len(), 3), Unaligned::new(wanted.len(), 4));
+        let mut into = [0; 3].map(|_| Unaligned::new(wanted.len(), 4));
         for partner in plan.partners() {
             let gives = Plan::new(&self.from, &self.to, &self.origin, Side::From, partner.rank).unwrap();
             let pack = Pack::new(&gives, plan.rank(), from, to).unwrap();
@@ -186,35 +207,36 @@ impl Case {
                 (pack.elements(), unpack.elements()),
                 (partner.elements, partner.elements)
             );
-            let mut message = Unaligned::new(partner.elements as usize * to.kind.bytes(), 5);
-            pack.run(&has[partner.rank as usize], message.bytes(), 1).unwrap();
-            assert!(message.is_clean_around());
-            unpack.run(message.bytes(), whole_into.bytes(), 1).unwrap();
+            let mut message = [0; 2].map(|_| Unaligned::new(partner.elements as usize * to.kind.bytes(), 5));
+            let has = &has[partner.rank as usize];
+            pack.run(has, message[0].bytes(), 1).unwrap();
+            pack.clone().portable().run(has, message[1].bytes(), 1).unwrap();
+            assert!(message.iter().all(Unaligned::is_clean_around));
+            let [one, two] = &mut message;
+            assert!(one.bytes() == two.bytes());
+            unpack.run(one.bytes(), into[0].bytes(), 1).unwrap();
+            unpack.clone().portable().run(one.bytes(), into[1].bytes(), 1).unwrap();
             // Bit by bit it is the same.
             let (elements, bytes) = (partner.elements as usize, to.kind.bytes());
             let count = (elements / 7).max(1) + self.origin.len();
             for first in (0..elements).step_by(count) {
                 let count = count.min(elements - first);
                 let mut part = Unaligned::new(count * bytes, first);
-                pack.run_part(&has[partner.rank as usize], first as u64, part.bytes())
-                    .unwrap();
+                pack.run_part(has, first as u64, part.bytes()).unwrap();
                 assert!(part.is_clean_around());
-                let whole = &message.bytes()[first * bytes..(first + count) * bytes];
+                let whole = &one.bytes()[first * bytes..(first + count) * bytes];
                 assert!(part.bytes() == whole, "{count} elements from {first} on, {self:?}");
-                unpack.run_part(part.bytes(), first as u64, into.bytes()).unwrap();
+                unpack.run_part(part.bytes(), first as u64, into[2].bytes()).unwrap();
             }
         }
-        assert!(
-            into.bytes() == wanted,
-            "{from} -> {to}, rank {} of {self:?}, by messages",
-            plan.rank()
-        );
-        assert!(
-            whole_into.bytes() == wanted,
-            "{from} -> {to}, rank {} of {self:?}, whole",
-            plan.rank()
-        );
-        assert!(into.is_clean_around() && whole_into.is_clean_around());
+        for into in &mut into {
+            assert!(
+                into.bytes() == wanted,
+                "{from} -> {to}, rank {} of {self:?}, by messages",
+                plan.rank()
+            );
+            assert!(into.is_clean_around());
+        }
     }
 }
 

@@ -1,0 +1,446 @@
+//! Rows written line by line of 64 bytes, each once: a line is made in a register, of all the runs that meet in it, and goes past the
+//! caches. What is left of a line at the end of a row waits for the next one.
+//!
+//! Needs AVX-512 (byte-wise masks). Only lanes that a mask names are read or written, and the others cause no fault: so a load may name
+//! lanes in front of a run or behind it, and neither reads nor touches what lies there.
+
+#[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
+use std::arch::x86_64::*;
+
+use crate::rows::{Repeated, Row, Run, Sources, Spans, Walk};
+
+/// Whether this machine has what is needed.
+pub(crate) fn are_there() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi2")
+}
+
+/// How units come into a line.
+pub(crate) trait Fill {
+    /// Bytes of a unit, as it comes.
+    const FROM: usize;
+    /// Bytes of a unit, as it goes.
+    const TO: usize;
+    const LINE: usize = 64 / Self::TO;
+
+    /// `line` with those units that `mask` names. The first unit of the line would lie at `from`.
+    ///
+    /// # Safety
+    /// The units that `mask` names can be read; this machine has AVX-512.
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i;
+
+    /// A line as it is written.
+    ///
+    /// # Safety
+    /// This machine has AVX-512.
+    unsafe fn finish(line: __m512i) -> __m512i {
+        line
+    }
+}
+
+/// Bytes as they are.
+pub(crate) struct Bytes;
+
+impl Fill for Bytes {
+    const FROM: usize = 1;
+    const TO: usize = 1;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
+    }
+}
+
+/// Bytes, of which each `W` are reversed.
+pub(crate) struct Reversed<const W: usize>;
+
+impl<const W: usize> Fill for Reversed<W> {
+    const FROM: usize = 1;
+    const TO: usize = 1;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        _mm512_shuffle_epi8(line, reversal(W))
+    }
+}
+
+/// `f64` into `f32`.
+pub(crate) struct Narrow<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Narrow<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 8;
+    const TO: usize = 4;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names: lanes of eight bytes, eight of them in each half.
+        let (mut low, mut high) = unsafe {
+            (
+                _mm512_maskz_loadu_epi64(mask as u8, from.cast()),
+                _mm512_maskz_loadu_epi64((mask >> 8) as u8, from.wrapping_add(64).cast()),
+            )
+        };
+        if SWAP_FROM {
+            (low, high) = (
+                _mm512_shuffle_epi8(low, reversal(8)),
+                _mm512_shuffle_epi8(high, reversal(8)),
+            );
+        }
+        let low = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(low)));
+        let high = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(high)));
+        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+        _mm512_mask_mov_epi32(line, mask as u16, both)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        if SWAP_TO {
+            _mm512_shuffle_epi8(line, reversal(4))
+        } else {
+            line
+        }
+    }
+}
+
+/// `f32` into `f64`.
+pub(crate) struct Widen<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Widen<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 4;
+    const TO: usize = 8;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names: eight lanes of four bytes.
+        let mut units = unsafe { _mm256_maskz_loadu_epi32(mask as u8, from.cast()) };
+        if SWAP_FROM {
+            units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
+        }
+        let wide = _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_castsi256_ps(units)));
+        _mm512_mask_mov_epi64(line, mask as u8, wide)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn finish(line: __m512i) -> __m512i {
+        if SWAP_TO {
+            _mm512_shuffle_epi8(line, reversal(8))
+        } else {
+            line
+        }
+    }
+}
+
+/// For a shuffle that reverses each `width` bytes: 2, 4 or 8. A shuffle counts within 16 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+pub(crate) fn reversal(width: usize) -> __m512i {
+    let low = match width {
+        2 => 0x0607_0405_0203_0001,
+        4 => 0x0405_0607_0001_0203,
+        _ => 0x0001_0203_0405_0607,
+    };
+    let high = low + 0x0808_0808_0808_0808;
+    _mm512_set_epi64(high, low, high, low, high, low, high, low)
+}
+
+/// The line that is being made.
+struct Pen {
+    /// Where it goes: a multiple of 64.
+    line: *mut u8,
+    units: __m512i,
+    /// Units in front of the first that is ours.
+    first: usize,
+    /// Units up to the last that we have.
+    have: usize,
+    /// Memory is asked for so many runs ahead: into the first cache, from eight on into the second.
+    ahead: usize,
+}
+
+/// Lets the rows of [`Rows`](crate::rows::Rows) be written by lines. `STREAM`: past the caches.
+pub(crate) struct Lines<F, const STREAM: bool> {
+    pen: Pen,
+    /// For rows that are written at once.
+    pens: Vec<Pen>,
+    fill: std::marker::PhantomData<F>,
+}
+
+impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
+    /// Only where [`are_there`].
+    pub(crate) fn new(ahead: usize) -> Self {
+        Self {
+            pen: Pen::new(ahead),
+            pens: Vec::new(),
+            fill: std::marker::PhantomData,
+        }
+    }
+
+    /// All rows, and what is left of the last line; nobody sees what comes after before it.
+    ///
+    /// # Safety
+    /// As of [`Walk::run`]; where the walk writes begins a unit.
+    pub(crate) unsafe fn all(mut self, walk: &mut Walk<'_>) {
+        // SAFETY: as of this function.
+        unsafe {
+            walk.run(&mut self);
+            self.pen.leave::<F>();
+            _mm_sfence();
+        }
+    }
+}
+
+impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
+    #[inline]
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64) {
+        // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
+        unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, into, count) }
+    }
+
+    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
+        self.pens.resize_with(into.len(), || Pen::new(0));
+        // SAFETY: as of `rows`.
+        unsafe { block::<F, STREAM>(&mut self.pens, runs, from, into) }
+    }
+}
+
+/// See [`Row::rows`].
+///
+/// # Safety
+/// As of that; this machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn rows<F: Fill, const STREAM: bool>(
+    pen: &mut Pen,
+    runs: &Repeated,
+    from: &mut Sources,
+    (mut into, step): (*mut u8, usize),
+    count: u64,
+) {
+    for _ in 0..count {
+        let mut begin = into;
+        for _ in 0..runs.times {
+            // SAFETY: as of this function.
+            unsafe { spans::<F, STREAM>(pen, &runs.again, from, begin) };
+            begin = begin.wrapping_add(runs.step);
+            move_on(&mut from.rows, &runs.steps, 1);
+        }
+        move_on(&mut from.rows, &runs.steps, runs.times.wrapping_neg() as usize);
+        // SAFETY: as of this function.
+        unsafe { spans::<F, STREAM>(pen, &runs.once, from, into) };
+        into = into.wrapping_add(step);
+        move_on(&mut from.rows, &from.steps, 1);
+    }
+}
+
+/// See [`Row::block`].
+///
+/// # Safety
+/// As of that; this machine has AVX-512; there is a pen for each row.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn block<F: Fill, const STREAM: bool>(pens: &mut [Pen], runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
+    let sources = runs.steps.len();
+    for time in 0..=runs.times {
+        let (spans, time) = if time < runs.times {
+            (&runs.again, time as usize)
+        } else {
+            (&runs.once, 0)
+        };
+        for span in &spans.spans {
+            let begin = span.into + time * runs.step;
+            for (pen, into) in pens.iter_mut().zip(into) {
+                // SAFETY: as of this function.
+                unsafe { pen.go_to::<F>(into.wrapping_add(begin)) };
+            }
+            for run in &spans.runs[span.runs.clone()] {
+                let source = run.source as usize;
+                let begin = run.from as usize + time * runs.steps[source];
+                for (pen, from) in pens.iter_mut().zip(from[source..].iter().step_by(sources)) {
+                    // SAFETY: as of this function.
+                    unsafe { pen.put::<F, STREAM>(from.wrapping_add(begin), run.units as usize) };
+                }
+            }
+        }
+    }
+    for pen in pens {
+        // SAFETY: as of this function.
+        unsafe { pen.leave::<F>() };
+    }
+}
+
+#[inline]
+fn move_on(rows: &mut [*const u8], steps: &[usize], times: usize) {
+    for (row, step) in rows.iter_mut().zip(steps) {
+        *row = row.wrapping_add(step.wrapping_mul(times));
+    }
+}
+
+/// Some of the runs of a row.
+///
+/// # Safety
+/// As of [`rows`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from: &Sources, into: *mut u8) {
+    for span in &spans.spans {
+        // SAFETY: as of this function.
+        unsafe { pen.go_to::<F>(into.wrapping_add(span.into)) };
+        for at in span.runs.clone() {
+            let run = spans.runs[at];
+            if pen.ahead > 0 {
+                ask_for::<F>(&spans.runs, (at, pen.ahead), from);
+            }
+            // SAFETY: as of this function.
+            unsafe {
+                let from = (*from.rows.get_unchecked(run.source as usize)).wrapping_add(run.from as usize);
+                pen.put::<F, STREAM>(from, run.units as usize);
+            }
+        }
+    }
+}
+
+/// Asks for the memory of a run that will be read soon, in this row or the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &Sources) {
+    let at = at + ahead;
+    let (run, is_next_row) = match runs.get(at) {
+        Some(run) => (run, false),
+        None => match runs.get(at - runs.len()) {
+            Some(run) => (run, true),
+            None => return,
+        },
+    };
+    let source = run.source as usize;
+    let mut begin = from.rows[source].wrapping_add(run.from as usize);
+    if is_next_row {
+        begin = begin.wrapping_add(from.steps[source]);
+    }
+    let bytes = (run.units as usize * F::FROM).min(2048) + begin as usize % 64;
+    for at in (0..bytes).step_by(64) {
+        // Where there is no memory, this does nothing.
+        if ahead >= 8 {
+            _mm_prefetch::<_MM_HINT_T1>(begin.wrapping_add(at).cast());
+        } else {
+            _mm_prefetch::<_MM_HINT_T0>(begin.wrapping_add(at).cast());
+        }
+    }
+}
+
+/// The lowest `count` bits, of at most 64.
+#[inline]
+#[target_feature(enable = "bmi2")]
+pub(crate) fn lowest(count: usize) -> u64 {
+    _bzhi_u64(u64::MAX, count as u32)
+}
+
+impl Pen {
+    fn new(ahead: usize) -> Self {
+        Self {
+            line: std::ptr::null_mut(),
+            // SAFETY: any bits are units.
+            units: unsafe { std::mem::zeroed() },
+            first: 0,
+            have: 0,
+            ahead,
+        }
+    }
+
+    /// Goes on at another place, which may be the one where it is.
+    ///
+    /// # Safety
+    /// As of [`rows`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn go_to<F: Fill>(&mut self, into: *mut u8) {
+        if self.line.wrapping_add(self.have * F::TO) == into && !self.line.is_null() {
+            return;
+        }
+        // SAFETY: as of this function.
+        unsafe { self.leave::<F>() };
+        let within = into as usize % 64;
+        self.line = into.wrapping_sub(within);
+        (self.first, self.have) = (within / F::TO, within / F::TO);
+    }
+
+    /// Writes what it has of the line, as it is not going on with it.
+    ///
+    /// # Safety
+    /// As of [`rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn leave<F: Fill>(&mut self) {
+        if self.have > self.first {
+            let mask = lowest(self.have * F::TO) & !lowest(self.first * F::TO);
+            // SAFETY: units from `first` to `have` were put, so that they are ours to write.
+            unsafe { _mm512_mask_storeu_epi8(self.line.cast(), mask, F::finish(self.units)) };
+        }
+        self.first = self.have;
+    }
+
+    /// # Safety
+    /// As of [`rows`]: `count` units can be read at `from`, and so many written where the pen is.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn put<F: Fill, const STREAM: bool>(&mut self, from: *const u8, count: usize) {
+        let before = from.wrapping_sub(self.have * F::FROM);
+        let room = F::LINE - self.have;
+        // SAFETY: the mask names units of the run only.
+        unsafe {
+            if count < room {
+                let mask = lowest(count) << self.have;
+                self.units = F::load(self.units, mask, before);
+                self.have += count;
+                return;
+            }
+            let line = F::load(self.units, lowest(F::LINE) & !lowest(self.have), before);
+            self.write::<F, STREAM>(line);
+            let mut from = from.wrapping_add(room * F::FROM);
+            let mut left = count - room;
+            while left >= F::LINE {
+                let line = F::load(_mm512_setzero_si512(), lowest(F::LINE), from);
+                self.write::<F, STREAM>(line);
+                from = from.wrapping_add(F::LINE * F::FROM);
+                left -= F::LINE;
+            }
+            self.units = F::load(_mm512_setzero_si512(), lowest(left), from);
+            self.have = left;
+        }
+    }
+
+    /// A line that is full, and goes to the next.
+    ///
+    /// # Safety
+    /// As of [`Self::put`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn write<F: Fill, const STREAM: bool>(&mut self, line: __m512i) {
+        // SAFETY: all units from `first` on were put; `line` is a multiple of 64.
+        unsafe {
+            let line = F::finish(line);
+            if self.first > 0 {
+                _mm512_mask_storeu_epi8(self.line.cast(), !lowest(self.first * F::TO), line);
+                self.first = 0;
+            } else if STREAM {
+                _mm512_stream_si512(self.line.cast(), line);
+            } else {
+                _mm512_storeu_si512(self.line.cast(), line);
+            }
+        }
+        self.line = self.line.wrapping_add(64);
+        self.have = 0;
+    }
+}

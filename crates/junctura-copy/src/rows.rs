@@ -1,0 +1,483 @@
+//! A product whose quickest dimension lies behind each other in what is written and in all that is read: one list of runs of bytes
+//! for all of its rows, worked out once.
+//!
+//! ```text
+//!   row of what is written  | peer 0 | peer 1 | peer 0 | peer 1 | ...     Run { peer, from, units }
+//!                           '------- span ----------------------'         no gap in what is written
+//! ```
+//! From row to row only the beginning of each peer's memory moves. Units are what a kernel counts in: bytes, or elements that change.
+
+use std::ops::Range;
+
+use crate::portable::At;
+use crate::product::{List, Product, Seg, Source};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    /// For each way in which peers' blocks lie apart, for each list of the last dimension.
+    runs: Vec<Vec<Repeated>>,
+    /// Which of those ways, for each combination of the slower dimensions.
+    ways: Vec<usize>,
+    /// Units of a run, on average.
+    pub(crate) typical: u64,
+    pub(crate) scale: Scale,
+}
+
+/// Of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// Units, as it goes.
+    pub(crate) units: usize,
+    /// Bytes of a unit, as it comes.
+    pub(crate) from: usize,
+    /// Bytes of a unit, as it goes.
+    pub(crate) to: usize,
+}
+
+impl Scale {
+    /// Bytes of an element, as it goes.
+    pub(crate) fn written(self) -> usize {
+        self.units * self.to
+    }
+}
+
+/// Runs that come again and again, and those that come once after them.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeated {
+    pub(crate) again: Spans,
+    pub(crate) times: u64,
+    /// Bytes from one time to the next in what is written.
+    pub(crate) step: usize,
+    /// The same of each coordinate.
+    pub(crate) steps: Vec<usize>,
+    pub(crate) once: Spans,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) spans: Vec<Span>,
+}
+
+/// Runs without gaps between them in what is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    /// Where it begins, in bytes from the beginning of the row.
+    pub(crate) into: usize,
+    pub(crate) runs: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Bytes from the beginning of the source's row.
+    pub(crate) from: u64,
+    pub(crate) units: u32,
+    /// The number of the coordinate.
+    pub(crate) source: u32,
+}
+
+/// So many runs at least are written out, where there are so many: less would cost time at each repetition.
+const RUNS_AGAIN_MIN: usize = 512;
+/// Runs of blocks that are no longer than this are read block by block.
+const SHORT_BYTES_MAX: u64 = 128;
+const ROWS_AT_ONCE_MAX: u64 = 64;
+const UNITS_MAX: u64 = 1 << 30;
+
+impl Rows {
+    /// Nothing where the quickest dimension goes with other steps than one.
+    pub(crate) fn new(product: &Product, scale: Scale) -> Option<Self> {
+        let last = product.dims.len() - 1;
+        let dim = &product.dims[last];
+        let is_single = || {
+            dim.lists
+                .iter()
+                .all(|list| list.first.iter().chain(&list.tail).all(|seg| seg.length == 1))
+        };
+        let is_dense = dim.stride == 1 && product.sources.iter().all(|source| source.strides[last] == 1);
+        if product.sources.is_empty() || !(is_dense || is_single()) {
+            return None;
+        }
+        let mut rows = Self {
+            runs: Vec::new(),
+            ways: Vec::new(),
+            typical: 0,
+            scale,
+        };
+        let mut known: Vec<Vec<(u64, u64)>> = Vec::new();
+        for sources in product.sources.chunks(dim.coordinates) {
+            let way: Vec<(u64, u64)> = sources
+                .iter()
+                .map(|source| (source.strides[last], source.jumps[last]))
+                .collect();
+            let number = known.iter().position(|known| *known == way).unwrap_or_else(|| {
+                rows.runs
+                    .push(dim.lists.iter().map(|list| Repeated::new(list, &way, scale)).collect());
+                known.push(way);
+                known.len() - 1
+            });
+            rows.ways.push(number);
+        }
+        let of_first = rows.runs[0].iter();
+        let (count, units) = of_first.fold((0, 0), |(count, units), one| {
+            let (more, longer) = one.count();
+            (count + more, units + longer)
+        });
+        rows.typical = units / count.max(1);
+        Some(rows)
+    }
+
+    /// How many runs ahead memory is asked for: a short run's comes with those around it, a long one's as it is read.
+    pub(crate) fn ahead(&self) -> usize {
+        match self.typical * self.scale.from as u64 {
+            65..=512 => 3,
+            513..=2048 => 8,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn of(&self, combination: usize, list: usize) -> &Repeated {
+        &self.runs[self.ways[combination]][list]
+    }
+}
+
+impl Repeated {
+    fn new(list: &List, way: &[(u64, u64)], scale: Scale) -> Self {
+        let together = (RUNS_AGAIN_MIN.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
+        let times = list.periods / together;
+        let placed = |seg: Seg| {
+            let (stride, jump) = way[seg.source];
+            let from = (seg.block * jump + seg.within * stride) as usize * scale.units * scale.from;
+            (from as u64, seg)
+        };
+        let once = list.of_periods(times * together, list.periods);
+        let once = once.chain(list.tail.iter().copied()).map(placed);
+        let again = list.of_periods(0, together.min(list.periods)).map(placed);
+        let step = |&(stride, jump): &(u64, u64)| {
+            let elements = (list.step.block * jump + list.step.within * stride) * together;
+            elements as usize * scale.units * scale.from
+        };
+        Self {
+            again: Spans::new(again, scale),
+            times,
+            step: (list.step.into * together) as usize * scale.units * scale.to,
+            steps: way.iter().map(step).collect(),
+            once: Spans::new(once, scale),
+        }
+    }
+
+    /// Runs, and their units.
+    fn count(&self) -> (u64, u64) {
+        let of = |spans: &Spans| {
+            let units = spans.runs.iter().map(|run| u64::from(run.units)).sum::<u64>();
+            (spans.runs.len() as u64, units)
+        };
+        let (again, once) = (of(&self.again), of(&self.once));
+        (again.0 * self.times + once.0, again.1 * self.times + once.1)
+    }
+}
+
+impl Spans {
+    fn new(placed: impl Iterator<Item = (u64, Seg)>, scale: Scale) -> Self {
+        let mut spans = Self::default();
+        let mut end = None;
+        for (from, seg) in placed {
+            let into = seg.into as usize * scale.units * scale.to;
+            if end != Some(into) {
+                let from = spans.runs.len();
+                spans.spans.push(Span { into, runs: from..from });
+            }
+            spans.push(from, seg, scale);
+            let count = spans.runs.len();
+            if let Some(span) = spans.spans.last_mut() {
+                span.runs.end = count;
+            }
+            end = Some(into + seg.length as usize * scale.units * scale.to);
+        }
+        spans
+    }
+
+    fn push(&mut self, mut from: u64, seg: Seg, scale: Scale) {
+        let mut left = seg.length * scale.units as u64;
+        while left > 0 {
+            let units = left.min(UNITS_MAX);
+            self.runs.push(Run {
+                from,
+                units: units as u32,
+                source: seg.source as u32,
+            });
+            from += units * scale.from as u64;
+            left -= units;
+        }
+    }
+}
+
+/// Where the rows of the sources lie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    /// The beginning of each source's row.
+    pub(crate) rows: Vec<*const u8>,
+    /// From one row to the next.
+    pub(crate) steps: Vec<usize>,
+}
+
+/// What is done with each row.
+pub(crate) trait Row {
+    /// Rows from `into` on, each `step` bytes behind the one before, `count` of them.
+    ///
+    /// # Safety
+    /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
+    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64);
+
+    /// Several rows at once, run by run: so is read block by block what would otherwise be read piecemeal. `from` has the beginning of
+    /// each source's row, row by row.
+    ///
+    /// # Safety
+    /// As of [`Self::rows`].
+    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]);
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy, Debug)]
+struct Here {
+    /// Elements of what is written.
+    into: u64,
+    /// Of the combination of coordinates so far.
+    number: usize,
+}
+
+/// The rows of a product, of the indices `within` of one dimension.
+pub(crate) struct Walk<'a> {
+    pub(crate) product: &'a Product,
+    pub(crate) rows: &'a Rows,
+    pub(crate) pieces: &'a [&'a [u8]],
+    pub(crate) into: *mut u8,
+    /// Which dimension is split between threads, and the part of its indices that counts.
+    pub(crate) split: (usize, Range<u64>),
+    from: Sources,
+    /// The rows of a block that are written at once: where they are read, and where written.
+    block: (Vec<*const u8>, Vec<*mut u8>),
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        (product, rows): (&'a Product, &'a Rows),
+        pieces: &'a [&'a [u8]],
+        into: *mut u8,
+        split: (usize, Range<u64>),
+    ) -> Self {
+        Self {
+            product,
+            rows,
+            pieces,
+            into,
+            split,
+            from: Sources::default(),
+            block: (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Block by block of what is written, each row by row.
+    ///
+    /// # Safety
+    /// As of [`portable::copy`](crate::portable::copy).
+    pub(crate) unsafe fn run(&mut self, row: &mut dyn Row) {
+        let product = self.product;
+        let mut lists = vec![0; product.dims.len()];
+        let here = Here {
+            into: product.base,
+            number: 0,
+        };
+        loop {
+            // SAFETY: as of this function.
+            unsafe { self.slower(row, 0, &lists, here, &mut At::default()) };
+            let quickest = (0..lists.len())
+                .rev()
+                .find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len());
+            let Some(dim) = quickest else { return };
+            lists[dim] += 1;
+            lists[dim + 1..].fill(0);
+        }
+    }
+
+    /// Goes through the entries of the slower dimensions, and then the indices of each: at once where each block is read from its
+    /// beginning to its end, otherwise dimension by dimension.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn slower(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], here: Here, at: &mut At) {
+        let product = self.product;
+        let last = product.dims.len() - 1;
+        if dim == last {
+            // SAFETY: as of this function.
+            return unsafe {
+                if self.is_at_once(at) {
+                    self.block.0.clear();
+                    self.block.1.clear();
+                    self.collect(0, here, at);
+                    let runs = self.rows.of(here.number, lists[last]);
+                    row.block(runs, &self.block.0, &self.block.1);
+                } else {
+                    self.indices(row, 0, lists, here, at);
+                }
+            };
+        }
+        let this = &product.dims[dim];
+        let entries = &this.lists[lists[dim]];
+        let mut index = entries.before;
+        for whole in entries.each() {
+            let seg = self.clipped(dim, index, whole);
+            index += whole.length;
+            let Some(seg) = seg else { continue };
+            let mut here = Here {
+                into: here.into + seg.into,
+                number: here.number * this.coordinates + seg.source,
+            };
+            (at.blocks[dim], at.withins[dim]) = (seg.block, seg.within);
+            at.counts[dim] = seg.length;
+            if product.is_by_block || dim + 1 == last {
+                // SAFETY: as of this function.
+                unsafe { self.slower(row, dim + 1, lists, here, at) };
+                continue;
+            }
+            at.counts[dim] = 1;
+            for _ in 0..seg.length {
+                // SAFETY: as of this function.
+                unsafe { self.slower(row, dim + 1, lists, here, at) };
+                at.withins[dim] += 1;
+                here.into += this.stride;
+            }
+        }
+    }
+
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn indices(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], mut here: Here, at: &mut At) {
+        let last = self.product.dims.len() - 1;
+        if dim + 1 >= last {
+            let count = if last == 0 { 1 } else { at.counts[dim] };
+            // SAFETY: as of this function.
+            return unsafe { self.beginning(row, here, lists[last], at, (dim, count)) };
+        }
+        let begin = at.withins[dim];
+        for _ in 0..at.counts[dim] {
+            // SAFETY: as of this function.
+            unsafe { self.indices(row, dim + 1, lists, here, at) };
+            at.withins[dim] += 1;
+            here.into += self.product.dims[dim].stride;
+        }
+        at.withins[dim] = begin;
+    }
+
+    /// Whether all rows of a block are written at once.
+    fn is_at_once(&self, at: &At) -> bool {
+        let last = self.product.dims.len() - 1;
+        let rows: u64 = at.counts[..last].iter().product();
+        let is_short = self.rows.typical * self.rows.scale.from as u64 <= SHORT_BYTES_MAX;
+        self.product.is_by_block && is_short && rows > 1 && rows <= ROWS_AT_ONCE_MAX
+    }
+
+    /// What of an entry is of this thread's part.
+    fn clipped(&self, dim: usize, index: u64, seg: Seg) -> Option<Seg> {
+        let (split, within) = &self.split;
+        if *split != dim {
+            return Some(seg);
+        }
+        let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
+        (from < to).then(|| seg.part(from - index, to - index, self.product.dims[dim].stride))
+    }
+
+    /// Where the row of a source begins.
+    fn place(&self, source: &Source, at: &At) -> *const u8 {
+        let bytes = self.rows.scale.units * self.rows.scale.from;
+        let offset = at.offset(source, self.product.dims.len() - 1) as usize * bytes;
+        // Some combinations have nothing in this block, and would begin outside.
+        self.pieces[source.piece].as_ptr().wrapping_add(offset)
+    }
+
+    /// Notes where all rows of a block begin.
+    fn collect(&mut self, dim: usize, mut here: Here, at: &mut At) {
+        let last = self.product.dims.len() - 1;
+        if dim == last {
+            let coordinates = self.product.dims[last].coordinates;
+            for source in &self.product.sources[here.number * coordinates..][..coordinates] {
+                let place = self.place(source, at);
+                self.block.0.push(place);
+            }
+            let bytes = self.rows.scale.units * self.rows.scale.to;
+            self.block.1.push(self.into.wrapping_add(here.into as usize * bytes));
+            return;
+        }
+        let begin = at.withins[dim];
+        for _ in 0..at.counts[dim] {
+            self.collect(dim + 1, here, at);
+            at.withins[dim] += 1;
+            here.into += self.product.dims[dim].stride;
+        }
+        at.withins[dim] = begin;
+    }
+
+    /// Rows of the same sources: `count` indices of dimension `dim`.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn beginning(
+        &mut self,
+        row: &mut dyn Row,
+        Here { into, number }: Here,
+        number_of_list: usize,
+        at: &At,
+        (dim, count): (usize, u64),
+    ) {
+        let last = self.product.dims.len() - 1;
+        let coordinates = self.product.dims[last].coordinates;
+        let sources = &self.product.sources[number * coordinates..][..coordinates];
+        let bytes = self.rows.scale.units * self.rows.scale.from;
+        self.from.rows.clear();
+        self.from.steps.clear();
+        for source in sources {
+            self.from.rows.push(self.place(source, at));
+            self.from.steps.push(source.strides[dim] as usize * bytes);
+        }
+        let to_bytes = self.rows.scale.units * self.rows.scale.to;
+        let step = self.product.dims[dim].stride as usize * to_bytes;
+        let runs = self.rows.of(number, number_of_list);
+        // SAFETY: `into` is a place of the product, which lies in what is written; the caller vouches for the runs.
+        unsafe {
+            let into = self.into.add(into as usize * to_bytes);
+            row.rows(runs, &mut self.from, (into, step), count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_any_length_are_cut_and_gaps_begin_spans() {
+        let scale = Scale {
+            units: 8,
+            from: 1,
+            to: 1,
+        };
+        let seg = |into: u64, length: u64| Seg {
+            source: 3,
+            into,
+            block: 0,
+            within: 0,
+            length,
+        };
+        let long = UNITS_MAX / 8 * 3 + 5;
+        let spans = Spans::new(
+            [(16, seg(0, long)), (7, seg(long, 1)), (9, seg(long + 2, 1))].into_iter(),
+            scale,
+        );
+        let units: Vec<u32> = spans.runs.iter().map(|run| run.units).collect();
+        let most = UNITS_MAX as u32;
+        assert_eq!(units, [most, most, most, 40, 8, 8]);
+        assert_eq!(spans.runs[3].from, 16 + 3 * UNITS_MAX);
+        let of: Vec<(usize, Range<usize>)> = spans.spans.iter().map(|span| (span.into, span.runs.clone())).collect();
+        assert_eq!(of, [(0, 0..5), (8 * (long as usize + 2), 5..6)]);
+    }
+}

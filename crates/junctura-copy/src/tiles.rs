@@ -1,0 +1,604 @@
+//! Copies between memories of which one goes quickest along a row and the other along a column.
+//!
+//! ```text
+//!   read: 8 runs of a column's peers      turned in registers      a buffer of rows        written: whole lines
+//!   | a0 a1 a2 … |                        | a0 b0 c0 … |           512 rows of what        past the caches
+//!   | b0 b1 b2 … |             ->         | a1 b1 c1 … |    ->     32 columns give    ->
+//! ```
+//! What is left of a line at the end of a row of the buffer waits there for the next columns. Needs what [`lines`](crate::lines) need.
+
+#[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
+use std::arch::x86_64::*;
+
+use crate::lines::{lowest, reversal};
+use crate::portable::At;
+use crate::product::{List, Product, Seg, Source};
+use crate::work::Target;
+
+/// Indices along the rows that are written, whose columns are read one after another.
+const COLUMNS: u64 = 32;
+/// Rows that are written together: of eight bytes, as many as a page has of what is read. Fewer would look up each page several times.
+const ROWS: u64 = 512;
+/// Bytes from one row of the buffer to the next: what is left, and as much as comes. No power of two, which would be in the way of the caches.
+const PITCH: usize = 64 + COLUMNS as usize * 8;
+/// With more entries of a dimension nothing is worked out beforehand.
+const SEGS_MAX: u64 = 1 << 20;
+
+/// What is worked out once.
+#[derive(Clone, Debug)]
+pub(crate) struct Tiles {
+    /// The dimension that goes quickest in what is read.
+    across: usize,
+    /// Of each list of that dimension.
+    rows: Vec<Vec<Chunk>>,
+    /// Of each list of the last dimension, which goes quickest in what is written.
+    columns: Vec<Vec<Chunk>>,
+    /// Combinations from one coordinate of a dimension to the next.
+    weights: Vec<usize>,
+    /// The most rows of a chunk.
+    rows_max: u64,
+}
+
+/// Some indices of a dimension.
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    segs: Vec<Seg>,
+    length: u64,
+}
+
+impl Tiles {
+    /// Nothing where no dimension goes quickest in all that is read, or none in what is written.
+    pub(crate) fn new(product: &Product) -> Option<Self> {
+        let last = product.dims.len() - 1;
+        let is_quickest = |dim: &usize| product.sources.iter().all(|source| source.strides[*dim] == 1);
+        let across = (0..last).rev().find(is_quickest)?;
+        let segs = |dim: usize| product.dims[dim].lists.iter().map(List::count).sum::<u64>();
+        if product.dims[last].stride != 1 || product.sources.is_empty() || segs(last).max(segs(across)) > SEGS_MAX {
+            return None;
+        }
+        let chunks = |dim: usize, most: u64, is_gapless: bool| {
+            let lists = product.dims[dim].lists.iter();
+            lists
+                .map(|list| cut(list, product.dims[dim].stride, most, is_gapless))
+                .collect()
+        };
+        let mut weights = vec![1; last + 1];
+        for dim in (0..last).rev() {
+            weights[dim] = weights[dim + 1] * product.dims[dim + 1].coordinates;
+        }
+        let rows: Vec<Vec<Chunk>> = chunks(across, ROWS, false);
+        Some(Self {
+            across,
+            rows_max: rows.iter().flatten().map(|chunk| chunk.length).max().unwrap_or(0),
+            rows,
+            columns: chunks(last, COLUMNS, true),
+            weights,
+        })
+    }
+}
+
+/// Into chunks of at most so many indices.
+fn cut(list: &List, stride: u64, most: u64, is_gapless: bool) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut end = None;
+    for seg in list.each() {
+        let mut from = 0;
+        while from < seg.length {
+            let is_next = !is_gapless || end == Some(seg.into + from * stride);
+            if chunks.last().is_none_or(|chunk| chunk.length == most || !is_next) {
+                chunks.push(Chunk::default());
+            }
+            let Some(chunk) = chunks.last_mut() else { break };
+            let to = seg.length.min(from + most - chunk.length);
+            chunk.segs.push(seg.part(from, to, stride));
+            chunk.length += to - from;
+            end = Some(seg.into + to * stride);
+            from = to;
+        }
+    }
+    chunks
+}
+
+/// How eight elements are read and written.
+pub(crate) trait Lanes {
+    /// Bytes of one, as it comes.
+    const FROM: usize;
+    /// Bytes of one, as it goes.
+    const TO: usize;
+
+    /// Those that `mask` names, each in a lane of eight bytes.
+    ///
+    /// # Safety
+    /// They can be read; this machine has AVX-512.
+    unsafe fn load(mask: u8, from: *const u8) -> __m512i;
+
+    /// Writes those that `mask` names.
+    ///
+    /// # Safety
+    /// They can be written; this machine has AVX-512.
+    unsafe fn store(mask: u8, into: *mut u8, lanes: __m512i);
+}
+
+/// Elements of eight bytes, of which each `SWAP` are reversed, if any.
+pub(crate) struct Eight<const SWAP: usize>;
+
+impl<const SWAP: usize> Lanes for Eight<SWAP> {
+    const FROM: usize = 8;
+    const TO: usize = 8;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_maskz_loadu_epi64(mask, from.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn store(mask: u8, into: *mut u8, lanes: __m512i) {
+        let lanes = if SWAP > 0 {
+            _mm512_shuffle_epi8(lanes, reversal(SWAP))
+        } else {
+            lanes
+        };
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_storeu_epi64(into.cast(), mask, lanes) }
+    }
+}
+
+/// Elements of four bytes, which are reversed or not.
+pub(crate) struct Four<const SWAP: bool>;
+
+impl<const SWAP: bool> Lanes for Four<SWAP> {
+    const FROM: usize = 4;
+    const TO: usize = 4;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        _mm512_cvtepu32_epi64(unsafe { _mm256_maskz_loadu_epi32(mask, from.cast()) })
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn store(mask: u8, into: *mut u8, lanes: __m512i) {
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { store_four::<SWAP>(mask, into, _mm512_cvtepi64_epi32(lanes)) }
+    }
+}
+
+/// # Safety
+/// As of [`Lanes::store`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn store_four<const SWAP: bool>(mask: u8, into: *mut u8, units: __m256i) {
+    let units = if SWAP {
+        _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)))
+    } else {
+        units
+    };
+    // SAFETY: the caller vouches for what the mask names.
+    unsafe { _mm256_mask_storeu_epi32(into.cast(), mask, units) }
+}
+
+/// `f64` into `f32`.
+pub(crate) struct Narrowing<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Narrowing<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 8;
+    const TO: usize = 4;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        let lanes = unsafe { _mm512_maskz_loadu_epi64(mask, from.cast()) };
+        if SWAP_FROM {
+            _mm512_shuffle_epi8(lanes, reversal(8))
+        } else {
+            lanes
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn store(mask: u8, into: *mut u8, lanes: __m512i) {
+        let units = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(lanes)));
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { store_four::<SWAP_TO>(mask, into, units) }
+    }
+}
+
+/// `f32` into `f64`.
+pub(crate) struct Widening<const SWAP_FROM: bool, const SWAP_TO: bool>;
+
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Widening<SWAP_FROM, SWAP_TO> {
+    const FROM: usize = 4;
+    const TO: usize = 8;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for what the mask names.
+        let mut units = unsafe { _mm256_maskz_loadu_epi32(mask, from.cast()) };
+        if SWAP_FROM {
+            units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
+        }
+        _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_castsi256_ps(units)))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn store(mask: u8, into: *mut u8, lanes: __m512i) {
+        let lanes = if SWAP_TO {
+            _mm512_shuffle_epi8(lanes, reversal(8))
+        } else {
+            lanes
+        };
+        // SAFETY: the caller vouches for what the mask names.
+        unsafe { _mm512_mask_storeu_epi64(into.cast(), mask, lanes) }
+    }
+}
+
+/// A line of the buffer.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+/// A row that is being written.
+#[derive(Clone, Copy)]
+struct RowEnd {
+    /// Where its next line goes: a multiple of 64.
+    line: *mut u8,
+    /// Bytes of that line in front of the first that is ours.
+    first: usize,
+    /// Bytes of that line that the buffer has.
+    have: usize,
+}
+
+/// Copies a product tile by tile.
+pub(crate) struct Walk<'a> {
+    product: &'a Product,
+    tiles: &'a Tiles,
+    pieces: &'a [&'a [u8]],
+    into: Target,
+    is_large: bool,
+    buffer: Vec<Line>,
+    ends: Vec<RowEnd>,
+    /// Columns that are read next, and their bytes.
+    soon: Vec<(*const u8, usize)>,
+}
+
+/// Where the walk is in the dimensions that are neither along the rows nor across: elements of what is written, and the combination.
+type Here = (u64, usize);
+
+impl<'a> Walk<'a> {
+    /// Only where lines [`are_there`](crate::lines::are_there).
+    pub(crate) fn new(
+        (product, tiles): (&'a Product, &'a Tiles),
+        pieces: &'a [&'a [u8]],
+        into: Target,
+        is_large: bool,
+    ) -> Self {
+        Self {
+            product,
+            tiles,
+            pieces,
+            into,
+            is_large,
+            buffer: vec![Line([0; 64]); tiles.rows_max as usize * PITCH / 64],
+            ends: Vec::with_capacity(tiles.rows_max as usize),
+            soon: Vec::new(),
+        }
+    }
+
+    /// One thread's share.
+    ///
+    /// # Safety
+    /// As of [`portable::copy`](crate::portable::copy), in elements of `L`; elements of what is written lie within lines of 64 bytes.
+    pub(crate) unsafe fn run<L: Lanes>(&mut self, share: (u64, u64)) {
+        let product = self.product;
+        let mut lists = vec![0; product.dims.len()];
+        loop {
+            // SAFETY: as of this function.
+            unsafe { self.outer::<L>(0, &lists, (product.base, 0), &mut At::default(), share) };
+            let mut dims = (0..lists.len()).rev();
+            let Some(dim) = dims.find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len()) else {
+                break;
+            };
+            lists[dim] += 1;
+            lists[dim + 1..].fill(0);
+        }
+        // SAFETY: every x86-64 has it.
+        unsafe { _mm_sfence() };
+    }
+
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn outer<L: Lanes>(&mut self, dim: usize, lists: &[usize], here: Here, at: &mut At, share: (u64, u64)) {
+        let (product, tiles) = (self.product, self.tiles);
+        let last = product.dims.len() - 1;
+        if dim == last {
+            let rows = &tiles.rows[lists[tiles.across]];
+            let part = |number: u64| (rows.len() as u128 * u128::from(number) / u128::from(share.1)) as usize;
+            let rows = &rows[part(share.0)..part(share.0 + 1)];
+            // SAFETY: as of this function.
+            return unsafe { self.plane::<L>((rows, &tiles.columns[lists[last]]), here, at) };
+        }
+        if dim == tiles.across {
+            // SAFETY: as of this function.
+            return unsafe { self.outer::<L>(dim + 1, lists, here, at, share) };
+        }
+        for seg in product.dims[dim].lists[lists[dim]].each() {
+            at.blocks[dim] = seg.block;
+            for index in 0..seg.length {
+                at.withins[dim] = seg.within + index;
+                let into = here.0 + seg.into + index * product.dims[dim].stride;
+                let number = here.1 + seg.source * tiles.weights[dim];
+                // SAFETY: as of this function.
+                unsafe { self.outer::<L>(dim + 1, lists, (into, number), at, share) };
+            }
+        }
+    }
+
+    /// All rows and columns of the same other indices.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn plane<L: Lanes>(&mut self, (rows, columns): (&[Chunk], &[Chunk]), here: Here, at: &At) {
+        let begin = |chunk: &Chunk| chunk.segs.first().map_or(0, |seg| seg.into);
+        for (number, row) in rows.iter().enumerate() {
+            let mut end = None;
+            for (next, column) in columns.iter().enumerate().map(|(at, column)| (at + 1, column)) {
+                // SAFETY: as of this function.
+                unsafe {
+                    if end != Some(begin(column)) {
+                        self.leave();
+                        self.begin::<L>(row, here.0 + begin(column));
+                    }
+                    self.fill::<L>((row, column), here, at);
+                    let next = columns.get(next).map(|column| (row, column));
+                    let next = next.or_else(|| rows.get(number + 1).zip(columns.first()));
+                    self.look_forward::<L>(next, here, at);
+                    self.flush(column.length as usize * L::TO);
+                }
+                end = Some(begin(column) + column.length);
+            }
+            // SAFETY: as of this function.
+            unsafe { self.leave() };
+        }
+    }
+
+    /// Notes where each row begins, `into` elements behind where its dimension does.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn begin<L: Lanes>(&mut self, rows: &Chunk, into: u64) {
+        let stride = self.product.dims[self.tiles.across].stride;
+        for seg in &rows.segs {
+            for index in 0..seg.length {
+                let offset = (into + seg.into + index * stride) as usize * L::TO;
+                let first = self.into.0.wrapping_add(offset);
+                let within = first as usize % 64;
+                self.ends.push(RowEnd {
+                    line: first.wrapping_sub(within),
+                    first: within,
+                    have: within,
+                });
+            }
+        }
+    }
+
+    /// Where the first element that two entries share is read, and how many bytes from one of its columns to the next.
+    fn place<L: Lanes>(&self, (row, column): (&Seg, &Seg), here: Here, at: &At) -> (*const u8, usize) {
+        let (across, last) = (self.tiles.across, self.product.dims.len() - 1);
+        let weights = &self.tiles.weights;
+        let number = here.1 + row.source * weights[across] + column.source * weights[last];
+        let source: &Source = &self.product.sources[number];
+        let of_row = row.block * source.jumps[across] + row.within;
+        let of_column = column.block * source.jumps[last] + column.within * source.strides[last];
+        let offset = (at.offset(source, last) + of_row + of_column) as usize * L::FROM;
+        (
+            self.pieces[source.piece].as_ptr().wrapping_add(offset),
+            source.strides[last] as usize * L::FROM,
+        )
+    }
+
+    /// Brings some rows of some columns into the buffer.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn fill<L: Lanes>(&mut self, (rows, columns): (&Chunk, &Chunk), here: Here, at: &At) {
+        let buffer = self.buffer.as_mut_ptr().cast::<u8>();
+        let mut row = 0;
+        for row_seg in &rows.segs {
+            let mut column = 0;
+            for column_seg in &columns.segs {
+                let (from, step) = self.place::<L>((row_seg, column_seg), here, at);
+                let ends = &self.ends[row..row + row_seg.length as usize];
+                // SAFETY: the product has these elements, which the caller vouches for; the buffer has so many rows, and in each
+                // the room of what is left of a line and of all columns.
+                unsafe {
+                    let into = buffer.add(row * PITCH + column * L::TO);
+                    turn::<L>(from, step, column_seg.length as usize, into, ends);
+                }
+                column += column_seg.length as usize;
+            }
+            row += row_seg.length as usize;
+        }
+    }
+
+    /// Notes the columns that are read next.
+    fn look_forward<L: Lanes>(&mut self, next: Option<(&Chunk, &Chunk)>, here: Here, at: &At) {
+        self.soon.clear();
+        let Some((rows, columns)) = next else { return };
+        for column in &columns.segs {
+            for row in &rows.segs {
+                let (from, step) = self.place::<L>((row, column), here, at);
+                let bytes = row.length as usize * L::FROM;
+                let columns = 0..column.length as usize;
+                self.soon
+                    .extend(columns.map(|at| (from.wrapping_add(at * step), bytes)));
+            }
+        }
+    }
+
+    /// Writes the whole lines that the rows of the buffer have, now that so many bytes have come to each, and asks meanwhile for what is
+    /// read next.
+    ///
+    /// # Safety
+    /// As of [`Self::run`]: those bytes were put there.
+    unsafe fn flush(&mut self, bytes: usize) {
+        let rows = self.ends.len();
+        let part = |row: usize| row * self.soon.len() / rows.max(1);
+        for (row, end) in self.ends.iter_mut().enumerate() {
+            ask_for(&self.soon[part(row)..part(row + 1)]);
+            let lines = &mut self.buffer[row * PITCH / 64..][..PITCH / 64];
+            end.have += bytes;
+            // SAFETY: as of this function.
+            unsafe { end.flush(lines, self.is_large) };
+        }
+    }
+
+    /// Writes what is left, as the rows do not go on there.
+    ///
+    /// # Safety
+    /// As of [`Self::flush`].
+    unsafe fn leave(&mut self) {
+        for (row, end) in self.ends.iter().enumerate() {
+            let line = &self.buffer[row * PITCH / 64];
+            for at in end.first..end.have {
+                // SAFETY: bytes from `first` to `have` are elements of ours, which the caller vouches for.
+                unsafe { end.line.add(at).write(line.0[at]) };
+            }
+        }
+        self.ends.clear();
+    }
+}
+
+fn ask_for(soon: &[(*const u8, usize)]) {
+    for &(from, bytes) in soon {
+        for at in (0..bytes + from as usize % 64).step_by(64) {
+            // SAFETY: every x86-64 has it, and where there is no memory it does nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast()) };
+        }
+    }
+}
+
+impl RowEnd {
+    /// # Safety
+    /// Bytes from `first` to `have` are in `lines`, and may be written; this machine has AVX-512.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn flush(&mut self, lines: &mut [Line], is_large: bool) {
+        let whole = self.have / 64;
+        for line in &lines[..whole] {
+            // SAFETY: as of this function; `self.line` is a multiple of 64.
+            unsafe {
+                let bytes = _mm512_load_si512(std::ptr::from_ref(line).cast());
+                if self.first > 0 {
+                    _mm512_mask_storeu_epi8(self.line.cast(), !lowest(self.first), bytes);
+                    self.first = 0;
+                } else if is_large {
+                    _mm512_stream_si512(self.line.cast(), bytes);
+                } else {
+                    _mm512_storeu_si512(self.line.cast(), bytes);
+                }
+            }
+            self.line = self.line.wrapping_add(64);
+        }
+        self.have %= 64;
+        if whole > 0 && self.have > 0 {
+            lines[0] = lines[whole];
+        }
+    }
+}
+
+/// Columns of which each lies behind each other become rows of the buffer: `into` is where the first would be if nothing were left of a
+/// line.
+///
+/// # Safety
+/// `count` columns of as many elements as `ends`, `step` bytes apart, can be read from `from`, and as many rows written; this machine
+/// has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn turn<L: Lanes>(from: *const u8, step: usize, count: usize, into: *mut u8, ends: &[RowEnd]) {
+    // So many to the next line of what is read: columns that are a power of two apart are in each other's way in the first cache, so
+    // that a line is read at once.
+    let first = 8 - from as usize / L::FROM % 8;
+    for column in (0..count).step_by(8) {
+        let columns = (count - column).min(8);
+        let of_columns = lowest(columns) as u8;
+        let mut row = 0;
+        while row < ends.len() {
+            let rows = (ends.len() - row).min(if row == 0 { first } else { 8 });
+            let of_rows = lowest(rows) as u8;
+            let mut lanes = [_mm512_setzero_si512(); 8];
+            for (at, lane) in lanes.iter_mut().enumerate() {
+                let mask = if at < columns { of_rows } else { 0 };
+                let from = from.wrapping_add((column + at) * step + row * L::FROM);
+                // SAFETY: the mask names elements of the columns only.
+                *lane = unsafe { L::load(mask, from) };
+            }
+            let turned = transposed(&lanes);
+            for (at, (end, lanes)) in ends[row..row + rows].iter().zip(turned).enumerate() {
+                let into = into.wrapping_add((row + at) * PITCH + end.have + column * L::TO);
+                // SAFETY: the mask names elements of the rows only.
+                unsafe { L::store(of_columns, into, lanes) };
+            }
+            row += rows;
+        }
+    }
+}
+
+/// Row `i`, column `j` becomes row `j`, column `i`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn transposed(rows: &[__m512i; 8]) -> [__m512i; 8] {
+    let low = |a: usize| _mm512_unpacklo_epi64(rows[a], rows[a + 1]);
+    let high = |a: usize| _mm512_unpackhi_epi64(rows[a], rows[a + 1]);
+    // Pairs of rows: even columns in one, odd ones in the other, two by two.
+    let pairs = [low(0), high(0), low(2), high(2), low(4), high(4), low(6), high(6)];
+    let four = |a: usize, b: usize| {
+        (
+            _mm512_shuffle_i64x2::<0b10_00_10_00>(pairs[a], pairs[b]),
+            _mm512_shuffle_i64x2::<0b11_01_11_01>(pairs[a], pairs[b]),
+        )
+    };
+    let ((e04, e26), (o15, o37)) = (four(0, 2), four(1, 3));
+    let ((f04, f26), (p15, p37)) = (four(4, 6), four(5, 7));
+    let first = |a, b| _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b);
+    let second = |a, b| _mm512_shuffle_i64x2::<0b11_01_11_01>(a, b);
+    [
+        first(e04, f04),
+        first(o15, p15),
+        first(e26, f26),
+        first(o37, p37),
+        second(e04, f04),
+        second(o15, p15),
+        second(e26, f26),
+        second(o37, p37),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_by_eight_are_turned() {
+        if !crate::lines::are_there() {
+            return;
+        }
+        let from: Vec<u64> = (0..64).collect();
+        let mut into = vec![0_u64; 64];
+        // SAFETY: there are 64 elements on both sides.
+        unsafe {
+            let rows: [_; 8] = std::array::from_fn(|row| Eight::<0>::load(0xFF, from[row * 8..].as_ptr().cast()));
+            for (row, lanes) in transposed(&rows).into_iter().enumerate() {
+                Eight::<0>::store(0xFF, into[row * 8..].as_mut_ptr().cast(), lanes);
+            }
+        }
+        let is_turned = |at: usize| into[at] == from[at % 8 * 8 + at / 8];
+        assert!((0..64).all(is_turned), "{into:?}");
+    }
+}
