@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -249,7 +249,7 @@ def test_an_independent_judge_finds_each_element_moved_once() -> None:
         for _ in range(2):
             grid = tuple(random.randint(1, 4) for _ in shape)
             block = tuple(random.randint(1, 6) for _ in shape)
-            order = random.choice("CF")
+            order: Literal["C", "F"] = random.choice(("C", "F"))
             sides.append(
                 (junctura.Layout(shape=shape, grid=grid, block=block, ranks=order), oracle.Dist(grid, block, order))
             )
