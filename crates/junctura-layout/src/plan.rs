@@ -37,6 +37,8 @@ pub struct Part {
     pub runs: Vec<Runs>,
     /// One's own memory of it: the only one in a grid, that of a slab otherwise. Runs say where in it, without its base.
     pub local: Local,
+    /// The index of the array that is given away, in each dimension, at which one's own indices begin, as runs count them.
+    pub begin: Vec<u64>,
     /// The peer's slab, by its rank and number, where the peers have slabs; otherwise runs name coordinates of a grid.
     pub slab: Option<(u32, u32)>,
 }
@@ -224,6 +226,34 @@ impl Plan {
         }
         let partner = |(rank, elements)| Partner { rank, elements };
         all.into_iter().map(partner).collect()
+    }
+
+    /// Calls back with each box that is shared: the peer's rank, and the indices of the array that is given away, from the first to
+    /// behind the last. There are [`Self::boxes`] of them.
+    pub fn for_each_box(&self, mut tell: impl FnMut(u64, &Slab)) {
+        for part in &self.parts {
+            let lists: Vec<Vec<Run>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
+            for_each_combination(&lists, |chosen| {
+                let coordinates: Vec<u64> = chosen.iter().map(|run| run.peer).collect();
+                let peer = match part.slab {
+                    Some((rank, _)) => Some(u64::from(rank)),
+                    None => self.theirs().rank_at(&coordinates),
+                };
+                let start: Vec<u64> = chosen
+                    .iter()
+                    .zip(&part.begin)
+                    .map(|(run, begin)| begin + run.start)
+                    .collect();
+                let stop = start
+                    .iter()
+                    .zip(chosen)
+                    .map(|(start, run)| start + run.length)
+                    .collect();
+                if let Some(peer) = peer {
+                    tell(peer, &Slab { start, stop });
+                }
+            });
+        }
     }
 
     fn each_partner(&self, part: &Part, mut tell: impl FnMut(u64, u64)) {
@@ -445,6 +475,7 @@ fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>, runs_max: usize) -> Result<Optio
     Ok(Some(Part {
         runs,
         local: mine.local.clone(),
+        begin: mine.region.start.clone(),
         slab: theirs.slab,
     }))
 }

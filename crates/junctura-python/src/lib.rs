@@ -62,7 +62,7 @@ mod _native {
     #[pymodule_export]
     use crate::allocation::Allocation;
     #[pymodule_export]
-    use crate::array::Layout;
+    use crate::array::{Layout, Plan};
     #[pymodule_export]
     use crate::bundle::{Bundle, Completed, Staged};
     #[pymodule_export]

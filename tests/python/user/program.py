@@ -147,6 +147,8 @@ def exchange(pool: junctura.Pool) -> float:
     for rank in range(layout.ranks):
         pool.offer_piece(np.full(layout.extents(rank)[0], float(rank)), layout, rank, name="pieces")
     mine = pool.demand_array("name=pieces", "shape=4x6 grid=1x3", 2)
+    plan: junctura.Plan = layout.plan("shape=4x6 grid=1x3", 2)
+    assert plan.partners == [(0, 4), (1, 4)]
     part = pool.demand_array(name="pieces", slab=(slice(1, 3), (0, 2)), dtype="f4", timeout=10)
     return float(mine.sum() + part.sum())
 

@@ -3,6 +3,8 @@
 mod chunks;
 mod layout;
 mod offering;
+mod plan;
 mod taking;
 
 pub(crate) use layout::Layout;
+pub(crate) use plan::Plan;
