@@ -18,13 +18,13 @@ sst = np.full(layout.extents(comm.rank)[0], BEFORE)
 blowing = sst
 
 with connect(given) as pool:
+    exchange = junctura.Exchange(pool, layout, comm=comm, retention=junctura.Released(given.takers))
     for step in range(given.steps):
         if step > 0:
-            pool.demand_array({"field": "sst", "step": step - 1}, layout, comm=comm, out=sst)
+            exchange.get(field="sst", step=step - 1, out=sst)
         blowing = wind(step, rows, columns, sst)
         if given.recorded is None:
-            kept = junctura.Released(given.takers)
-            pool.offer_piece(blowing, layout, comm=comm, retention=kept, field="wind", step=step)
+            exchange.put(blowing, field="wind", step=step)
 
 expected, _ = serial(given.steps)
 wrong = comm.allreduce(int((blowing != expected[np.ix_(rows, columns)]).sum()))

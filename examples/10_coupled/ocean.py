@@ -17,12 +17,12 @@ rows, columns = layout.indices(comm.rank)
 sst = np.full(layout.extents(comm.rank)[0], BEFORE, order="F")
 
 with connect(given) as pool:
+    exchange = junctura.Exchange(pool, layout, comm=comm, retention=junctura.Released(given.takers))
     for step in range(given.steps):
-        blowing = pool.demand_array({"field": "wind", "step": step}, layout, comm=comm)
+        blowing = exchange.get(field="wind", step=step)
         sst = sea(sst, blowing)
         if given.recorded is None:
-            kept = junctura.Released(given.takers)
-            pool.offer_piece(sst, layout, comm=comm, retention=kept, field="sst", step=step)
+            exchange.put(sst, field="sst", step=step)
 
 _, expected = serial(given.steps)
 wrong = comm.allreduce(int((sst != expected[np.ix_(rows, columns)]).sum()))

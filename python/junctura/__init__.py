@@ -95,6 +95,7 @@ from junctura.errors import (
 if TYPE_CHECKING:
     from junctura import aio, remap
     from junctura._compare import Comparison, compare
+    from junctura._exchange import Exchange
     from junctura._tables import to_arrow, to_pandas
 
 __all__ = [
@@ -118,6 +119,7 @@ __all__ = [
     "Entry",
     "Error",
     "Event",
+    "Exchange",
     "Expired",
     "Flushed",
     "Follow",
@@ -172,6 +174,7 @@ __all__ = [
 # What not every program needs is loaded when it is first named.
 _LATER: dict[str, tuple[str, str | None]] = {
     "Comparison": ("junctura._compare", "Comparison"),
+    "Exchange": ("junctura._exchange", "Exchange"),
     "aio": ("junctura.aio", None),
     "compare": ("junctura._compare", "compare"),
     "remap": ("junctura.remap", None),

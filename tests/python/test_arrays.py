@@ -62,6 +62,20 @@ def test_every_layout_becomes_every_other(pool: junctura.Pool, source: junctura.
     assert [entry["name"] for entry in pool.list()] == ["t"]
 
 
+def test_there_and_back_is_what_it_was_and_another_order_is_numpys_transpose(pool: junctura.Pool) -> None:
+    pool.offer(FIELD, name="whole")
+    for number, (source, target) in enumerate(zip(LAYOUTS, LAYOUTS[1:] + LAYOUTS[:1], strict=True)):
+        for layout, taken, given in [(source, "whole", "there"), (target, "there", "back")]:
+            of = "whole" if taken == "whole" else f"{taken} {number}"
+            for rank in range(layout.ranks):
+                mine = pool.demand_array({"name": of}, layout, rank)
+                pool.offer_piece(mine, layout, rank, name=f"{given} {number}")
+        np.testing.assert_array_equal(pool.demand_array(name=f"back {number}"), FIELD)
+    turned = pool.demand_array("name=whole", "shape=30x41 order=F")
+    np.testing.assert_array_equal(turned.T, FIELD.T)
+    np.testing.assert_array_equal(turned.ravel("K"), np.ascontiguousarray(FIELD.T).ravel())
+
+
 def test_a_part_and_other_elements(pool: junctura.Pool) -> None:
     pool.offer(FIELD, name="plain")
     layout = junctura.Layout(shape=FIELD.shape, grid=(3, 2))
@@ -185,6 +199,32 @@ def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
             np.testing.assert_array_equal(await ours.demand_array("name=t", layout, 1), part(layout, 1))
 
     asyncio.run(main())
+
+
+def test_what_stays_the_same_is_said_once(pool: junctura.Pool) -> None:
+    source, target = junctura.Layout(shape=FIELD.shape, grid=(2, 1)), "shape=30x41 grid=1x2 order=F"
+    for rank in range(2):
+        giving = junctura.Exchange(
+            pool, source, comm=Communicator(rank, 2), space="run", retention=junctura.Released(2)
+        )
+        giving.put(part(source, rank), name="1")
+        giving.put(part(source, rank) * 2, {"name": "2"})
+    taking = junctura.Exchange(pool, target, 1, space="run", dtype="f4")
+    first = taking.get(name="1", timeout=0)
+    assert first.dtype == "f4"
+    out = np.zeros((30, 20), order="F")
+    assert taking.get({"name": "2"}, out=out) is out
+    np.testing.assert_array_equal(out, FIELD[:, 21:] * 2)
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours:
+            side = junctura.aio.Exchange(ours, "shape=30x41", space="run")
+            await side.put(FIELD * 3, name="3")
+            np.testing.assert_array_equal(await side.get(name="3"), FIELD * 3)
+
+    asyncio.run(main())
+    with pytest.raises(junctura.InvalidArgument, match="which rank"):
+        junctura.Exchange(pool, target, space="run").get(name="1")
 
 
 def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:

@@ -21,7 +21,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use junctura_copy::Gather;
-use junctura_layout::{Element, Layout, Plan, Side};
+use junctura_layout::{Axis, Distribution, Element, Layout, Plan, Side};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
 use rustix::time::{ClockId, clock_gettime};
@@ -289,6 +289,29 @@ fn measure(work: &Work) {
     println!("{figures}");
 }
 
+/// What planning would be that looks at each rank of FROM, and asks by a formula whether anything is shared with it: how many there are.
+/// Of arrays of one dimension in blocks that are dealt out in turn.
+fn scan(from: &Layout, to: &Layout, rank: u64) -> u64 {
+    let of = |layout: &Layout| match layout.distribution() {
+        Distribution::Grid { axes, .. } => match axes[0] {
+            Axis::Cyclic { parts, block, .. } => (parts, block),
+            Axis::Cuts(_) => panic!("cuts"),
+        },
+        Distribution::Slabs(_) => panic!("slabs"),
+    };
+    let ((giving, one), (taking, other)) = (of(from), of(to));
+    let gcd = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let step = gcd(giving * one, taking * other);
+    let mine = step - rank * other % step;
+    let shares = |peer: &u64| (peer * one + one - 1 + mine) % step < one + other - 1;
+    (0..giving).filter(shares).count() as u64
+}
+
 /// How long one rank in the middle of TO plans, the best of many times.
 fn plan_only(from: &str, to: &str) {
     let (from, to): (Arc<Layout>, Arc<Layout>) = (Arc::new(from.parse().unwrap()), Arc::new(to.parse().unwrap()));
@@ -303,7 +326,17 @@ fn plan_only(from: &str, to: &str) {
         gather_ns = gather_ns.min(now_ns() - planned);
         listed = plan.listed();
     }
+    let (mut scan_ns, mut shared) = (u64::MAX, 0);
+    for _ in 0..20 {
+        let began = now_ns();
+        shared = black_box(scan(&from, &to, to.ranks() / 2));
+        scan_ns = scan_ns.min(now_ns() - began);
+    }
+    let plan = Plan::whole(&from, &to, Side::To, to.ranks() / 2).unwrap();
+    assert_eq!(plan.partners().len() as u64, shared);
     let figures = json!({
+        "scan_us": scan_ns as f64 / 1e3,
+        "partners": shared,
         "plan_us": plan_ns as f64 / 1e3,
         "gather_us": gather_ns as f64 / 1e3,
         "listed": listed,

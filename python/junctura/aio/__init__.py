@@ -28,8 +28,9 @@ b 24
 
 """
 
+from junctura._exchange import AsyncExchange as Exchange
 from junctura.aio._pool import Pool
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, Pipeline
 
-__all__ = ["Bundle", "Follow", "Pipeline", "Pool", "Requirement", "Subscription"]
+__all__ = ["Bundle", "Exchange", "Follow", "Pipeline", "Pool", "Requirement", "Subscription"]

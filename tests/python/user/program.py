@@ -150,7 +150,9 @@ def exchange(pool: junctura.Pool) -> float:
     plan: junctura.Plan = layout.plan("shape=4x6 grid=1x3", 2)
     assert plan.partners == [(0, 4), (1, 4)]
     part = pool.demand_array(name="pieces", slab=(slice(1, 3), (0, 2)), dtype="f4", timeout=10)
-    return float(mine.sum() + part.sum())
+    columns = junctura.Exchange(pool, "shape=4x6 grid=1x3", 2, schema="free", dtype="f8")
+    got = columns.get(name="pieces", timeout=10)
+    return float(mine.sum() + part.sum() + got.sum())
 
 
 def between_models(pool: junctura.Pool) -> float:
@@ -191,6 +193,9 @@ async def in_a_loop(pool: junctura.Pool) -> float:
         pipeline: junctura.aio.Pipeline = ours.pipeline()
         async with pipeline:
             await pipeline.offer(b"", name="y")
+        side: junctura.aio.Exchange = junctura.aio.Exchange(ours, "shape=4x6", schema="free")
+        await side.put(np.ones((4, 6)), name="put")
+        total += float((await side.get(name="put")).sum())
         event = await events.next(timeout=10)
         assert event is not None
         await kept.retract()
