@@ -400,6 +400,16 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_goes_on_in_itself_is_damaged() {
+        let (disk, store) = store();
+        LogFile::open(&*disk, FIRST).unwrap().close(0, FIRST).unwrap();
+        assert_eq!(store.snapshot().unwrap_err().code(), Code::Corrupt);
+        let mut writer = store.writer().unwrap();
+        writer.archive([("name", "late")], b"").unwrap();
+        assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
+    }
+
+    #[test]
     fn a_file_that_somebody_made_and_did_not_name_is_not_in_the_way() {
         let (disk, store) = store();
         let mut writer = store.writer().unwrap();

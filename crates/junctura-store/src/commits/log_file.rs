@@ -162,7 +162,8 @@ impl LogFile {
                 Found::Torn => return Ok(Taken::Torn),
                 Found::Whole(record) if record.kind == CONTINUED => {
                     let next = record.payload.first_chunk().map(|next| u64::from_le_bytes(*next));
-                    if next != Some(from.number + 1) {
+                    // A file has a commit at least before it goes on: else it would go on in itself.
+                    if next != Some(from.number + 1) || from.number < self.first {
                         return Err(Error::new(Code::Corrupt, &*self.name, "it goes on with another commit"));
                     }
                     return Ok(Taken::All(Walked {
