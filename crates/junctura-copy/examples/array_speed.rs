@@ -333,7 +333,8 @@ fn plan_only(from: &str, to: &str) {
         scan_ns = scan_ns.min(now_ns() - began);
     }
     let plan = Plan::whole(&from, &to, Side::To, to.ranks() / 2).unwrap();
-    assert_eq!(plan.partners().len() as u64, shared);
+    // Who would meet only behind the end of the array is found by the scan alone.
+    assert!(plan.partners().len() as u64 <= shared);
     let figures = json!({
         "scan_us": scan_ns as f64 / 1e3,
         "partners": shared,
