@@ -211,7 +211,7 @@ pub struct PendingDemand {
 }
 
 impl PendingDemand {
-    fn begin(connection: Arc<Connection>, target: &Target<'_>, timeout: Option<Duration>) -> Result<Self> {
+    pub(crate) fn begin(connection: Arc<Connection>, target: &Target<'_>, timeout: Option<Duration>) -> Result<Self> {
         let request = request(&connection, target, timeout, &Through::Nothing)?;
         let number = Some(connection.post(Talk::Once, &request)?);
         Ok(Self { connection, number })

@@ -10,6 +10,7 @@ use junctura_model::{Code, Error, Result, Schema, list_items};
 use super::head::{Head, piece_of};
 use super::plans::Wanted;
 use super::{missing, packed};
+use crate::demand::PendingDemand;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -226,9 +227,11 @@ impl DemandedArray {
 
     /// The pieces of these ranks. They stay as long as the array, which is held.
     fn pieces(&self, ranks: &[u64], piece_of: &str, epoch: Option<i64>) -> Result<Vec<Object>> {
+        // In the pool alone: a store behind it has no pieces.
+        let connection = self.pool.connection()?;
         let ask = |rank: &u64| {
             let name = PieceName::new(piece_of, epoch, *rank);
-            self.pool.begin_demand(name.target(), Some(Duration::ZERO))
+            PendingDemand::begin(Arc::clone(&connection), &name.target(), Some(Duration::ZERO))
         };
         let asked = ranks.iter().map(ask).collect::<Result<Vec<_>>>()?;
         let got = asked
