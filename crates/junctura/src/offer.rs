@@ -167,7 +167,7 @@ impl Terms {
         }
     }
 
-    fn is_durable(self) -> bool {
+    pub(crate) fn is_durable(self) -> bool {
         self.flags & DURABLE != 0
     }
 

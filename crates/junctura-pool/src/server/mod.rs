@@ -126,7 +126,7 @@ impl Server {
         options.config.pid = std::process::id();
         options.config.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let schemas = &mut options.config.schemas;
-        if schemas.iter().all(|schema| !schema.is_aside()) {
+        if schemas.iter().all(|schema| schema.name() != Schema::PIECE) {
             schemas.extend(Schema::piece());
         }
         let mut core = Core::new(options.config.clone())?;

@@ -148,7 +148,8 @@ impl Pool {
         self.offer_piece_with(OfferOptions::default(), piece, attributes, mine)
     }
 
-    /// As [`Pool::offer_piece`], with options, which are those of the array: with `Retention::Released(3)` all its pieces
+    /// As [`Pool::offer_piece`], with options, which are those of the array; where ranks differ in them, or in attributes that are not of the key, what the
+    /// rank with the first element says counts. With `Retention::Released(3)` all its pieces
     /// go when three clients have released the array.
     ///
     /// ```
@@ -233,7 +234,17 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Offering<'p>> {
         let connection = self.connection()?;
+        has_pieces(&connection)?;
+        // Told to each rank, and not to that alone which says how the array lies.
+        if options.if_wanted {
+            let cause = "who wants an array is known when all its pieces are there";
+            return Err(Error::new(Code::InvalidArgument, "if wanted", cause));
+        }
         let terms = connection.terms(options)?;
+        if terms.is_durable() {
+            let cause = "an array in pieces cannot be made durable yet: take it whole, and archive that";
+            return Err(Error::new(Code::Unsupported, "durability", cause));
+        }
         let mut record = Vec::new();
         connection.record(terms, attributes, &mut record)?;
         let schema = connection.schema(terms.schema());
@@ -397,6 +408,20 @@ impl Offering<'_> {
         );
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
     }
+}
+
+/// # Errors
+/// `Unsupported` where the pool's schema of this name is another one, or there is none.
+fn has_pieces(connection: &Connection) -> Result<()> {
+    if connection.greeting.schemas.iter().any(|schema| schema.is_aside()) {
+        return Ok(());
+    }
+    let cause = "this pool has no pieces: it is of an earlier version, or has a schema of its own of this name";
+    Err(Error::new(
+        Code::Unsupported,
+        format!("schema {}", Schema::PIECE),
+        cause,
+    ))
 }
 
 /// # Errors
