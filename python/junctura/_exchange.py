@@ -41,7 +41,7 @@ class _Side:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self.schema = schema
         self.retention = retention
-        self.common = common
+        self.common = {name.removesuffix("_"): value for name, value in common.items()}
 
     def _given(self, epoch: int | None) -> dict[str, Any]:
         return {"comm": self.comm, "schema": self.schema, "retention": self.retention, "epoch": epoch}
@@ -51,7 +51,8 @@ class _Side:
         return {**about, "out": out, "dtype": self.dtype if out is None else out.dtype}
 
     def _about(self, attributes: _Attributes | None, keywords: dict[str, Any]) -> dict[str, Any]:
-        return {**self.common, **(attributes or {}), **keywords}
+        said = {name.removesuffix("_"): value for name, value in keywords.items()}
+        return {**self.common, **(attributes or {}), **said}
 
 
 class Exchange(_Side):

@@ -307,6 +307,49 @@ def test_an_independent_judge_finds_each_element_moved_once() -> None:
         assert again == {pair: count for pair, count in np.ndenumerate(counts) if count}
 
 
+def test_what_cannot_be_is_refused_before_anybody_waits(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+    with pytest.raises(junctura.InvalidArgument, match="no rank 2 of 2"):
+        pool.demand_array("name=never", layout, 2)
+    with pytest.raises(junctura.InvalidArgument, match="which rank"):
+        pool.demand_array("name=never", layout)
+    with pytest.raises(junctura.InvalidArgument, match="either a slab"):
+        pool.demand_array("name=never", layout, 0, slab=slice(3))
+
+
+def test_names_that_are_words_of_python_end_with_an_underscore() -> None:
+    dask = pytest.importorskip("dask.array")
+    about = {"stream": "oper", "date": "20261120", "time": "12", "type": "fc", "levtype": "sfc", "param": "2t"}
+    with junctura.Pool(schema="mars") as mars:
+        mars.offer_chunks(dask.ones(4), about, class_="od")
+        side = junctura.Exchange(mars, "shape=3", class_="od", **about)
+        side.put(np.arange(3.0), step=6)
+        assert side.get(step=6, timeout=10).tolist() == [0, 1, 2]
+        assert [entry["class"] for entry in mars.list("class=od")] == ["od", "od"]
+
+
+def test_pieces_are_there_with_a_store_behind_the_pool(tmp_path: Path) -> None:
+    schema = junctura.Schema.builtin("free")
+    with junctura.Store.create(tmp_path / "store", schema=schema) as store:
+        store.archive(FIELD + 1, name="kept")
+        store.flush()
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+    with junctura.Pool(schema=schema, store=tmp_path / "store") as pool:
+        for rank in range(2):
+            pool.offer_piece(part(layout, rank), layout, rank, name="t")
+        np.testing.assert_array_equal(pool.demand_array(name="t"), FIELD)
+        np.testing.assert_array_equal(pool.demand_array(name="kept", slab=slice(4, 9)), FIELD[4:9] + 1)
+
+
+def test_a_schema_of_ones_own_may_have_the_name_of_that_of_pieces() -> None:
+    text = "{name: piece, key: {dataset: [], collocation: [], element: [name]}, attributes: {name: {type: string}}}"
+    with junctura.Pool(schema=junctura.Schema.from_yaml(text)) as pool:
+        pool.offer(b"mine", name="a")
+        assert [entry["name"] for entry in pool.list()] == ["a"]
+        with pytest.raises(junctura.Unsupported, match="a schema of its own"):
+            pool.offer_piece(FIELD, "shape=30x41", 0, name="t")
+
+
 def test_a_layout_is_a_value() -> None:
     layout = junctura.Layout(shape=(100, 60), grid=(2, 3), block=(1, 4), ranks="F")
     assert pickle.loads(pickle.dumps(layout)) == layout == junctura.Layout(str(layout))

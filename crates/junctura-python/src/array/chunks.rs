@@ -65,8 +65,9 @@ impl Pool {
         if let Some(attributes) = attributes {
             all.update(attributes.cast()?)?;
         }
-        if let Some(keywords) = keywords {
-            all.update(keywords.as_mapping())?;
+        for (name, value) in keywords.into_iter().flatten() {
+            let name: String = name.extract()?;
+            all.set_item(name.strip_suffix('_').unwrap_or(&name), value)?;
         }
         py.import("junctura._chunks")?
             .call_method1("offer", (slf, data, all, options))?;

@@ -107,7 +107,6 @@ impl Pool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let timeout = read_timeout(py, timeout)?;
         let target = Target::read(py, target, key, schema)?;
-        let array = target.ask(py, |target| self.inner.demand_array(target, timeout))?;
         let said = Said {
             layout,
             rank,
@@ -115,6 +114,8 @@ impl Pool {
             origin,
             slab,
         };
+        said.check(py)?;
+        let array = target.ask(py, |target| self.inner.demand_array(target, timeout))?;
         let wanted = said.of(py, &array)?;
         let dtype = dtype.map(|dtype| arrays(py)?.call_method1("dtype_text", (dtype,))?.extract::<String>());
         let element = dtype.transpose()?.map(|dtype| dtype.parse().or_raise(py)).transpose()?;
@@ -152,12 +153,20 @@ fn take<'py>(
 }
 
 impl Said<'_, '_> {
+    /// What is wrong whatever the array is, before anybody waits for it.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(layout) = self.layout {
+            layout::rank_of(py, &*layout::read(layout)?, self.rank, self.comm)?;
+        }
+        if self.slab.is_some() && (self.layout.is_some() || self.origin.is_some()) {
+            return Err(invalid(py, "slab", "either a slab, or a layout and where it begins"));
+        }
+        Ok(())
+    }
+
     fn of(&self, py: Python<'_>, array: &DemandedArray) -> PyResult<Wanted> {
         let shape = array.layout().shape();
         if let Some(slab) = self.slab {
-            if self.layout.is_some() || self.origin.is_some() {
-                return Err(invalid(py, "slab", "either a slab, or a layout and where it begins"));
-            }
             let whole = PyTuple::new(py, shape)?;
             let (origin, extents): (Vec<u64>, Vec<u64>) = arrays(py)?.call_method1("slab", (slab, whole))?.extract()?;
             let layout = self.split(py, &extents)?;
