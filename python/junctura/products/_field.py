@@ -66,7 +66,7 @@ class Field:
     def having(
         self, values: Floats, on: Grid | Spectral | None = None, units: str | None = None, **attributes: Any
     ) -> Field:
-        """This field with other values, and what else is another."""
+        """The same field with other values, and what else is another."""
         changed = {**self.attributes, **attributes}
         kept = {name: value for name, value in changed.items() if value is not None}
         return replace(

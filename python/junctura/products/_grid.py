@@ -9,8 +9,8 @@
   points@50.1/8.7,48.2/16.4     points        places, each by latitude/longitude
   T63                           spectral      spherical harmonics up to this total wavenumber, triangular
 ```
-Rows go from north to south and columns from west to east, and values lie row by row. A name says all about a grid: two grids
-are equal if and only if their names are.
+Rows go from north to south and columns from west to east, and values lie row by row. A name says all about a grid:
+two grids are equal if and only if their names are.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _POINTS_MAX = 1 << 30
 _GAUSSIAN_MAX = 8000
 _TRUNCATION_MAX = 8000
 _PLACES_MAX = 100_000
+# Those of which ecCodes has a sample; it complains on the standard error output where it has none.
+_CLASSICAL = (32, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400, 512, 640, 1024, 1280, 2000)
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Grid:
     shape
         Of an array of its values: rows and columns, or points where rows differ in their columns or there are none.
     latitudes, longitudes
-        Of rows and of columns; where `is_regular` does not hold, of all points. Longitudes go east from the westernmost.
+        Of rows and of columns; where `is_regular` does not hold, of all points. Longitudes go east from the
+        westernmost.
 
     """
 
@@ -171,7 +174,7 @@ def _grid(name: str) -> Grid | Spectral:
         return reduced_gg(int(match[1]), [int(count) for count in match[2].split(",") if count])
     if "/" in whole:
         return regular_ll(*_floats(name, whole.split("/"), 2))
-    _refuse(name, "names of grids are like 0.5/0.5, F48, N320, O96, T63, 0.5/0.5@72/-25/34/45, points@50.1/8.7")
+    return _refuse(name, "names of grids are like 0.5/0.5, F48, N320, O96, T63, 0.5/0.5@72/-25/34/45, points@50.1/8.7")
 
 
 def regular_ll(dlon: float, dlat: float) -> Grid:
@@ -180,13 +183,17 @@ def regular_ll(dlon: float, dlat: float) -> Grid:
     columns, rows = _divides(name, 360, dlon), _divides(name, 180, dlat) + 1
     if columns * rows > _POINTS_MAX:
         _refuse(name, f"{columns * rows} points are too many")
-    return Grid(name, "regular_ll", (rows, columns), 90 - np.arange(rows) * dlat, np.arange(columns) * dlon)
+    # Of a third of a degree the name has ten digits, but its rows still end at the pole.
+    latitudes: Floats = 90 - np.arange(rows, dtype=np.float64) * (180 / (rows - 1))
+    longitudes: Floats = np.arange(columns, dtype=np.float64) * (360 / columns)
+    return Grid(name, "regular_ll", (rows, columns), latitudes, longitudes)
 
 
 def regular_gg(n: int) -> Grid:
     """`n` Gaussian rows between pole and equator, with 4 `n` columns."""
     name = f"F{n}"
-    return Grid(name, "regular_gg", (2 * n, 4 * n), gaussian_latitudes(n), np.arange(4 * n) * (90 / n))
+    longitudes: Floats = np.arange(4 * n, dtype=np.float64) * (90 / n)
+    return Grid(name, "regular_gg", (2 * n, 4 * n), gaussian_latitudes(n), longitudes)
 
 
 def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
@@ -207,7 +214,7 @@ def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
 
 
 def octahedral(n: int) -> Grid:
-    """`n` Gaussian rows between pole and equator; the first has 20 columns, and each one four more than the one before."""
+    """`n` Gaussian rows between pole and equator; the first has 20 columns, and each four more than the one before."""
     return _reduced(f"O{n}", gaussian_latitudes(n), _octahedral(n))
 
 
@@ -265,11 +272,10 @@ def _is_classical(n: int, counts: tuple[int, ...]) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _classical(n: int) -> tuple[int, ...]:
+    if n not in _CLASSICAL:
+        raise InvalidArgument(f"grid N{n}", f"of the classical reduced grids ecCodes knows {_CLASSICAL}")
     eccodes = needed("eccodes", "products")
-    try:
-        message = eccodes.codes_grib_new_from_samples(f"reduced_gg_pl_{n}_grib2")
-    except eccodes.CodesInternalError as error:
-        raise InvalidArgument(f"grid N{n}", "ecCodes knows no classical reduced grid of this number") from error
+    message = eccodes.codes_grib_new_from_samples(f"reduced_gg_pl_{n}_grib2")
     try:
         return tuple(int(count) for count in eccodes.codes_get_array(message, "pl"))
     finally:
