@@ -361,7 +361,7 @@ MISTAKES = [
     ('"t < 0 and not t > 5"', '"t < "', 9, 'do.mask: "t < " is no formula'),
     ("spread", "sprad", 10, 'do.ensemble: "sprad" is no statistic; did you mean "spread"?'),
     ("{above: 273.15}", "{over: 273.15}", 10, 'do.ensemble.probability: "over" is no comparison'),
-    ("[10, 50, 90]", "[10, 101]", 10, "do.ensemble.percentile: expected a number from 0 to 100, not 101"),
+    ("[10, 50, 90]", "[10, 101]", 10, "do.ensemble.percentile: expected a whole number from 0 to 100, not 101"),
     ("over: 24h", "over: 24m", 11, 'do.statistics.over: expected hours as 24h, not "24m"'),
     ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
     ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
@@ -438,9 +438,9 @@ def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, sa
     [
         ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
         ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
-        ("format: png, name: x, range: [2, 1]", "to.range: the first number is not less"),
+        ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
         ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
-        ("format: png, name: x, width: 9000", "to.width: expected a whole number from 64 to 8000"),
+        ("format: png, name: x, width: 9000", "to.width: expected a whole number from 160 to 8000"),
         ("format: csv, name: x, bits: 16", 'to.bits: "bits" is no key here'),
         ("format: zarr, name: x, compression: lz4", 'to.compression: "lz4" is no word'),
     ],
@@ -458,6 +458,14 @@ def test_a_name_may_have_what_only_fields_tell() -> None:
         file.name(time="0000")
     with pytest.raises(junctura.InvalidArgument, match="below a folder"):
         file.name(date="..", time="0000")
+
+
+def test_a_title_is_filled_in() -> None:
+    read = asked("format: png, name: x, width: 500, range: [1, 2], title: '{param} {date}'", fields="param: t, step: 6")
+    (file,) = read.wanted()
+    assert file.options(date="20261120") == {"width": 500, "range": (1, 2), "title": "t 20261120"}
+    with pytest.raises(junctura.InvalidArgument, match=r'to.title: "{stepp}" is no word of a file'):
+        asked("format: png, name: x, title: '{stepp}'", fields="param: t, step: 6")
 
 
 def test_templates_know_their_words() -> None:
