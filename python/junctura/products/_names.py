@@ -45,17 +45,16 @@ class Template:
 
 
 def _parts(text: str) -> list[tuple[str, str, str]]:
-    found = []
     try:
-        for literal, word, spec, conversion in string.Formatter().parse(text):
-            if word is not None and not re.fullmatch(r"[a-z]+", word, re.ASCII):
-                raise Wrong(f'"{{{word}}}": in braces stands a word such as step')
-            if conversion or not _SPEC.fullmatch(spec or ""):
-                raise Wrong(f'"{{{word}}}": behind the colon stands a width such as 03')
-            found.append((literal, word or "", spec or ""))
+        parsed = list(string.Formatter().parse(text))
     except ValueError as error:
         raise Wrong(f'"{text[:60]}": {error}') from error
-    return found
+    for _, word, spec, conversion in parsed:
+        if word is not None and not re.fullmatch(r"[a-z]+", word, re.ASCII):
+            raise Wrong(f'"{{{word}}}": in braces stands a word such as step')
+        if conversion or not _SPEC.fullmatch(spec or ""):
+            raise Wrong(f'"{{{word}}}": behind the colon stands a width such as 03')
+    return [(literal, word or "", spec or "") for literal, word, spec, _ in parsed]
 
 
 def _shown(word: str, spec: str, attributes: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -177,8 +178,9 @@ def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ..
         for key, value in said.items()
         if key not in ("format", "name", "gather")
     }
-    if "range" in options and not options["range"][0] < options["range"][1]:
-        raise Wrong("the first number is not less than the second", "to", "range")
+    for key in ("range", "levels"):
+        if any(one >= other for one, other in itertools.pairwise(options.get(key, ()))):
+            raise Wrong("each number must be greater than the one before", "to", key)
     gathers_number = any(operation.name == "ensemble" for operation in operations)
     kept = tuple(word for word in WORDS if word in listed and not (word == "number" and gathers_number))
     return Output(said["format"], said["name"], kept, Key(options))
@@ -191,6 +193,9 @@ def _check_files(recipe: Recipe) -> None:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
     with _at("to", "name"):
         _check_names(recipe)
+    if "title" in recipe.output.options:
+        with _at("to", "title"):
+            _check_words(Template(recipe.output.options["title"]), recipe)
 
 
 def _check_names(recipe: Recipe) -> None:

@@ -275,6 +275,13 @@ class Wanted:
         """
         return file_name(_template(self.recipe.output.name), {**known, **self.attributes})
 
+    def options(self, **known: Any) -> dict[str, Any]:
+        """What the writer of this format is told besides the fields: as the recipe says it, with a title filled in."""
+        options = dict(self.recipe.output.options)
+        if "title" in options:
+            options["title"] = _template(options["title"]).fill({**known, **self.attributes})
+        return options
+
 
 @functools.lru_cache(maxsize=1024)
 def _template(text: str) -> Template:

@@ -52,7 +52,7 @@ OVER_STEPS = {
     "mean": "Of the fields behind the window's begin, to its end",
     "min": "Likewise",
     "max": "Likewise",
-    "sum": "Likewise; of fields that hold for their instant",
+    "sum": "Likewise; of amounts that each belong to their own step",
     "accumulation": "What was added in the window, of fields accumulated since the start",
     "instant": "The field at the window's end",
 }
@@ -123,7 +123,7 @@ _ENSEMBLE = ListOf(
             OneKey(
                 {
                     "probability": OneKey(_THRESHOLDS, "Of this, in percent of the members", word="comparison"),
-                    "percentile": _or_list(Number("", 0, 100), "Percentiles, linear between members"),
+                    "percentile": _or_list(Number("", 0, 100, whole=True), "Percentiles, linear between members"),
                 },
                 word="statistic",
             ),
@@ -191,7 +191,7 @@ def _format(doc: str, **keys: Spec) -> Record:
     return Record({**keys, **_OUTPUT}, ("name",), doc)
 
 
-_COMPRESSION = Word({"none": "As it is", "zlib": "Read everywhere", "zstd": "Faster and smaller"}, "Of the values")
+_COMPRESSION = Word({"zstd": "Faster and smaller; the default", "zlib": "Read everywhere"}, "Of the values")
 FORMATS = {
     "grib2": _format(
         "GRIB edition 2",
@@ -204,19 +204,23 @@ FORMATS = {
         "A map",
         projection=Word(
             {
-                "plate-carree": "Longitude across, latitude up",
+                "cylindrical": "True to scale along the middle latitude; the default",
                 "robinson": "The whole globe",
-                "orthographic": "The globe from afar",
+                "globe": "Seen from far",
             },
             "Of the map",
         ),
+        centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
         colours=Text("Name of a table of colours", length_max=60),
         range=ListOf(Number(), "The least and the greatest value that have a colour", low=2, high=2),
+        levels=ListOf(Number(), "Where one colour ends and the next begins, upwards", low=2),
         title=Text("Above the map; braces as in the name"),
         coast=Flag("Whether coastlines are drawn"),
-        width=Number("Of the map, in pixels", 64, 8000, whole=True),
+        width=Number("Of the map, in pixels", 160, 8000, whole=True),
     ),
-    "csv": _format("A table: a row for each point"),
+    "csv": _format(
+        "A table: a row for each point", digits=Number("Significant ones; by default all", 1, 17, whole=True)
+    ),
 }
 RECIPE = Record(
     {

@@ -119,6 +119,8 @@ def documents(content: bytes, path: str) -> list[Document]:
     yaml = needed("yaml", "products")
     try:
         return list(_Composer(yaml, text, path).documents())
+    except InvalidArgument:
+        raise
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InvalidArgument(f"{path}:{line}", f"a character that no text has: {error.character!r}") from error

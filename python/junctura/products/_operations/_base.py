@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from junctura.products._words import Key
 from junctura.products._yaml import Wrong, nearest
 
 Floats = npt.NDArray[np.float64]
+Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.
 _TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison", "stepType")
 # What is said of one parameter and not of another.
@@ -27,7 +28,7 @@ _OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
 class Transform(Protocol):
     """What brings fields from one grid to another."""
 
-    def to_grid(self, field: Field, on: Grid, method: str) -> Field:
+    def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
         """The field on another grid; of a spectral one, its values there."""
 
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:

@@ -42,9 +42,10 @@ _PLAIN: dict[str, Callable[[Floats], Floats]] = {
 class Ensemble(Operation):
     """Makes one field of each statistic of the members, in this order.
 
-    Fields get the attribute ``statistic``, and ``percentile``, or ``threshold`` and ``comparison``; lose their
-    ``number``; and get the ``type`` that MARS has for them: em, es, ep, or pb with ``quantile`` (min and max are
-    quantiles, too). Probabilities are in percent.
+    Fields get the attributes ``statistic`` and ``members`` (how many), and ``percentile``, or ``threshold`` with
+    ``condition`` (above or below) and ``comparison`` (the word of the requirement); lose their ``number``; and get the
+    ``type`` that MARS has for them: em, es, ep, or pb with ``quantile`` (min and max are quantiles, too).
+    Probabilities are in percent.
     """
 
     name = "ensemble"
@@ -89,15 +90,16 @@ def _number(field: Field) -> int:
 
 
 def _field(first: Field, one: Statistic, members: Floats) -> Field:
-    said: dict[str, Any] = {"statistic": one.kind, "number": None}
+    said: dict[str, Any] = {"statistic": one.kind, "number": None, "members": len(members)}
     if one.kind == "probability":
         said |= {"type": "ep", "threshold": one.value, "comparison": one.comparison}
+        said["condition"] = "above" if one.comparison in ("above", "at_least") else "below"
         return first.having(_probability(members, one), units="%", **said)
     if one.kind in ("mean", "spread"):
         said["type"] = "em" if one.kind == "mean" else "es"
         return first.having(_PLAIN[one.kind](members), **said)
-    percentile = {"min": 0.0, "max": 100.0}.get(one.kind, one.value)
-    said |= {"type": "pb", "quantile": f"{percentile:g}:100"}
+    percentile = {"min": 0, "max": 100}.get(one.kind, int(one.value))
+    said |= {"type": "pb", "quantile": f"{percentile}:100"}
     if one.kind == "percentile":
         return first.having(_percentile(members, percentile), **said, percentile=percentile)
     return first.having(_PLAIN[one.kind](members), **said)
@@ -109,7 +111,7 @@ def _probability(members: Floats, one: Statistic) -> Floats:
     return made
 
 
-def _percentile(ordered: Floats, percentile: float) -> Floats:
+def _percentile(ordered: Floats, percentile: int) -> Floats:
     """Of members in order; missing values are behind all others."""
     at = (len(ordered) - 1) * (percentile / 100)
     below = int(np.floor(at))

@@ -12,7 +12,7 @@ from junctura.errors import InvalidArgument
 from junctura.products import _grid
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral
-from junctura.products._operations._base import Operation, Transform, check_known, grouped, renamed
+from junctura.products._operations._base import Method, Operation, Transform, check_known, grouped, renamed
 from junctura.products._yaml import Wrong
 
 
@@ -33,7 +33,7 @@ class ToGrid(Operation):
 
     name = "grid"
     grid: str
-    method: str = "linear"
+    method: Method = "linear"
     places: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class ToGrid(Operation):
         return cls(as_grid(_name_of(value)).name, method)
 
     @classmethod
-    def _of_points(cls, points: list[dict[str, Any]], method: str) -> ToGrid:
+    def _of_points(cls, points: list[dict[str, Any]], method: Method) -> ToGrid:
         names = tuple(point.get("name", "") for point in points)
         known = [name for name in names if name]
         if len(set(known)) < len(known):

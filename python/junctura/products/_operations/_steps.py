@@ -19,7 +19,8 @@ _REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {
     "mean": (lambda fields: np.mean(fields, axis=0), "avg"),
     "min": (lambda fields: np.min(fields, axis=0), "min"),
     "max": (lambda fields: np.max(fields, axis=0), "max"),
-    "sum": (lambda fields: np.sum(fields, axis=0), "sum"),
+    # GRIB calls a sum of what fell in parts of a window what fell in all of it.
+    "sum": (lambda fields: np.sum(fields, axis=0), "accum"),
 }
 
 
