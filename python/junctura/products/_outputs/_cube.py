@@ -6,8 +6,8 @@
   t(realization, station, time, level)                   at places: a discrete sampling geometry, `timeSeries`
 ```
 The axis of time is there always, those of members and levels where the fields differ in them; else they are one number.
-`time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. All fields of one data set
-have one base time and one grid, and each variable has a field for all combinations of its axes.
+`time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. All fields
+of one data set have one base time and one grid, and each variable has a field for all combinations of its axes.
 """
 
 from __future__ import annotations
@@ -114,18 +114,14 @@ def cube(fields: Sequence[Field]) -> Cube:
     axes = _Axes({axis: _values(parts, axis) for axis in _AXES})
     lies = parts[0].field.grid
     variables = {**_where(lies), **_when(parts[0].meaning, axes), **_which(parts, axes)}
-    scalars = [name for name in ("realization", "level") if name in variables and not variables[name].dims]
-    scalars += ["forecast_reference_time", "forecast_period"]
-    if not lies.is_regular:
-        scalars += ["latitude", "longitude", *(["station_name"] if lies.kind == "points" else [])]
+    beside = [name for name, one in variables.items() if (name,) != one.dims and name != "time_bnds"]
     for name, some in named.items():
         if name in variables:
             raise InvalidArgument(f"field {name}", "a coordinate has this name: give it another by its attribute param")
         made = _data(name, some, axes, lies)
-        present = [c for c in scalars if c not in _AXES or getattr(some[0].place, c) is not None]
-        variables[name] = replace(made, attributes={**made.attributes, "coordinates": " ".join(present)})
-    attributes = made_by(lies, parts[0].field, sorted(named))
-    return Cube(variables, attributes)
+        own = [one for one in beside if one not in _AXES or getattr(some[0].place, one) is not None]
+        variables[name] = replace(made, attributes={**made.attributes, "coordinates": " ".join(own)})
+    return Cube(variables, made_by(lies, parts[0].field, sorted(named)))
 
 
 def _part(one: Field) -> _Part:
@@ -148,7 +144,8 @@ def _check_one(parts: Sequence[_Part]) -> None:
             raise InvalidArgument(f"field {part.field.param}", f"{cause}: one data set has one grid")
         if part.meaning.base != first.meaning.base:
             raise InvalidArgument(
-                f"field {part.field.param}", f"its base time is {part.meaning.base}, but {first.meaning.base} another's"
+                f"field {part.field.param}",
+                f"its base time is {part.meaning.base}, that of another {first.meaning.base}",
             )
         if part.place.level is not None and part.meaning.levtype != _levtype(parts):
             raise InvalidArgument(
@@ -239,19 +236,23 @@ def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid) -> Variabl
             raise InvalidArgument(f"field {name}", f"{_words(part)}: there is another, or it says less than the others")
         values[where] = part.field.values
         seen[where] = True
-    if not seen.all():
-        lacking = ", ".join(
-            f"{axis} {_value_text(axes.values[axis][at])}" for axis, at in zip(dims, np.argwhere(~seen)[0], strict=True)
-        )
-        raise InvalidArgument(
-            f"field {name}", f"none for {lacking}: {int((~seen).sum())} are not there for a full cube"
-        )
-    grid_dims = {"points": ("station",), "reduced_gg": ("cell",)}.get(lies.kind, ("latitude", "longitude"))
+    _check_full(name, dims, axes, seen)
     if lies.kind == "points":
-        before = dims.index("time")
-        values, grid_dims = np.moveaxis(values, -1, before), ()
-        dims = (*dims[:before], "station", *dims[before:])
-    return Variable((*dims, *grid_dims), values, data_attributes(parts[0].field, parts[0].meaning), is_data=True)
+        at = dims.index("time")
+        values, dims = np.moveaxis(values, -1, at), (*dims[:at], "station", *dims[at:])
+    else:
+        dims += ("cell",) if lies.kind == "reduced_gg" else ("latitude", "longitude")
+    return Variable(dims, values, data_attributes(parts[0].field, parts[0].meaning), is_data=True)
+
+
+def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array) -> None:
+    if seen.all():
+        return
+    first = zip(dims, np.argwhere(~seen)[0], strict=True)
+    lacking = ", ".join(_value_text(axis, axes.values[axis][at]) for axis, at in first)
+    raise InvalidArgument(
+        f"field {name}", f"none for {lacking}; {int((~seen).sum())} lack in all: expected a full cube"
+    )
 
 
 def _check_alike(part: _Part, first: _Part) -> None:
@@ -266,5 +267,5 @@ def _words(part: _Part) -> str:
     return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
-def _value_text(value: Any) -> str:
-    return f"step {hours(value[1]):g} h" if isinstance(value, tuple) else f"{value:g}"
+def _value_text(axis: str, value: Any) -> str:
+    return f"step {hours(value[1]):g} h" if axis == "time" else f"{axis} {value:g}"

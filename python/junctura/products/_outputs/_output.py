@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -34,7 +35,7 @@ class Output:
     digits
         Significant ones of values in CSV; by default as many as say the value exactly.
     projection
-        Of a map: ``cylindrical`` (true to scale along the middle latitude), ``robinson``, or ``globe`` as seen from far.
+        Of a map: ``cylindrical`` (true to scale along the middle latitude), ``robinson``, or ``globe``, seen from far.
     width
         Of a map, in pixels; the height follows.
     centre
@@ -97,7 +98,7 @@ def _check_between(name: str, value: int, least: int, greatest: int) -> None:
 def _check_upwards(name: str, values: tuple[float, ...] | None) -> None:
     if values is None:
         return
-    climbs = all(one < other for one, other in zip(values, values[1:], strict=False))
+    climbs = all(one < other for one, other in itertools.pairwise(values))
     if len(values) < 2 or not climbs or not all(map(math.isfinite, values)):
         raise InvalidArgument(
             f"output {name}", f"expected two numbers or more, each greater than the last, not {values}"

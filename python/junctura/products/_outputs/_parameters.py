@@ -23,7 +23,7 @@ class Parameter:
 
 def parameter(field: Field) -> Parameter | None:
     """The parameter of a field by its attribute `paramId`, else `param` (short name or number); None if unknown."""
-    return _looked_up(key_of(field))
+    return _looked_up(key_of(field), str(field.attributes.get("levtype", "")) == "pl")
 
 
 def key_of(field: Field) -> tuple[str, str | int]:
@@ -36,11 +36,14 @@ def key_of(field: Field) -> tuple[str, str | int]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _looked_up(key: tuple[str, str | int]) -> Parameter | None:
+def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     try:
         eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
+        if is_on_pressure:
+            # At the surface some have other names: the geopotential is the orography there.
+            eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
         eccodes.codes_set(message, *key)
         words = [_word(eccodes, message, name) for name in ("name", "cfName", "units")]
         return Parameter(key, *words)

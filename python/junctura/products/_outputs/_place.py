@@ -5,10 +5,10 @@
   t850.grib2                             renamed to its name: there whole, or the one before is
   t850.grib2.provenance.json             renamed last: a product without it is not finished
 ```
-Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What a
-killed writer leaves are hidden names only. A Zarr group is a directory: one that is there is exchanged with the new one in
-one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and for a
-moment neither is there.
+Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What
+a killed writer leaves are hidden names only. A Zarr group is a directory: one that is there is exchanged with the new
+one in one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and
+for a moment neither is there.
 """
 
 from __future__ import annotations

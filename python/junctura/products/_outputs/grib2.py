@@ -1,6 +1,6 @@
 """GRIB2 by ecCodes.
 
-Finding the codes of a parameter takes longer than packing its values. So a message that has all but its time, member and
+Finding the codes of a parameter takes longer than packing its values. So a message that has all but its time and
 values is kept for each kind of field, and copied.
 
 What was made of an ensemble's members, and what happens over a range of steps, is said by the template of the product
@@ -115,11 +115,13 @@ def _template(grid_name: str, param: tuple[str, str | int], level: Keys, product
 
 def _set(message: int, subject: str, keys: Iterable[tuple[str, str | int | float]]) -> None:
     eccodes = needed("eccodes", "products")
-    for key, value in keys:
-        try:
+    key: str = ""
+    value: str | int | float = ""
+    try:
+        for key, value in keys:
             eccodes.codes_set(message, key, value)
-        except eccodes.CodesInternalError as error:
-            raise InvalidArgument(subject, f"GRIB2 cannot say {key} = {value!r}: {error}") from error
+    except eccodes.CodesInternalError as error:
+        raise InvalidArgument(subject, f"GRIB2 cannot say {key} = {value!r}: {error}") from error
 
 
 def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
@@ -206,7 +208,7 @@ def _check_range(message: int, field: Field, is_what: Meaning) -> None:
     if is_what.start is not None and eccodes.codes_get(message, "typeOfStatisticalProcessing", int) == 255:
         raise InvalidArgument(
             _subject(field),
-            f"step is {step_text(is_what)}: say what happens over it by stepType avg, accum, max or min",
+            f"step {step_text(is_what)}: say what happens over it by stepType avg, accum, max, min",
         )
 
 

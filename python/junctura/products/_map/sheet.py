@@ -1,0 +1,50 @@
+"""A contact sheet: many maps beside one another on one dark ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PIL import Image, ImageDraw
+
+from junctura.errors import InvalidArgument
+from junctura.products._map.lettering import fitted, text
+from junctura.products._map.picture import GROUND
+
+_TITLE = (238, 234, 226)
+_RULE = (46, 53, 66)
+
+
+def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Image.Image:
+    """The pictures in rows of so many, in their order, each in the middle of a cell as large as the largest.
+
+    Raises
+    ------
+    InvalidArgument
+        There are no pictures, or no columns.
+
+    """
+    if not pictures or columns < 1:
+        raise InvalidArgument("sheet", f"{len(pictures)} pictures in {columns} columns")
+    columns = min(columns, len(pictures))
+    rows = -(-len(pictures) // columns)
+    wide, high = max(one.width for one in pictures), max(one.height for one in pictures)
+    margin, gap = round(0.06 * wide), round(0.02 * wide)
+    size = 0.03 * columns * wide**0.5 * 6 if title else 0.0
+    head = margin + round(1.9 * size)
+    whole = Image.new(
+        "RGB", (2 * margin + columns * (wide + gap) - gap, head + rows * (high + gap) - gap + margin), GROUND
+    )
+    if title:
+        _letter(whole, title, size, margin)
+    for number, one in enumerate(pictures):
+        row, column = divmod(number, columns)
+        left, top = margin + column * (wide + gap), head + row * (high + gap)
+        whole.paste(one, (left + (wide - one.width) // 2, top + (high - one.height) // 2))
+    return whole
+
+
+def _letter(whole: Image.Image, title: str, size: float, margin: int) -> None:
+    draw = ImageDraw.Draw(whole)
+    base = margin + 0.9 * size
+    text(draw, (margin, base), fitted(title, size, whole.width - 2 * margin), size, _TITLE)
+    draw.line((margin, base + 0.6 * size, whole.width - margin, base + 0.6 * size), _RULE, max(1, round(size / 24)))
