@@ -54,6 +54,10 @@ def _forecast(given: argparse.Namespace) -> dict[str, Any]:
         outputs.open(stack)
         if given.restart and checkpoints is not None:
             checkpoints.resume(model)
+            if model.hour > given.hours:
+                raise InvalidArgument(
+                    "--restart", f"the latest checkpoint, of hour {model.hour:g}, is behind hour {given.hours}"
+                )
         else:
             outputs.write(model)
         start = model.steps_done
