@@ -6,8 +6,8 @@
   grid(name)           a grid by its name: 0.5/0.5, F48, O96, T63, 0.25/0.25@72/-25/34/45
   Field                values, where they lie, and what they mean
 ```
-An input is decoded once, and brought to a grid once, however many products need it. A product is in its place whole, or not
-at all, and what it was made of is written beside it.
+An input is decoded once, and brought to a grid once, however many products need it. A product is in its place whole, or
+not at all, and what it was made of is written beside it.
 
 Needs ecCodes and MIR: ``pip install 'junctura[products]'``.
 """

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
-    text = "ends when everybody of this name has left the pool, with what can be made; * is anything, may be given again"
+    text = "end when everybody of this name has left the pool; * is anything, may be given again"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
     add("--check", action="store_true", help="reads the requirements, and says what they need and make")
     add("--json", action="store_true", help="what became of it, for programs")
@@ -64,7 +64,7 @@ def _workers(text: str) -> int | None:
 
 
 def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
-    listed = []
+    listed: list[dict[str, Any]] = []
     for recipe in recipes:
         wanted = list(recipe.wanted())
         names = [one.name(**UNKNOWN) for one in wanted]

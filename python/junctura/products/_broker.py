@@ -5,9 +5,9 @@
                                       ▲                                        where they lie, without copying
                                       └──────────────done──────────────────────┘
 ```
-It asks the producers' pool for nothing but the inputs of its products, and holds each input until it has been decoded. A task
-of a worker that dies goes to another one. It ends when all products are made or given up, or when nothing more can come;
-what is missing then, it names.
+It asks the producers' pool for nothing but the inputs of its products, and holds each input until it has been decoded.
+A task of a worker that dies goes to another one. It ends when all products are made or given up, or when nothing more
+can come; what is missing then, it names.
 """
 
 from __future__ import annotations
@@ -249,4 +249,3 @@ def _each(items: Any, take: Callable[[Any], None]) -> bool:
         if item is None:
             return True
         take(item)
-

@@ -11,7 +11,7 @@ import sys
 from junctura.errors import Unavailable
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _WORKER_MEMORY = 1 << 30
 # So many more than there are workers may die before the broker gives up.
 _DEATHS_MAX = 20

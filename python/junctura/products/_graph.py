@@ -6,8 +6,9 @@
   input ──grid──> array ──┴──────────────> product                or of a pair of them (winds)
                                                               a product gathers arrays, and does what is left to do
 ```
-Broker and workers build the same graph of the same recipes, and so name its nodes and products by their numbers. It knows
-nothing of processes and pools: what arrives, what was made and what failed is told to it, and it says what can be done next.
+Broker and workers build the same graph of the same recipes, and so name its nodes and products by their numbers. It
+knows nothing of processes and pools: what arrives, what was made and what failed is told to it, and it says what can be
+done next.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Node:
     parents: tuple[int, ...] = ()
     children: list[int] = field(default_factory=list)
     products: list[int] = field(default_factory=list)
-    # How many pairs and products that are not made yet wait for it to be kept; of an input alone, it is made in passing.
+    # How many pairs and products that are not made yet wait for it to be kept; else it is made in passing.
     uses: int = 0
     is_kept: bool = False
     # The object that came, by its pool's key; why there is none.
@@ -188,7 +189,8 @@ class Graph:
     def fail_node(self, node: int, cause: str) -> list[int]:
         """Fields that cannot be had; returns the products that cannot be made for that."""
         self.nodes[node].failure = cause
-        failed, left = set(), [node]
+        failed: set[int] = set()
+        left = [node]
         while left:
             one = self.nodes[left.pop()]
             failed.update(number for number in one.products if self.is_open(number))

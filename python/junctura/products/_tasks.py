@@ -121,7 +121,7 @@ def write(about: Task | Done) -> bytes:
 def read_task(payload: bytes) -> Task:
     said = json.loads(payload)
     said["sources"] = tuple((key, version) for key, version in said["sources"])
-    return Task(**{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()})
+    return Task(**{**said, "keep": tuple(said["keep"]), "inputs": tuple(said["inputs"])})
 
 
 def read_done(payload: bytes) -> Done:

@@ -74,11 +74,17 @@ class Worker:
         made = Made(self, task)
         failed = {}
         for node in task.keep:
-            try:
-                _tasks.keep(self.pool, node, made.fields(node))
-            except (junctura.InvalidArgument, junctura.Unsupported, junctura.Corrupt) as error:
-                failed[node] = _words(error)
+            if cause := self._keep(node, made):
+                failed[node] = cause
         return Done(task.number, tuple(node for node in task.keep if node not in failed), failed=failed)
+
+    def _keep(self, node: int, made: Made) -> str:
+        """Why it cannot; empty if it can."""
+        try:
+            _tasks.keep(self.pool, node, made.fields(node))
+        except (junctura.InvalidArgument, junctura.Unsupported, junctura.Corrupt) as error:
+            return _words(error)
+        return ""
 
     def _make(self, task: Task, product: int) -> Done:
         about = self.graph.products[product]
