@@ -461,6 +461,22 @@ def test_options_of_another_format_are_refused(to: str, says: str) -> None:
     assert says in caught.value.cause
 
 
+@pytest.mark.parametrize(
+    ("to", "do", "fields", "count"),
+    [
+        ("", "", "param: [t, u], step: 0/6", 2),
+        ("gather: step, ", "", "param: t, step: 0/6/12", 3),
+        ("", "{ensemble: [mean, {percentile: [1, 2]}]}", "param: t, step: 0, number: 1/2", 3),
+        ("gather: step, ", "{statistics: {over: 6, of: [min, max]}}", "param: t, step: 0/6/12", 4),
+    ],
+)
+def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f"to.format: a map has one field, .* would have {count}"):
+        asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
+    one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
+    assert len(list(one_field.files())) == 2
+
+
 def test_a_name_may_have_what_only_fields_tell() -> None:
     (file,) = asked("format: csv, name: '{date}/{time}_{step:03}.csv'", fields="param: t, step: 6").wanted()
     assert file.name(date="20261120", time="0000") == "20261120/0000_006.csv"

@@ -191,11 +191,22 @@ def _check_files(recipe: Recipe) -> None:
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
+    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
     with _at("to", "name"):
         _check_names(recipe)
     if "title" in recipe.output.options:
         with _at("to", "title"):
             _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _fields_in_file(recipe: Recipe) -> int:
+    words = dict(recipe.words)
+    gathered = math.prod(len(words[word]) for word in recipe.output.gather if word != "step" or not recipe.statistics)
+    if recipe.statistics and "step" in recipe.output.gather:
+        gathered *= len(recipe.statistics.windows(words["step"]))
+    made = [len(operation.of) for operation in recipe.operations if isinstance(operation, Ensemble | Statistics)]
+    return len(recipe.params) * gathered * math.prod(made)
 
 
 def _check_names(recipe: Recipe) -> None:
