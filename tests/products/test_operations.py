@@ -490,6 +490,17 @@ def test_a_condition_masks_all_fields_of_its_step() -> None:
     np.testing.assert_array_equal(made[0].values, [[NAN, 5, NAN, 5]] * 3)
 
 
+@pytest.mark.parametrize("operation", [Mask.read({"below": 0}), Fill(0.0), Units.read("degC"), Crop(1, 0, 0, 1)])
+def test_coefficients_are_no_values(operation: Operation) -> None:
+    with pytest.raises(junctura.InvalidArgument, match="field t: it is spectral"):
+        applied(operation, Field(np.zeros(12), spectral(2), {"param": "t"}, "K"))
+
+
+def test_coefficients_change_their_scale() -> None:
+    made = one(Units.read("gpm"), Field(np.full(12, 9.80665), spectral(2), {"param": "z"}, "m**2 s**-2"))
+    assert np.all(made.values == 1) and made.on == spectral(2)
+
+
 def test_what_is_missing_can_be_filled() -> None:
     np.testing.assert_array_equal(one(Fill(7.0), field(ONES)).values, [[-1, 0, 1, 7]] * 3)
 

@@ -21,8 +21,8 @@ from junctura.products import _schema
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
 from junctura.products._recipe import Recipe, load_all
-from junctura.products._words import Key, canonical, values
-from junctura.products._yaml import Wrong, documents
+from junctura.products._words import Key, canonical, selectors, values
+from junctura.products._yaml import Document, Wrong, documents
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/12_products/requirements"
@@ -182,6 +182,15 @@ def test_selectors_find_the_inputs_and_no_others() -> None:
         assert selector.matches({**REST, **key})
 
 
+def test_a_question_that_is_too_long_becomes_several() -> None:
+    words: dict[str, tuple[str | int | float, ...]] = {"param": ("t",), "levelist": tuple(range(100))}
+    words["step"] = tuple(range(9950))
+    found = [junctura.Selector(text, "mars") for text in selectors(words)]
+    field = {**REST, "param": "t", "levelist": 7, "step": 9000}
+    assert [selector.matches(field) for selector in found] == [False, True]
+    assert len(selectors({"param": tuple(f"{index:0200}" for index in range(1000))})) == 4
+
+
 def test_words_of_the_selector_are_quoted() -> None:
     read = asked("format: csv, name: '{param}'", fields='param: ["to"], domain: "a b\\"c"')
     (selector,) = read.sources()
@@ -304,6 +313,7 @@ MISTAKES = [
     ("param: t,", "", 2, 'from: "param" is missing'),
     ("param: t,", "param: [],", 2, "from.param: a list of 0"),
     ("param: t,", "param: {t: 1},", 2, "from.param: expected"),
+    ("param: t,", f"param: {'t' * 201},", 2, "is not a text of 1 to 200 characters"),
     ("levelist: 850", "levelist: high", 2, 'from.levelist: "high" is not a level'),
     ("levelist: 850", "levelist: 850/850", 2, "from.levelist: 850 stands there twice"),
     ("levelist: 850", "levelist: '*'", 2, "every value must be named"),
@@ -451,6 +461,22 @@ def test_options_of_another_format_are_refused(to: str, says: str) -> None:
     assert says in caught.value.cause
 
 
+@pytest.mark.parametrize(
+    ("to", "do", "fields", "count"),
+    [
+        ("", "", "param: [t, u], step: 0/6", 2),
+        ("gather: step, ", "", "param: t, step: 0/6/12", 3),
+        ("", "{ensemble: [mean, {percentile: [1, 2]}]}", "param: t, step: 0, number: 1/2", 3),
+        ("gather: step, ", "{statistics: {over: 6, of: [min, max]}}", "param: t, step: 0/6/12", 4),
+    ],
+)
+def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f"to.format: a map has one field, .* would have {count}"):
+        asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
+    one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
+    assert len(list(one_field.files())) == 2
+
+
 def test_a_name_may_have_what_only_fields_tell() -> None:
     (file,) = asked("format: csv, name: '{date}/{time}_{step:03}.csv'", fields="param: t, step: 6").wanted()
     assert file.name(date="20261120", time="0000") == "20261120/0000_006.csv"
@@ -575,6 +601,8 @@ def test_schema_and_check_agree_about_anything(place: tuple[Any, ...], odd: Any)
         inner = inner[step]
     inner[place[-1]] = odd
     both_agree(value)
+    with contextlib.suppress(junctura.Error):
+        recipe_of(Document(value, "f", {(): 1}))
 
 
 @FIXED

@@ -25,7 +25,7 @@ from junctura.products._operations import (
     Units,
     Winds,
 )
-from junctura.products._recipe import OPEN_WORDS, Output, Recipe, Wanted
+from junctura.products._recipe import OPEN_WORDS, Output, Recipe
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
 from junctura.products._yaml import Document, Step, Wrong, nearest, read
@@ -106,8 +106,8 @@ def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation
 def _check_order(name: str, seen: list[str], words: _Words) -> None:
     if name in ("ensemble", "statistics", "wind") and name in seen:
         raise Wrong("it stands there twice, and once is possible")
-    if name == "wind" and "grid" in seen:
-        raise Wrong("vorticity and divergence must be spectral: write it before grid")
+    if name == "wind" and (before := set(seen) - {"units", "wind"}):
+        raise Wrong(f"vorticity and divergence must be spectral: write it before {sorted(before)[0]}")
     gathers = {"ensemble": "number", "statistics": "step"}.get(name)
     if gathers is not None and gathers not in words:
         raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')
@@ -191,6 +191,8 @@ def _check_files(recipe: Recipe) -> None:
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
+    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
     with _at("to", "name"):
         _check_names(recipe)
     if "title" in recipe.output.options:
@@ -198,22 +200,31 @@ def _check_files(recipe: Recipe) -> None:
             _check_words(Template(recipe.output.options["title"]), recipe)
 
 
+def _fields_in_file(recipe: Recipe) -> int:
+    words = dict(recipe.words)
+    gathered = math.prod(len(words[word]) for word in recipe.output.gather if word != "step" or not recipe.statistics)
+    if recipe.statistics and "step" in recipe.output.gather:
+        gathered *= len(recipe.statistics.windows(words["step"]))
+    made = [len(operation.of) for operation in recipe.operations if isinstance(operation, Ensemble | Statistics)]
+    return len(recipe.params) * gathered * math.prod(made)
+
+
 def _check_names(recipe: Recipe) -> None:
     template = Template(recipe.output.name)
     _check_words(template, recipe)
     # What only fields tell is not known yet, and is the same for all files or a difference more.
     known = dict.fromkeys(OPEN_WORDS, "0")
-    seen: dict[str, Wanted] = {}
-    for wanted in recipe.wanted():
-        name = file_name(template, {**known, **wanted.attributes})
+    seen: dict[str, Key] = {}
+    for attributes in recipe.files():
+        name = file_name(template, {**known, **attributes})
         if name in seen:
-            one, other = _difference(seen[name], wanted)
+            one, other = _difference(seen[name], attributes)
             raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}')
-        seen[name] = wanted
+        seen[name] = attributes
 
 
 def _check_words(template: Template, recipe: Recipe) -> None:
-    single = next(iter(recipe.wanted())).attributes
+    single = next(recipe.files())
     known = tuple(dict.fromkeys((*single, *OPEN_WORDS)))
     word = unknown(template, known)
     if word == "param":
@@ -224,7 +235,7 @@ def _check_words(template: Template, recipe: Recipe) -> None:
         raise Wrong(f'"{{{word}}}" is no word of a file{nearest(word, known)}')
 
 
-def _difference(one: Wanted, other: Wanted) -> tuple[str, str]:
-    words = [word for word in one.attributes if one.attributes[word] != other.attributes.get(word)]
-    both = [", ".join(f"{word} {wanted.attributes[word]}" for word in words) for wanted in (one, other)]
+def _difference(one: Key, other: Key) -> tuple[str, str]:
+    words = [word for word in one if one[word] != other[word]]
+    both = [", ".join(f"{word} {attributes[word]}" for word in words) for attributes in (one, other)]
     return both[0], both[1]

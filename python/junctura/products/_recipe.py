@@ -30,7 +30,7 @@ from typing import Any
 from junctura.errors import AlreadyExists, NotFound
 from junctura.products._names import Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
-from junctura.products._words import Key, Value, canonical, end_of, selector
+from junctura.products._words import Key, Value, canonical, end_of, selectors
 from junctura.products._yaml import Wrong
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
@@ -117,7 +117,7 @@ class Recipe:
 
     def sources(self) -> list[str]:
         """Selectors that find the fields it is made of, and no others."""
-        return [selector(self._needed)]
+        return selectors(self._needed)
 
     def key(self, attributes: Mapping[str, Any]) -> Key | None:
         """Which of its inputs an object with these attributes is; None where it is none."""
@@ -152,8 +152,8 @@ class Recipe:
 
     def wanted(self) -> Iterator[Wanted]:
         """The files that are to be made, in the order in which they can be complete first."""
-        files = [self._wanted(dict(parts)) for parts in itertools.product(*self._parts())]
-        return iter(sorted(files, key=_completion))
+        files = sorted((dict(parts) for parts in itertools.product(*self._parts())), key=_completion)
+        return (self._wanted(parts) for parts in files)
 
     @functools.cached_property
     def _alone(self) -> int:
@@ -202,24 +202,31 @@ class Recipe:
             found.append([(word, part) for part in parts])
         return found
 
+    @functools.cached_property
+    def _is_ensemble(self) -> bool:
+        return any(operation.name == "ensemble" for operation in self.operations)
+
     @property
     def gathered(self) -> tuple[str, ...]:
         """Words whose values go into one file together, `param` and windows of steps aside."""
-        is_ensemble = any(operation.name == "ensemble" for operation in self.operations)
-        return (*self.output.gather, *(["number"] if is_ensemble else []))
+        return (*self.output.gather, *(["number"] if self._is_ensemble else []))
 
-    def _wanted(self, parts: dict[str, _Part]) -> Wanted:
-        is_ensemble = any(operation.name == "ensemble" for operation in self.operations)
-        said = {
-            word: part.label
-            for word, part in parts.items()
-            if part.label is not None and word != "param" and not (word == "number" and is_ensemble)
-        }
+    def files(self) -> Iterator[Key]:
+        """What is single in each file, as `Wanted.attributes`, without saying what it waits for."""
+        return (self._said(dict(parts)) for parts in itertools.product(*self._parts()))
+
+    def _said(self, parts: dict[str, _Part]) -> Key:
+        said = {word: part.label for word, part in parts.items() if part.label is not None and word != "param"}
+        if self._is_ensemble:
+            said.pop("number", None)
         if len(self.params) == 1:
             said["param"] = self.params[0]
+        return Key(said, product=self.product)
+
+    def _wanted(self, parts: dict[str, _Part]) -> Wanted:
         needed = itertools.product(*([(word, value) for value in part.values] for word, part in parts.items()))
         window = parts["step"].window if "step" in parts else None
-        return Wanted(self, Key(said, product=self.product), tuple(Key(dict(items)) for items in needed), window)
+        return Wanted(self, self._said(parts), tuple(Key(dict(items)) for items in needed), window)
 
 
 @dataclass(frozen=True)
@@ -288,8 +295,9 @@ def _template(text: str) -> Template:
     return Template(text)
 
 
-def _completion(wanted: Wanted) -> int:
-    return max((end_of(key["step"]) for key in wanted.inputs if "step" in key), default=0)
+def _completion(parts: dict[str, _Part]) -> int:
+    """The hour of the last step that a file waits for."""
+    return max(map(end_of, parts["step"].values)) if "step" in parts else 0
 
 
 def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
@@ -321,8 +329,8 @@ def _check_unique(recipes: list[Recipe]) -> None:
         other = products.setdefault(recipe.product, recipe)
         if other is not recipe:
             raise AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
-        for wanted in recipe.wanted():
-            name = _template(recipe.output.name).fill({**placeholders, **wanted.attributes})
+        for attributes in recipe.files():
+            name = _template(recipe.output.name).fill({**placeholders, **attributes})
             other = files.setdefault(name, recipe)
             if other is not recipe:
                 raise AlreadyExists(

@@ -18,6 +18,9 @@ from junctura.products._yaml import Wrong
 
 Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
+_LENGTH_MAX = 200
+# What a selector may have at most: docs/formats/selector.md.
+_SELECTOR_BYTES_MAX, _SELECTOR_VALUES_MAX = 65_536, 10_000
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
@@ -78,7 +81,7 @@ def canonical(word: str, value: Any) -> Value:
     text = _text(value)
     made = _FORMS.get(word, _any)(text)
     if made is None or not text:
-        raise Wrong(f"{shown(value)} is not {_WHAT.get(word, 'a text')}")
+        raise Wrong(f"{shown(value)} is not {_WHAT.get(word, f'a text of 1 to {_LENGTH_MAX} characters')}")
     return made
 
 
@@ -92,8 +95,8 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _any(text: str) -> str:
-    return text
+def _any(text: str) -> str | None:
+    return text if len(text) <= _LENGTH_MAX else None
 
 
 def _step(text: str) -> Value | None:
@@ -223,10 +226,15 @@ def end_of(step: Value) -> int:
     return int(str(step).rpartition("-")[2])
 
 
-def selector(words: Mapping[str, tuple[Value, ...]]) -> str:
-    """The question that finds all fields with these values."""
-    asked = [f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words]
-    return ",".join(asked)
+def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:
+    """The questions that find all fields with these values: one, if a selector can be as long as that."""
+    asked = ",".join(f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words)
+    if len(asked.encode()) <= _SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= _SELECTOR_VALUES_MAX:
+        return [asked]
+    longest = max(words, key=lambda word: len(words[word]))
+    half = len(words[longest]) // 2
+    parts = (words[longest][:half], words[longest][half:])
+    return [text for part in parts for text in selectors({**words, longest: part})]
 
 
 def _item(value: Value) -> str:

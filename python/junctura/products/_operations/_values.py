@@ -124,9 +124,11 @@ class Units(Operation):
         except InvalidArgument as error:
             raise InvalidArgument(f"field {field.param}", f"{error.subject}: {error.cause}") from error
         is_difference = field.attributes.get("statistic") == "spread"
+        # Of coefficients, all but the first would go wrong with the zero.
+        on = field.grid if convert.shift else field.on
         said = {word: value for word, value in field.attributes.items() if word not in ("unit", "units")}
         values = convert(field.values, is_difference=is_difference)
-        return replace(field, values=values, units=unit, attributes=said)
+        return replace(field, values=values, on=on, units=unit, attributes=said)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Mask(Operation):
 
 
 def _without(field: Field, goes: Any) -> Field:
-    return field.having(np.where(goes, np.nan, field.values))
+    return field.having(np.where(goes, np.nan, field.values), on=field.grid)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,9 @@ class Fill(Operation):
         return True
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
-        return [field.having(np.where(np.isnan(field.values), self.value, field.values)) for field in fields]
+        return [
+            field.having(np.where(np.isnan(field.values), self.value, field.values), on=field.grid) for field in fields
+        ]
 
 
 @dataclass(frozen=True)
