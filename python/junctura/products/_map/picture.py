@@ -176,20 +176,21 @@ def _hatch(view: View) -> npt.NDArray[np.uint16]:
 
 
 def _shade(pixels: Pixels, view: View) -> None:
-    light, halo = _light(view)
-    pixels[:, :3] = pixels[:, :3] * light + halo
+    light, edge, ground = _light(view)
+    pixels[:, :3] = (pixels[:, :3] * light) >> 8
+    pixels[edge, :3] += ground
 
 
 @functools.lru_cache(maxsize=4)
-def _light(view: View) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """How bright a pixel of the globe is, less towards the limb, whose edge is smooth; and the ground behind it."""
+def _light(view: View) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.intp], Pixels]:
+    """How bright a pixel of the globe is, of 256, less towards the limb, and the ground seen beside its edge."""
     x = (np.arange(view.width) + 0.5) * (2 / view.width) - 1
     radius = np.hypot(x, x[:, None]).ravel()
     depth = np.sqrt(np.maximum(0, 1 - radius**2))
-    edge = np.clip((1 - radius) * view.width / 2, 0, 1)
-    light = ((0.52 + 0.48 * depth**0.6) * edge)[:, None]
-    halo = (1 - edge)[:, None] * np.array(GROUND)
-    return light.astype(np.float32), halo.astype(np.float32)
+    covered = np.clip((1 - radius) * view.width / 2, 0, 1)
+    light = np.round((0.52 + 0.48 * depth**0.6) * covered * 256).astype(np.uint16)
+    edge = np.flatnonzero(covered < 1)
+    return light[:, None], edge, ((1 - covered[edge])[:, None] * np.array(GROUND)).astype(np.uint8)
 
 
 def _draw_places(made: Image.Image, field: Field, view: View, bar: Scale, palette: npt.NDArray[np.uint32]) -> None:

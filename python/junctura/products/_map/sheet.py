@@ -12,6 +12,8 @@ from junctura.products._map.picture import GROUND
 
 _TITLE = (238, 234, 226)
 _RULE = (46, 53, 66)
+# Of the width.
+_TITLE_SIZE = 0.024
 
 
 def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Image.Image:
@@ -29,11 +31,10 @@ def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Ima
     rows = -(-len(pictures) // columns)
     wide, high = max(one.width for one in pictures), max(one.height for one in pictures)
     margin, gap = round(0.06 * wide), round(0.02 * wide)
-    size = 0.03 * columns * wide**0.5 * 6 if title else 0.0
-    head = margin + round(1.9 * size)
-    whole = Image.new(
-        "RGB", (2 * margin + columns * (wide + gap) - gap, head + rows * (high + gap) - gap + margin), GROUND
-    )
+    width = 2 * margin + columns * (wide + gap) - gap
+    size = _TITLE_SIZE * width if title else 0.0
+    head = margin + round(2 * size)
+    whole = Image.new("RGB", (width, head + rows * (high + gap) - gap + margin), GROUND)
     if title:
         _letter(whole, title, size, margin)
     for number, one in enumerate(pictures):

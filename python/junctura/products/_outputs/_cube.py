@@ -132,7 +132,7 @@ def _part(one: Field) -> _Part:
 
 def _spelled(name: str) -> str:
     """A name that CF allows: letters, digits and underscores, a letter first."""
-    spelled = "".join(c if c.isascii() and c.isalnum() else "_" for c in name.replace("-", "minus_"))
+    spelled = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
     return spelled if spelled[:1].isalpha() else f"param_{spelled}"
 
 
