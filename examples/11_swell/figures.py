@@ -159,7 +159,7 @@ def _graticule(latitude: Pixels, longitude: Pixels, size: int) -> Pixels:
 
 
 def _strip(figure: Figure, field: Floats, box: tuple[int, int, int, int]) -> None:
-    """The paper's picture: contours of vorticity from 10 to 80 degrees north, negative ones dashed, none of zero."""
+    """The paper's view: contours of vorticity from 10 to 80 degrees north. Negative ones are dashed, none is zero."""
     left, bottom, width, height = box
     axes = figure.add_axes((left / WIDTH_PX, bottom / HEIGHT_PX, width / WIDTH_PX, height / HEIGHT_PX))
     shown = LATITUDES >= 10
@@ -204,7 +204,7 @@ def _legend(figure: Figure, harmonics: Harmonics, change: str) -> None:
     text = (
         f"Shallow water on the sphere, spherical harmonics to T{harmonics.truncation}. {change}\n"
         "Initial state: Galewsky, Scott and Polvani (2004), Tellus A 56, 429-440.\n"
-        "Below, contours as in the paper: every 2 · 10⁻⁵ s⁻¹, negative dashed, 10°N to 80°N."
+        "Below, the paper's view, from 10°N to 80°N: contours every 2 · 10⁻⁵ s⁻¹, negative dashed."
     )
     _write(figure, left, 1150, text, size=9.5, colour=FAINT, linespacing=1.7)
     bar = figure.add_axes((left / WIDTH_PX, 545 / HEIGHT_PX, 640 / WIDTH_PX, 20 / HEIGHT_PX))
