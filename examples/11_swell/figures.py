@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 from harmonics import Coefficients, Floats, Harmonics, legendre
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from scipy.ndimage import map_coordinates
 from shallow_water import RADIUS_M, Budget, Model
@@ -31,7 +31,8 @@ WIDTH_PX, HEIGHT_PX, DPI = 2400, 1640, 150
 GROUND, INK, FAINT = "#080b12", "#ece6da", "#8f96a3"
 # In 1e-5 per second: where colours end, and the distance of contours.
 RANGE, CONTOURS = 13.0, 2.0
-# Where the globe's middle is, in radians: latitude and longitude.
+# A globe's radius in its square picture; where its middle is, in radians: latitude and longitude.
+RADIUS = 0.48
 UNDER, TOWARDS = np.radians(62.0), np.radians(-90.0)
 DAYS = (3, 4, 5, 6)
 COLOURS = LinearSegmentedColormap.from_list(
@@ -52,8 +53,8 @@ COLOURS = LinearSegmentedColormap.from_list(
     N=1024,
 )
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-# Latitudes and longitudes of the fine grid on which the coefficients are evaluated: northern hemisphere.
-ROWS, COLUMNS = 1001, 4096
+# The fine grid on which the coefficients are evaluated: all that is seen from over the pole, in degrees.
+LATITUDES, COLUMNS = np.linspace(-30, 90, 1201), 4096
 
 
 def main() -> int:
@@ -84,11 +85,11 @@ def forecast(harmonics: Harmonics) -> tuple[list[Floats], str]:
 
 
 def on_fine_grid(harmonics: Harmonics, coefficients: Coefficients) -> Floats:
-    """The exact values of a field, from the equator to the pole and once around."""
-    waves = np.zeros((ROWS, COLUMNS // 2 + 1), np.complex128)
-    sines = np.sin(np.linspace(0, np.pi / 2, ROWS))
+    """The exact values of a field, from south to north and once around."""
+    waves = np.zeros((len(LATITUDES), COLUMNS // 2 + 1), np.complex128)
+    sines = np.sin(np.radians(LATITUDES))
     # A piece at a time: the functions of all rows at once would be large.
-    for rows in np.array_split(np.arange(ROWS), 32):
+    for rows in np.array_split(np.arange(len(sines)), 32):
         functions = legendre(sines[rows], harmonics.truncation)
         waves[rows, : harmonics.truncation + 1] = np.einsum("rmk,mk->rm", functions, coefficients)
     values: Floats = scipy.fft.irfft(waves, COLUMNS, norm="forward")
@@ -111,44 +112,36 @@ def draw(harmonics: Harmonics, fields: list[Floats], change: str, path: Path) ->
 def _globe(figure: Figure, field: Floats, box: tuple[int, int, int]) -> None:
     """The hemisphere seen from afar, with light from the upper left where the field is steep."""
     left, bottom, size = box
-    latitude, longitude, inside, facing = _from_afar(size * 2)
+    latitude, longitude, distance, facing = _from_afar(size)
+    inside = distance < 1
     seen = _sample(field, latitude, longitude)
     colours = COLOURS((np.clip(seen, -RANGE, RANGE) + RANGE) / (2 * RANGE))[..., :3]
-    rows, columns = np.gradient(np.where(inside, seen, 0.0) * (size / 540))
+    rows, columns = np.gradient(np.where(inside, seen, 0.0) * (size / 270))
     light = 1 + 0.28 * np.tanh((columns + rows) * 0.9)
-    limb = 0.25 + 0.75 * np.clip(facing, 0, 1) ** 0.55
+    limb = 0.25 + 0.75 * facing**0.55
     colours *= (light * limb)[..., None]
-    colours += 0.11 * (_graticule(latitude, longitude, size) * limb)[..., None]
-    glow = np.exp(-(np.clip(_distance(size * 2) - 1, 0, None) / 0.018))[..., None] * (np.array([70, 110, 165]) / 255)
-    ground = np.array([int(GROUND[place : place + 2], 16) for place in (1, 3, 5)]) / 255
-    edge = np.clip((1 - _distance(size * 2)) * size, 0, 1)[..., None]
-    image = np.clip(edge * colours + (1 - edge) * (ground + 0.35 * glow), 0, 1)
-    # Each pixel is the mean of four.
-    image = image.reshape(len(image) // 2, 2, -1, 2, 3).mean(axis=(1, 3))
-    figure.figimage(image, left, bottom, origin="upper")
+    colours += 0.12 * (_graticule(latitude, longitude, size) * limb)[..., None]
+    beyond = np.clip(distance - 1, 0, None)[..., None]
+    ground = np.array(to_rgb(GROUND)) + 0.35 * np.exp(-beyond / 0.018) * np.array(to_rgb("#466ea5"))
+    # The edge is a pixel wide.
+    edge = np.clip((1 - distance) * RADIUS * size + 0.5, 0, 1)[..., None]
+    figure.figimage(np.clip(edge * colours + (1 - edge) * ground, 0, 1), left, bottom, origin="upper")
 
 
-def _distance(size: int) -> Pixels:
-    """From the middle of a square picture of a globe, in radii of the globe."""
-    line = (np.arange(size) + 0.5 - size / 2) / (0.48 * size)
-    distance: Pixels = np.hypot(line[None, :], line[:, None])
-    return distance
-
-
-def _from_afar(size: int) -> tuple[Pixels, Pixels, npt.NDArray[np.bool_], Pixels]:
-    """Latitude and longitude of each pixel in radians, whether it is on the globe, and how much it faces us."""
-    line = (np.arange(size) + 0.5 - size / 2) / (0.48 * size)
+def _from_afar(size: int) -> tuple[Pixels, Pixels, Pixels, Pixels]:
+    """Of each pixel: latitude, longitude, distance from the middle in radii, and how much the globe faces us there."""
+    line = (np.arange(size) + 0.5 - size / 2) / (RADIUS * size)
     x, y = line[None, :], -line[:, None]
-    inside = x**2 + y**2 < 1
-    z = np.sqrt(np.where(inside, 1 - x**2 - y**2, 0.0))
+    distance = np.hypot(x, y)
+    z = np.sqrt(np.clip(1 - distance**2, 0, None))
     latitude = np.arcsin(np.clip(y * np.cos(UNDER) + z * np.sin(UNDER), -1, 1))
     longitude = TOWARDS + np.arctan2(x, z * np.cos(UNDER) - y * np.sin(UNDER))
-    return latitude, longitude, inside, z
+    return latitude, longitude, distance, z
 
 
 def _sample(field: Floats, latitude: Pixels, longitude: Pixels) -> Pixels:
-    """A field of the fine grid at places; south of the equator, where nothing happens, it is as at the equator."""
-    row = np.clip(latitude, 0, None) * ((ROWS - 1) / (np.pi / 2))
+    """A field of the fine grid at places."""
+    row = (np.degrees(latitude) - LATITUDES[0]) / (LATITUDES[1] - LATITUDES[0])
     column = np.mod(longitude, 2 * np.pi) * (COLUMNS / (2 * np.pi))
     around = np.concatenate([field, field[:, :1]], axis=1)
     values: Pixels = map_coordinates(around, [row, column], order=1, mode="nearest")
@@ -157,7 +150,7 @@ def _sample(field: Floats, latitude: Pixels, longitude: Pixels) -> Pixels:
 
 def _graticule(latitude: Pixels, longitude: Pixels, size: int) -> Pixels:
     """How much of a thin line there is in each pixel: parallels and meridians each 30 degrees."""
-    width = 0.9 / size
+    width = 1.6 / size
     apart = np.pi / 6
     parallels = np.abs(np.mod(latitude + apart / 2, apart) - apart / 2)
     meridians = np.abs(np.mod(longitude + apart / 2, apart) - apart / 2) * np.cos(latitude)
@@ -166,15 +159,17 @@ def _graticule(latitude: Pixels, longitude: Pixels, size: int) -> Pixels:
 
 
 def _strip(figure: Figure, field: Floats, box: tuple[int, int, int, int]) -> None:
-    """The paper's picture: contours of vorticity from 10 to 80 degrees north, negative ones dashed, none of zero."""
+    """The paper's view: contours of vorticity from 10 to 80 degrees north. Negative ones are dashed, none is zero."""
     left, bottom, width, height = box
     axes = figure.add_axes((left / WIDTH_PX, bottom / HEIGHT_PX, width / WIDTH_PX, height / HEIGHT_PX))
-    field = np.roll(field, COLUMNS // 2, axis=1)[::2, ::4]
-    longitudes, latitudes = np.linspace(-180, 180, field.shape[1], endpoint=False), np.linspace(0, 90, len(field))
+    shown = LATITUDES >= 10
+    field = np.roll(field[shown], COLUMNS // 2, axis=1)[::2, ::4]
+    field = np.concatenate([field, field[:, :1]], axis=1)
+    longitudes, latitudes = np.linspace(-180, 180, field.shape[1]), LATITUDES[shown][::2]
     axes.set_facecolor(GROUND)
     axes.imshow(
         field,
-        extent=(-180, 180, 0, 90),
+        extent=(-180, 180, 10, 90),
         origin="lower",
         cmap=COLOURS,
         vmin=-RANGE,
@@ -209,7 +204,7 @@ def _legend(figure: Figure, harmonics: Harmonics, change: str) -> None:
     text = (
         f"Shallow water on the sphere, spherical harmonics to T{harmonics.truncation}. {change}\n"
         "Initial state: Galewsky, Scott and Polvani (2004), Tellus A 56, 429-440.\n"
-        "Below, contours as in the paper: every 2 · 10⁻⁵ s⁻¹, negative dashed, 10°N to 80°N."
+        "Below, the paper's view, from 10°N to 80°N: contours every 2 · 10⁻⁵ s⁻¹, negative dashed."
     )
     _write(figure, left, 1150, text, size=9.5, colour=FAINT, linespacing=1.7)
     bar = figure.add_axes((left / WIDTH_PX, 545 / HEIGHT_PX, 640 / WIDTH_PX, 20 / HEIGHT_PX))

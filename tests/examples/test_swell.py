@@ -390,7 +390,7 @@ def test_fine_grid_has_the_exact_values():
     latitudes, east = np.arcsin(of.sine)[:, None], of.longitudes[None, :]
     field = of.analyse(np.sin(latitudes) + np.cos(latitudes) ** 3 * np.cos(3 * east)) * of.kept
     fine = figures.on_fine_grid(of, field)
-    latitudes = np.linspace(0, np.pi / 2, len(fine))[:, None]
+    latitudes = np.radians(figures.LATITUDES)[:, None]
     east = np.arange(fine.shape[1])[None, :] * (2 * np.pi / fine.shape[1])
     np.testing.assert_allclose(fine, np.sin(latitudes) + np.cos(latitudes) ** 3 * np.cos(3 * east), atol=1e-12)
 
