@@ -187,7 +187,7 @@ def test_spectral_fields_are_summed() -> None:
 
 def test_vectors_have_weights_of_their_own_at_the_poles_only() -> None:
     source, target = _on("F16"), _on("3/3")
-    scalar, vector = (weights(source, target, "linear", quantity) for quantity in ("scalar", "vector"))  # type: ignore[arg-type]
+    scalar, vector = (weights(source, target, "linear", quantity) for quantity in ("scalar", "vector"))
     differ = np.unique((scalar != vector).nonzero()[0] // target.shape[1])
     assert differ.tolist() == [0, target.shape[0] - 1]
 
