@@ -150,7 +150,7 @@ def _directions(matrix: Any, values: Floats) -> Floats:
 
 def _applied(matrix: Any, values: Floats) -> Floats:
     made: Floats = matrix @ values
-    if not np.isnan(made.sum()):
+    if not np.isnan(values.sum()):
         return made
     # Most that are missing get nothing else; the few others are looked at one by one.
     given = matrix @ (~np.isnan(values)).astype(np.float64)
