@@ -198,6 +198,9 @@ class _Extent(NamedTuple):
 
 def _extent(message: _Message) -> _Extent:
     columns, rows = message.number("Ni"), message.number("Nj")
+    points = message.number("numberOfDataPoints")
+    if columns * rows != points:
+        raise Corrupt("GRIB message", f"{rows} rows and {columns} columns of {points} points")
     ends = sorted(message.degrees(key) for key in (_FIRST[0], _LAST[0]))
     west, east = (message.degrees(key) for key in (_FIRST[1], _LAST[1]))
     if message.number("iScansNegatively"):

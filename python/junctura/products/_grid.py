@@ -192,8 +192,9 @@ def regular_ll(dlon: float, dlat: float) -> Grid:
 def regular_gg(n: int) -> Grid:
     """`n` Gaussian rows between pole and equator, with 4 `n` columns."""
     name = f"F{n}"
+    latitudes = gaussian_latitudes(n)
     longitudes: Floats = np.arange(4 * n, dtype=np.float64) * (90 / n)
-    return Grid(name, "regular_gg", (2 * n, 4 * n), gaussian_latitudes(n), longitudes)
+    return Grid(name, "regular_gg", (2 * n, 4 * n), latitudes, longitudes)
 
 
 def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
@@ -243,10 +244,23 @@ def gaussian_latitudes(n: int) -> Floats:
     """The latitudes of 2 `n` Gaussian rows, from north to south."""
     if not 0 < n <= _GAUSSIAN_MAX:
         raise InvalidArgument(f"grid F{n}", f"1 to {_GAUSSIAN_MAX} rows between pole and equator are possible")
-    nodes, _ = np.polynomial.legendre.leggauss(2 * n)
-    latitudes: Floats = np.degrees(np.arcsin(nodes[::-1]))
+    north = np.degrees(np.arcsin(_legendre_zeros(n)))
+    latitudes = np.concatenate([north, -north[::-1]])
     latitudes.flags.writeable = False
     return latitudes
+
+
+def _legendre_zeros(n: int) -> Floats:
+    """The positive zeros of the Legendre polynomial of degree 2 `n`, by Newton's method, in falling order."""
+    degree = 2 * n
+    zeros: Floats = np.cos(np.pi * (np.arange(1, n + 1) - 0.25) / (degree + 0.5))
+    # It doubles the right digits each time, and begins with some six.
+    for _ in range(4):
+        before, now = np.ones(n), zeros
+        for k in range(2, degree + 1):
+            before, now = now, ((2 * k - 1) * zeros * now - (k - 1) * before) / k
+        zeros = zeros - now * (zeros * zeros - 1) / (degree * (zeros * now - before))
+    return zeros
 
 
 def _reduced(name: str, latitudes: Floats, counts: tuple[int, ...]) -> Grid:
@@ -295,7 +309,9 @@ def _within(
     columns = columns[np.argsort(east_of[columns], kind="stable")]
     if not len(rows) or not len(columns):
         raise InvalidArgument(subject, f"the grid {whole.name} has no point in it")
-    return rows, columns, west + east_of[columns]
+    # The same numbers as those of the whole, some turns away.
+    turns = np.rint((west + east_of - whole.longitudes)[columns] / 360)
+    return rows, columns, whole.longitudes[columns] + 360 * turns
 
 
 def _divides(name: str, degrees: int, by: float) -> int:

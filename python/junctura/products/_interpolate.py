@@ -150,11 +150,13 @@ def _directions(matrix: Any, values: Floats) -> Floats:
 
 def _applied(matrix: Any, values: Floats) -> Floats:
     made: Floats = matrix @ values
-    if not np.isnan(made.sum()):
+    if not np.isnan(values.sum()):
         return made
-    missing = np.flatnonzero(np.isnan(made))
-    if len(missing):
-        made[missing] = _without_missing(matrix[missing], values)
+    # Most that are missing get nothing else; the few others are looked at one by one.
+    given = matrix @ (~np.isnan(values)).astype(np.float64)
+    mixed = np.flatnonzero(np.isnan(made) & (given > 0))
+    if len(mixed):
+        made[mixed] = _without_missing(matrix[mixed], values)
     return made
 
 

@@ -73,7 +73,8 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
     source
         A whole grid: for an area of one take the whole one, with missing values outside of the area.
     target
-        Any grid.
+        Any grid. An area has the values that the whole grid has there; MIR itself, asked for an area, cuts the boxes of
+        ``conservative`` at its edges.
     method
         ``linear``: within triangles of points around. ``bilinear``: within quadrilaterals. ``nearest``: the nearest
         point. ``conservative``: the mean over the target's grid boxes (MIR's grid-box-average), which keeps the mean
@@ -184,29 +185,40 @@ def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Ta
         rows_of = rows_of.reshape(-1)
         options.update(latitudes=unique[:, 0].tolist(), longitudes=unique[:, 1].tolist())
     else:
-        options["grid"] = _in_words(target)
+        options.update(_target(target))
     return _Task(subject, _specification(source), options, rows_of)
 
 
-def _in_words(target: Grid) -> str:
-    if target.kind != "regular_ll":
-        return target.name
-    return "/".join(map(repr, _increments(target)))
+def _target(on: Grid) -> dict[str, str]:
+    """Options of MIR for a target grid."""
+    if on.kind != "regular_ll":
+        return {"grid": on.name}
+    options = {"grid": "/".join(map(repr, _increments(on)))}
+    if _edges(on):
+        options["area"] = "/".join(map(repr, _edges(on)))
+    return options
 
 
 def _specification(source: Grid) -> dict[str, Any]:
     if source.kind == "regular_ll":
-        return {"grid": _increments(source)}
+        edges = _edges(source)
+        return {"grid": _increments(source), **({"area": edges} if edges else {})}
     if not source.name.startswith("R"):
         return {"grid": source.name}
     number, _, counts = source.name[1:].partition(":")
     return {"grid": f"N{number}", "pl": [int(count) for count in counts.split(",")]}
 
 
-def _increments(grid: Grid) -> list[float]:
+def _increments(on: Grid) -> list[float]:
     """West to east and north to south; of the names of some grids the last digit is not all that they mean."""
-    rows, columns = grid.shape
+    rows, columns = on.shape
     return [360 / columns, 180 / (rows - 1)]
+
+
+def _edges(on: Grid) -> list[float]:
+    """North, west, south, east of a grid without a row on the equator: MIR would put one there, and none on a pole."""
+    rows, columns = on.shape
+    return [90.0, 0.0, -90.0, 360 - 360 / columns] if rows % 2 == 0 else []
 
 
 def _read(path: Path, shape: tuple[int, int]) -> Any:
