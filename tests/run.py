@@ -100,6 +100,7 @@ SUITES = [
     ),
     Suite("link", [*PYTEST, "tests/link"], there=["tests/link"], needs=["build"]),
     Suite("storm", [*PYTEST, "tests/storm"], there=["tests/storm"], needs=["build"]),
+    Suite("products", [*PYTEST, "tests/products"], there=["tests/products"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
     Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
     Suite(

@@ -39,6 +39,7 @@ class Forecast:
 
     def __init__(self, pool: junctura.Pool, given: argparse.Namespace) -> None:
         self.store = given.out / "store"
+        junctura.Store.create(self.store, schema="mars").close()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         days = ["--days", str(given.days), "--every", f"{HOURS_APART}h", "--truncation", str(given.truncation)]
         self.members = [
@@ -47,6 +48,13 @@ class Forecast:
         ]
         command = ["-m", "junctura", "archiver", pool.url, "*", "--store", str(self.store), "--quiet"]
         self.archiver = _start(command, environment)
+
+    def wait(self, pool: junctura.Pool) -> None:
+        """Until all members have ended, and the archiver has kept what they offered: it ends with the pool."""
+        for process in self.members:
+            process.communicate()
+        pool.stop()
+        self.archiver.communicate()
 
     def end(self) -> None:
         """Whoever still runs does not any more."""
@@ -105,10 +113,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         forecast = Forecast(pool, given)
         try:
             report = broker.run()
+            forecast.wait(pool)
             watch.thread.join()
         finally:
             forecast.end()
-            pool.close()
     progress.close()
     return summary(report, watch, made_at, forecast, fields)
 

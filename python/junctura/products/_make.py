@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
-from junctura.products._names import Template
 from junctura.products._operations import Ensemble, Transform
 from junctura.products._outputs import Output, is_made, write
 from junctura.products._outputs._output import Format
@@ -82,20 +81,11 @@ def make(
     left = list(fields)
     for operation in wanted.rest:
         left = operation(left, transform)
+    output = Output(cast("Format", wanted.recipe.output.format), **wanted.options(**known))
     path = out / wanted.name(**known)
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = write(left, _output(wanted, known), path, _provenance(wanted, sources))
+    written = write(left, output, path, _provenance(wanted, sources))
     return path, written.bytes
-
-
-def _output(wanted: Wanted, known: Mapping[str, Any]) -> Output:
-    said = wanted.recipe.output
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list | tuple) else value for name, value in said.options.items()
-    }
-    if "title" in options:
-        options["title"] = Template(options["title"]).fill({**known, **wanted.attributes})
-    return Output(cast("Format", said.format), **options)
 
 
 def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
