@@ -39,7 +39,7 @@ class Forecast:
 
     def __init__(self, pool: junctura.Pool, given: argparse.Namespace) -> None:
         self.store = given.out / "store"
-        junctura.Store.create(self.store, schema="mars").close()
+        junctura.Store.create(self.store, schema="mars")
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         days = ["--days", str(given.days), "--every", f"{HOURS_APART}h", "--truncation", str(given.truncation)]
         self.members = [
