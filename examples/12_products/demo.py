@@ -60,7 +60,7 @@ class Forecast:
         """Whoever still runs does not any more."""
         for process in [*self.members, self.archiver]:
             process.kill()
-            process.communicate()
+            process.wait()
 
 
 def _start(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -159,7 +159,7 @@ def hang(out: Path) -> Path:
         rows.append([files[round(at * (len(files) - 1) / 3)] for at in range(4)])
     pictures = [Image.open(file) for row in rows for file in row]
     path = out / "products.png"
-    sheet(pictures, 4, "A jet rolls up: six forecasts, five days").save(path)
+    sheet(pictures, 4, "A jet rolls up: forecasts of an ensemble").save(path)
     return path
 
 
