@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(PY)
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
 export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 
 # Parts of the house; what is not built yet is left out.

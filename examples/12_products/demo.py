@@ -28,6 +28,8 @@ from junctura.products import Broker, Failed, Made, Report, load_all, sheet
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "11_swell/swell.py"
+# Where cores are few, products come first.
+BEHIND = ("nice", "-n", "10")
 FIELDS_A_STEP = 6
 HOURS_APART = 3
 # Of the contact sheet: which maps, and when.
@@ -43,10 +45,23 @@ class Forecast:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         days = ["--days", str(given.days), "--every", f"{HOURS_APART}h", "--truncation", str(given.truncation)]
         self.members = [
-            _start([str(MODEL), "--pool", pool.url, "--member", str(number), "--json", *days], environment)
+            _start(
+                [*BEHIND, sys.executable, str(MODEL), "--pool", pool.url, "--member", str(number), *days], environment
+            )
             for number in range(1, given.members + 1)
         ]
-        command = ["-m", "junctura", "archiver", pool.url, "*", "--store", str(self.store), "--quiet"]
+        command = [
+            *BEHIND,
+            sys.executable,
+            "-m",
+            "junctura",
+            "archiver",
+            pool.url,
+            "*",
+            "--store",
+            str(self.store),
+            "--quiet",
+        ]
         self.archiver = _start(command, environment)
 
     def wait(self, pool: junctura.Pool) -> None:
@@ -65,7 +80,8 @@ class Forecast:
 
 def _start(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
-    return subprocess.Popen([sys.executable, *arguments], env=environment, stdout=pipe, stderr=null, text=True)
+    command = [*BEHIND, sys.executable, *arguments]
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=null, text=True)
 
 
 class Watch:

@@ -18,8 +18,8 @@ def test_a_small_ensemble_has_all_its_products(tmp_path: Path) -> None:
     summary = json.loads((out / "summary.json").read_text())
     assert summary["fields"] == summary["archived"] == 2 * 6 * 9
     assert (summary["lost"], summary["failed"], summary["decodes_per_input_max"]) == (0, [], 1)
-    products = [file for file in (out / "products").rglob("*.provenance.json")]
+    products = list((out / "products").rglob("*.provenance.json"))
     assert len(products) == summary["products"] > 100
-    assert 0 <= summary["first_product_at_fraction"]
+    assert summary["first_product_at_fraction"] >= 0
     with Image.open(out / "products.png") as picture:
         assert picture.width > picture.height > 500

@@ -24,7 +24,7 @@ from junctura.products._crew import Crew, automatic
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Ready
-from junctura.products._make import cost, is_there
+from junctura.products._make import is_there, patience_s
 from junctura.products._recipe import Recipe
 from junctura.products._report import Failed, Made, Report
 from junctura.products._tasks import Done, Job, Task
@@ -75,7 +75,7 @@ class Broker:
         self.pool = junctura.Pool(schema="free", name="products")
         self.desk = Desk(self.pool, 2 * self.workers)
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
-        # Of inputs by their nodes: key and version, and when they came.
+        # Of inputs by their nodes key and version, and of all nodes when the last input that is in them came.
         self._sources: dict[int, tuple[str, str]] = {}
         self._came: dict[int, float] = {}
         self._is_over = False
@@ -160,7 +160,7 @@ class Broker:
             return
         self.report.inputs += 1
         self.report.input_bytes += obj.nbytes
-        self._came.update(dict.fromkeys(fresh, time.monotonic()))
+        came = time.monotonic()
 
         def task(number: int) -> Task:
             return Task(number, tuple(keep), tuple(fresh), obj.key, str(obj.version))
@@ -168,11 +168,12 @@ class Broker:
         def then(done: Done) -> None:
             obj.release()
             self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
-            self._take_nodes(done)
+            self._take_nodes(done, came)
 
-        self.desk.add(task, then)
+        self.desk.add(task, then, came)
 
-    def _take_nodes(self, done: Done) -> None:
+    def _take_nodes(self, done: Done, came: float) -> None:
+        self._came.update(dict.fromkeys(done.kept, came))
         self.report.decodes += done.decodes
         for node, cause in done.failed.items():
             self._fail_node(node, cause)
@@ -188,17 +189,17 @@ class Broker:
 
     def _begin_pair(self, pair: int) -> None:
         keep = self.graph.kept_of([pair])
+        came = max(self._came[parent] for parent in self.graph.nodes[pair].parents)
 
         def then(done: Done) -> None:
-            self._take_nodes(done)
+            self._take_nodes(done, came)
             self._free(self.graph.use(self.graph.nodes[pair].parents))
 
-        self.desk.add(lambda number: Task(number, tuple(keep)), then)
+        self.desk.add(lambda number: Task(number, tuple(keep)), then, came)
 
     def _begin_product(self, product: int) -> None:
-        inputs = self.graph.inputs_of(product)
-        sources = tuple(self._sources[node] for node in inputs)
-        came = max(self._came[node] for node in inputs)
+        sources = tuple(self._sources[node] for node in self.graph.inputs_of(product))
+        came = max(self._came[node] for node in self.graph.products[product].nodes)
         wanted = self.graph.products[product].wanted
 
         def then(done: Done) -> None:
@@ -213,7 +214,7 @@ class Broker:
             self.report.made.append(made)
             self._tell(made)
 
-        self.desk.add(lambda number: Task(number, product=product, sources=sources), then, cost(wanted))
+        self.desk.add(lambda number: Task(number, product=product, sources=sources), then, came + patience_s(wanted))
 
     def _fail_node(self, node: int, cause: str) -> None:
         for product in self.graph.fail_node(node, cause):

@@ -1,4 +1,4 @@
-"""The broker's desk: tasks that are ready, the urgent first; workers get them by the broker's pool."""
+"""The broker's desk: tasks that are ready, the one that is due first first; workers get them by the broker's pool."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Callable
 import junctura
 from junctura.products import _tasks
 from junctura.products._tasks import Task
-
-# What others wait for goes first, then products, those that take long last.
-URGENT = 0.0
 
 
 class Desk:
@@ -37,11 +34,11 @@ class Desk:
         """Whether there is nothing to do."""
         return not self._then
 
-    def add(self, make: Callable[[int], Task], then: Callable[[_tasks.Done], None], cost: float = URGENT) -> None:
+    def add(self, make: Callable[[int], Task], then: Callable[[_tasks.Done], None], due: float) -> None:
         """A task that is ready; `make` is given its number, and `then` what came of it."""
         number, self._count = self._count, self._count + 1
         self._then[number] = then
-        heapq.heappush(self._waiting, (cost, number, make(number)))
+        heapq.heappush(self._waiting, (due, number, make(number)))
 
     def give(self) -> None:
         """Hands out as many as may be."""

@@ -18,9 +18,9 @@ from junctura.products._recipe import OPEN_WORDS, Wanted
 from junctura.products._spectral import wind
 from junctura.products._weights import Method
 
-# What takes long is made last: pictures, and what sorts members.
-_SLOW = {"png": 3.0, "zarr": 2.0}
-_USUAL, _SORTED = 1.0, 2.0
+# What takes long lets go before it what is quick and came so many seconds later: pictures, and what sorts members.
+_SLOW_S = {"png": 1.0, "zarr": 1.0}
+_USUAL_S, _SORTED_S = 0.01, 0.1
 
 
 class Transforms:
@@ -33,10 +33,10 @@ class Transforms:
         return wind(vo, d, on)
 
 
-def cost(wanted: Wanted) -> float:
-    """How long a product takes beside others."""
+def patience_s(wanted: Wanted) -> float:
+    """How much later than this product's last input another one's may come that is made before."""
     is_sorted = any(isinstance(operation, Ensemble) for operation in wanted.rest)
-    return _SLOW.get(wanted.recipe.output.format, _SORTED if is_sorted else _USUAL)
+    return _SLOW_S.get(wanted.recipe.output.format, _SORTED_S if is_sorted else _USUAL_S)
 
 
 def is_there(wanted: Wanted, out: Path) -> bool:
