@@ -32,8 +32,9 @@ MODEL = HERE.parent / "11_swell/swell.py"
 BEHIND = ("nice", "-n", "10")
 FIELDS_A_STEP = 6
 HOURS_APART = 3
-# Of the contact sheet: which maps, and when.
-ON_THE_WALL = ("vorticity", "wind", "height_spread", "storm")
+# Of the contact sheet: maps of which the latest are shown.
+ON_THE_WALL = ("wind", "height_spread", "storm")
+COLUMNS = 3
 
 
 class Forecast:
@@ -44,32 +45,32 @@ class Forecast:
         junctura.Store.create(self.store, schema="mars")
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         days = ["--days", str(given.days), "--every", f"{HOURS_APART}h", "--truncation", str(given.truncation)]
+        self.pool = pool
         self.members = [
-            _start(
-                [*BEHIND, sys.executable, str(MODEL), "--pool", pool.url, "--member", str(number), *days], environment
-            )
+            _start([str(MODEL), "--pool", pool.url, "--member", str(number), *days], environment)
             for number in range(1, given.members + 1)
         ]
-        command = [
-            *BEHIND,
-            sys.executable,
-            "-m",
-            "junctura",
-            "archiver",
-            pool.url,
-            "*",
-            "--store",
-            str(self.store),
-            "--quiet",
-        ]
+        command = ["-m", "junctura", "archiver", pool.url, "*", "--store", str(self.store), "--quiet"]
         self.archiver = _start(command, environment)
+        self.failed: list[str] = []
+        for member in self.members:
+            threading.Thread(target=self._look_after, args=(member,), daemon=True).start()
+
+    def _look_after(self, member: subprocess.Popen[str]) -> None:
+        """Ends the pool if a member fails: then nobody waits for its fields."""
+        _, told = member.communicate()
+        if member.returncode > 0:
+            self.failed.append(told.strip().rpartition("\n")[2])
+            self.pool.stop()
 
     def wait(self, pool: junctura.Pool) -> None:
         """Until all members have ended, and the archiver has kept what they offered: it ends with the pool."""
-        for process in self.members:
-            process.communicate()
+        for member in self.members:
+            member.wait()
         pool.stop()
-        self.archiver.communicate()
+        self.archiver.wait()
+        if self.failed:
+            raise SystemExit(f"demo: {self.failed[0]}")
 
     def end(self) -> None:
         """Whoever still runs does not any more."""
@@ -81,7 +82,7 @@ class Forecast:
 def _start(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     command = [*BEHIND, sys.executable, *arguments]
-    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=null, text=True)
+    return subprocess.Popen(command, env=environment, stdout=null, stderr=pipe, text=True)
 
 
 class Watch:
@@ -168,14 +169,13 @@ def summary(report: Report, watch: Watch, made_at: list[float], forecast: Foreca
 
 
 def hang(out: Path) -> Path:
-    """A sheet of the maps: a row for each kind, a column for each time."""
-    rows = []
-    for kind in ON_THE_WALL:
-        files = sorted((out / "products/maps").glob(f"{kind}_[0-9]*.png"))
-        rows.append([files[round(at * (len(files) - 1) / 3)] for at in range(4)])
-    pictures = [Image.open(file) for row in rows for file in row]
+    """A sheet of the latest maps: a globe of each member, then a row for each kind."""
+    maps = out / "products/maps"
+    last = max(file.stem[-3:] for file in maps.glob("vorticity_*.png"))
+    files = sorted(maps.glob(f"vorticity_*_{last}.png"))
+    files += [file for kind in ON_THE_WALL for file in sorted(maps.glob(f"{kind}_[0-9]*.png"))[-COLUMNS:]]
     path = out / "products.png"
-    sheet(pictures, 4, "A jet rolls up: forecasts of an ensemble").save(path)
+    sheet([Image.open(file) for file in files], COLUMNS, "A jet rolls up, in six ways").save(path)
     return path
 
 

@@ -17,7 +17,7 @@ _TITLE_SIZE = 0.024
 
 
 def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Image.Image:
-    """The pictures in rows of so many, in their order, each in the middle of a cell as large as the largest.
+    """The pictures in rows of so many, in their order, each in the middle of its cell: a row is as high as its highest.
 
     Raises
     ------
@@ -28,19 +28,22 @@ def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Ima
     if not pictures or columns < 1:
         raise InvalidArgument("sheet", f"{len(pictures)} pictures in {columns} columns")
     columns = min(columns, len(pictures))
-    rows = -(-len(pictures) // columns)
-    wide, high = max(one.width for one in pictures), max(one.height for one in pictures)
+    rows = [pictures[first : first + columns] for first in range(0, len(pictures), columns)]
+    wide = max(one.width for one in pictures)
+    heights = [max(one.height for one in row) for row in rows]
     margin, gap = round(0.06 * wide), round(0.02 * wide)
     width = 2 * margin + columns * (wide + gap) - gap
     size = _TITLE_SIZE * width if title else 0.0
     head = margin + round(2 * size)
-    whole = Image.new("RGB", (width, head + rows * (high + gap) - gap + margin), GROUND)
+    whole = Image.new("RGB", (width, head + sum(high + gap for high in heights) - gap + margin), GROUND)
     if title:
         _letter(whole, title, size, margin)
-    for number, one in enumerate(pictures):
-        row, column = divmod(number, columns)
-        left, top = margin + column * (wide + gap), head + row * (high + gap)
-        whole.paste(one, (left + (wide - one.width) // 2, top + (high - one.height) // 2))
+    top = head
+    for row, high in zip(rows, heights, strict=True):
+        for column, one in enumerate(row):
+            left = margin + column * (wide + gap) + (wide - one.width) // 2
+            whole.paste(one, (left, top + (high - one.height) // 2))
+        top += high + gap
     return whole
 
 
