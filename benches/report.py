@@ -26,6 +26,7 @@ ORDER = (
     "python_speed",
     "store",
     "arrays",
+    "products_transforms",
 )
 
 

@@ -28,8 +28,13 @@ pub(crate) struct Arguments {
     /// Requirements for products, in YAML
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The pool with the fields: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT
-    #[arg(long, env = "JUNCTURA_POOL", default_value = "unix:default", value_name = "URL")]
+    #[arg(
+        help = "The pool with the fields: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT",
+        long,
+        env = "JUNCTURA_POOL",
+        default_value = "unix:default",
+        value_name = "URL"
+    )]
     pool: String,
     /// A store behind the pool: what it has is used, too
     #[arg(long, value_name = "URL")]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,5 +127,15 @@ def _named(event: Made | Failed) -> str:
     return f"{event.product} {words}".rstrip()
 
 
+def _told(status: int) -> int:
+    """The status, once all is said; that nobody is there to read it is no failure."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python says the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_told(main()))
