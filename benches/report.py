@@ -27,6 +27,7 @@ ORDER = (
     "store",
     "arrays",
     "products_transforms",
+    "products",
 )
 
 
