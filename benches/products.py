@@ -68,7 +68,8 @@ def messages(steps: int) -> list[list[bytes]]:
     keys |= {"longitudeOfLastGridPointInDegrees": 360 - 90 / N, "bitsPerValue": 16, "level": 500}
     for name, value in keys.items():
         eccodes.codes_set(handle, name, value)
-    random, made = np.random.default_rng(1), []
+    random = np.random.default_rng(1)
+    made: list[list[bytes]] = []
     for step in range(steps):
         eccodes.codes_set(handle, "step", step)
         made.append([])
