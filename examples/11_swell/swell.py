@@ -89,7 +89,7 @@ class Outputs:
             file = stack.enter_context(given.out.open("ab" if given.restart else "wb"))
             self._sinks.append(lambda message: file.write(message.data))
         if given.pool is not None:
-            pool = stack.enter_context(junctura.Pool(given.pool))
+            pool = stack.enter_context(junctura.Pool(given.pool, name=f"swell-{given.member}"))
             self._sinks.append(lambda message: pool.offer(message.data, message.attributes, schema="mars"))
 
     def write(self, model: Model) -> None:

@@ -125,8 +125,9 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
     with junctura.Pool(schema="mars", name="demo") as pool:
         watch = Watch(pool, progress, fields)
-        # It follows from its making on: nothing that members offer can come too early.
-        broker = Broker(recipes, pool.url, given.out / "products", workers=given.workers, observer=show)
+        names = [f"swell-{number}" for number in range(1, given.members + 1)]
+        options = {"workers": given.workers, "until_gone": names, "observer": show}
+        broker = Broker(recipes, pool.url, given.out / "products", **options)
         forecast = Forecast(pool, given)
         try:
             report = broker.run()
