@@ -181,9 +181,9 @@ class Broker:
             return Task(number, tuple(keep), tuple(fresh), obj.key)
 
         def then(done: Done) -> None:
-            obj.release()
             self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
             self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
+            obj.release()
             self._take_nodes(done)
 
         self.desk.add(task, then)

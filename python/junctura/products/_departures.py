@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Sequence
 from types import TracebackType
@@ -72,4 +73,6 @@ class Departures:
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._events is not None:
-            self._events.close()
+            # The server may be gone.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self._events.close()
