@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ from junctura.products._decode import decode
 from junctura.products._grid import points, regular_ll
 from junctura.products._interpolate import to_grid
 from junctura.products._spectral import wind
+from junctura.products._view import View
 
 pytestmark = pytest.mark.timeout(60)
 TARGET = regular_ll(10, 10)
@@ -153,15 +155,16 @@ def _is_number(text: str) -> bool:
     return False
 
 
-def test_fields_of_many_places_with_names_reach_other_workers(tmp_path: Path, pool: junctura.Pool) -> None:
+def test_fields_of_many_places_with_names_are_handed_over(tmp_path: Path, pool: junctura.Pool) -> None:
     listed = ", ".join(f"{{latitude: {n / 10}, longitude: {n / 7:.3f}, name: place {n}}}" for n in range(500))
     text = PLAIN.replace("to:", f"do: [grid: [{listed}]]\nto:").replace("grib2", "csv")
     for step in (0, 6):
         offer(pool, message("t", 1, step), param="t", step=step)
     report = broker(tmp_path, pool, text).run()
     assert report.failed == []
-    lines = (tmp_path / "out/plain_0.csv").read_text().splitlines()
-    assert sum("place 499" in line for line in lines) == 1
+    for step in (0, 6):
+        rows = list(csv.DictReader((tmp_path / f"out/plain_{step}.csv").read_text().splitlines()))
+        assert [float(row["latitude"]) for row in rows] == [n / 10 for n in range(500)]
 
 
 def test_a_task_of_a_worker_that_is_killed_goes_to_another(tmp_path: Path, pool: junctura.Pool) -> None:
@@ -493,3 +496,43 @@ def test_a_pool_or_a_directory_that_cannot_be_had_is_named(
     assert str(tmp_path / "out") in capsys.readouterr().err
     assert main([*given, "--pool", f"unix:{tmp_path}/nowhere"]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    """What a terminal is to a program that writes on it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def events(count: int) -> list[Made | Failed]:
+    """So many, of which the last one fails."""
+    made = [Made("maps", Path(f"map_{number}.png"), 1, {}, 0.1) for number in range(count - 1)]
+    return [*made, Failed("table", {"step": 6}, "no disk")]
+
+
+def test_progress_is_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    with View(30) as view:
+        for event in events(30):
+            view.show(event)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"  products {n}/30" for n in range(3, 30, 3)] + ["  products 29/30, 1 cannot be made"]
+
+
+def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with View(3) as view:
+        for event in events(3):
+            view.show(event)
+    shown = terminal.getvalue()
+    assert shown.count("\n") == 1 and shown.endswith("\n")
+    assert shown.split("\r")[-1].rstrip() == f"  products {'█' * 30} 2/3, 1 cannot be made  table"
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with View(3, quiet=True) as view:
+        for event in events(3):
+            view.show(event)
+    assert capsys.readouterr() == ("", "")
+    assert (view.made, view.failed) == (2, 1)
