@@ -270,7 +270,7 @@ def test_what_a_broker_that_was_killed_has_finished_is_not_done_again(tmp_path: 
         assert process.stderr is not None
         assert process.stderr.readline().strip() == "products 1/2"
         process.kill()
-        process.stderr.read()
+        assert process.stderr.read() == "", "workers have nothing to say to it"
     gone = sorted(_left(left) for _ in range(2))
     assert gone == ["products", "products-worker"], "workers end with their broker"
     before = {path.name: path.stat() for path in out.iterdir()}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
 import signal
@@ -82,6 +83,7 @@ class Worker:
         for node in task.keep:
             if cause := self._keep(node, made):
                 failed[node] = cause
+        made.close()
         kept = tuple(node for node in task.keep if node not in failed)
         return Done(task.number, kept, made.version, failed=failed)
 
@@ -123,6 +125,11 @@ class Made:
                 raise
         return self._fields[number]
 
+    def close(self) -> None:
+        """Lets go of all fields now: failures hold on to them, and they to what lies in the pool."""
+        self._fields.clear()
+        self._failures.clear()
+
     def _make(self, number: int) -> Sequence[Field]:
         node = self.worker.graph.nodes[number]
         if number in self.task.inputs:
@@ -151,7 +158,11 @@ def main() -> None:
     arguments = parser.parse_args()
     # Ctrl-C is the broker's: it ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with junctura.Pool(arguments.pool, name=WORKER) as pool:
+    # When the broker is gone, there is nothing to do, and nobody to tell.
+    with (
+        contextlib.suppress(junctura.Closed, junctura.Disconnected),
+        junctura.Pool(arguments.pool, name=WORKER) as pool,
+    ):
         with pool.demand(name="job") as obj:
             job = _tasks.read_job(bytes(obj))
         Worker(pool, job).run()
