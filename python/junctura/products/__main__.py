@@ -29,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         recipes = load_all(given.files)
+    except Error as error:
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2
+    try:
         if given.check:
             return _check(recipes, given)
         return _run(recipes, given)

@@ -12,6 +12,7 @@ can come; what is missing then, it names.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +76,7 @@ class Broker:
         self.pool = junctura.Pool(schema="free", name="products")
         self.desk = Desk(self.pool, 2 * self.workers)
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
-        # Of inputs by their nodes key and version, and of all nodes when the last input that is in them came.
+        # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
         self._came: dict[int, float] = {}
         self._is_over = False
@@ -87,23 +88,30 @@ class Broker:
         ------
         Unavailable
             Workers die all the time.
+        Io
+            There can be no directory for the products.
 
         """
         begun = time.monotonic()
-        self.out.mkdir(parents=True, exist_ok=True)
-        self._leave_out_what_is_there()
-        self.pool.require("kind=task", name=_tasks.GROUP, group=True)
-        self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
-        crew = Crew(self.pool.url, self.workers)
-        try:
-            self._serve(crew)
-        finally:
-            crew.end()
-            self.report.deaths = crew.deaths
-            self.report.seconds = time.monotonic() - begun
-            self.pool.close()
-            self.source.close()
+        with self.source, self.pool:
+            self._make_room()
+            self._leave_out_what_is_there()
+            self.pool.require("kind=task", name=_tasks.GROUP, group=True)
+            self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
+            crew = Crew(self.pool.url, self.workers)
+            try:
+                self._serve(crew)
+            finally:
+                crew.end()
+                self.report.deaths = crew.deaths
+                self.report.seconds = time.monotonic() - begun
         return self.report
+
+    def _make_room(self) -> None:
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise junctura.Io(str(self.out), f"products cannot go there: {error.strerror}") from error
 
     def _leave_out_what_is_there(self) -> None:
         for product in self.graph.products:
@@ -118,7 +126,7 @@ class Broker:
             self.source.follow(" or ".join(f"({text})" for text in asked), window=_WINDOW, gaps="ignore") as inputs,
             self.pool.follow("kind=done") as answers,
         ):
-            while self.graph.open() and not (self._is_over and self.desk.is_idle):
+            while not self._is_through():
                 _each(answers, self.desk.take)
                 self._take_inputs(inputs, departures)
                 self.desk.give()
@@ -127,11 +135,17 @@ class Broker:
             keys = ", ".join(map(str, self.graph.missing(product)))
             self._fail(product.number, f"it waits for {keys}")
 
+    def _is_through(self) -> bool:
+        """Whether all products are made or given up, or nothing more can come of what has come."""
+        return not self.graph.left or (self._is_over and self.desk.is_idle)
+
     def _wait(self, crew: Crew) -> None:
-        if not self.graph.open() or (self._is_over and self.desk.is_idle):
+        if self._is_through():
             return
         poll = select.poll()
-        for descriptor in (self.source.fileno(), self.pool.fileno(), *crew.processes):
+        # Nobody looks at what producers still do, and what is not read wakes again and again.
+        producers = [] if self._is_over else [self.source.fileno()]
+        for descriptor in (*producers, self.pool.fileno(), *crew.processes):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll():
             if descriptor in crew.processes:
@@ -142,8 +156,9 @@ class Broker:
             return
         are_gone = departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then.
-            self.source.sync()
+            # All that they have offered is here then, if the server is.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self.source.sync()
         self._is_over = _each(inputs, self._take_input) or are_gone
 
     def _take_input(self, obj: junctura.Object) -> None:
@@ -152,8 +167,8 @@ class Broker:
         for node in nodes:
             if node.source not in (None, obj.key):
                 self._fail_node(node.number, f"two fields are meant: {node.source} and {obj.key}")
-            node.source = obj.key
-            self._sources[node.number] = (obj.key, str(obj.version))
+            else:
+                node.source = obj.key
         keep = self.graph.kept_of(fresh)
         if not keep:
             obj.release()
@@ -163,11 +178,12 @@ class Broker:
         came = time.monotonic()
 
         def task(number: int) -> Task:
-            return Task(number, tuple(keep), tuple(fresh), obj.key, str(obj.version))
+            return Task(number, tuple(keep), tuple(fresh), obj.key)
 
         def then(done: Done) -> None:
-            obj.release()
             self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
+            self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
+            obj.release()
             self._take_nodes(done, came)
 
         self.desk.add(task, then, came)
@@ -177,6 +193,8 @@ class Broker:
         self.report.decodes += done.decodes
         for node, cause in done.failed.items():
             self._fail_node(node, cause)
+            # Some of it may be kept.
+            _tasks.free(self.pool, node)
         self._begin(self.graph.keep(done.kept))
         # What was given up meanwhile.
         self._free(node for node in done.kept if not self.graph.nodes[node].uses)

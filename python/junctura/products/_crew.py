@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 
@@ -68,8 +66,8 @@ class Crew:
     def end(self) -> None:
         """Ends them all."""
         for process in self.processes.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
+            # Also those that are stopped. What they write has its name only when it is whole.
+            process.kill()
         for descriptor, process in self.processes.items():
             process.wait()
             os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Sequence
 from types import TracebackType
@@ -9,6 +10,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 import junctura
+from junctura.products._tasks import WORKER
 
 
 class Departures:
@@ -24,17 +26,21 @@ class Departures:
     """
 
     def __init__(self, pool: junctura.Pool, names: Sequence[str]) -> None:
-        self._names = names
+        self._names = set(names)
+        # A broker asks for products itself.
+        self._own = pool.client
         self._events = pool.subscribe("", kinds=["joined", "left"]) if names else None
         # Those who are there, and the names that somebody has had.
-        self._there = {one["client"] for one in pool.stat()["clients"] if self._is_one(one["name"])} if names else set()
-        self._seen = {name for one in (pool.stat()["clients"] if names else []) for name in self._of(one["name"])}
+        self._there: set[int] = set()
+        self._seen: set[str] = set()
+        for one in pool.stat()["clients"] if names else []:
+            self._joined(one["client"], one["name"])
 
-    def _of(self, name: str) -> list[str]:
-        return [pattern for pattern in self._names if fnmatch.fnmatchcase(name, pattern)]
-
-    def _is_one(self, name: str) -> bool:
-        return bool(self._of(name))
+    def _joined(self, client: int, name: str) -> None:
+        patterns = [pattern for pattern in self._names if fnmatch.fnmatchcase(name, pattern)]
+        if patterns and client != self._own and name != WORKER:
+            self._there.add(client)
+            self._seen.update(patterns)
 
     def all_are_gone(self) -> bool:
         """Whether somebody of each name has been there, and nobody of them is."""
@@ -53,11 +59,10 @@ class Departures:
 
     def _take(self, event: junctura.Event) -> None:
         client = event.client
-        if client is None or not self._is_one(client.name):
+        if client is None:
             return
         if event.kind == "joined":
-            self._there.add(client.client)
-            self._seen.update(self._of(client.name))
+            self._joined(client.client, client.name)
         else:
             self._there.discard(client.client)
 
@@ -68,4 +73,6 @@ class Departures:
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._events is not None:
-            self._events.close()
+            # The server may be gone.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self._events.close()

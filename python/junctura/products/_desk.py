@@ -25,7 +25,6 @@ class Desk:
     def __init__(self, pool: junctura.Pool, limit: int) -> None:
         self.pool, self.limit = pool, limit
         self._waiting: list[tuple[float, int, Task]] = []
-        self._out: dict[int, Callable[[_tasks.Done], None]] = {}
         self._then: dict[int, Callable[[_tasks.Done], None]] = {}
         self._count = 0
 

@@ -36,6 +36,8 @@ class Node:
     # How many pairs and products that are not made yet wait for it to be kept; else it is made in passing.
     uses: int = 0
     is_kept: bool = False
+    # Of a pair: that it is being made, or that nobody waits for it any more.
+    is_settled: bool = False
     # The object that came, by its pool's key; why there is none.
     source: str | None = None
     failure: str | None = None
@@ -82,10 +84,13 @@ class Graph:
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
         # Those that ask for other fields than the ones before.
+        # How many products are neither made nor given up.
+        self.left = 0
         self._askers = list({tuple(recipe.sources()): recipe for recipe in recipes}.values())
         for recipe in recipes:
             for wanted in recipe.wanted():
                 self._add(recipe, wanted)
+        self.left = len(self.products)
 
     def _add(self, recipe: Recipe, wanted: Wanted) -> None:
         number, nodes = len(self.products), self._shared(recipe, wanted.inputs)
@@ -158,9 +163,15 @@ class Graph:
                 continue
             node.is_kept = True
             children = [child for child in map(self.nodes.__getitem__, node.children) if child.is_pair]
-            pairs += [child.number for child in children if all(self.nodes[parent].is_kept for parent in child.parents)]
+            pairs += [child.number for child in children if self._is_pair_ready(child)]
             products += [number for number in node.products if self._got(self.products[number], node.number)]
         return Ready(tuple(pairs), tuple(products))
+
+    def _is_pair_ready(self, pair: Node) -> bool:
+        if pair.is_settled or not all(self.nodes[parent].is_kept for parent in pair.parents):
+            return False
+        pair.is_settled = True
+        return True
 
     @staticmethod
     def _got(product: Product, node: int) -> bool:
@@ -179,12 +190,23 @@ class Graph:
     def done(self, product: int) -> list[int]:
         """A product is made; returns the nodes that nobody waits for any more."""
         self.products[product].is_done = True
-        return self.use(set(self.products[product].nodes))
+        return self._settle(self.products[product])
 
     def fail(self, product: int, cause: str) -> list[int]:
         """A product cannot be made; returns the nodes that nobody waits for any more."""
         self.products[product].failure = cause
-        return self.use(set(self.products[product].nodes))
+        return self._settle(self.products[product])
+
+    def _settle(self, product: Product) -> list[int]:
+        self.left -= 1
+        free, left = self.use(set(product.nodes)), list(product.nodes)
+        while left:
+            node = self.nodes[left.pop()]
+            left += node.parents
+            if node.is_pair and not node.is_settled and not self.kept_of([node.number]):
+                node.is_settled = True
+                free += self.use(node.parents)
+        return free
 
     def fail_node(self, node: int, cause: str) -> list[int]:
         """Fields that cannot be had; returns the products that cannot be made for that."""

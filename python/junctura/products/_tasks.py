@@ -6,6 +6,7 @@
   task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
   begun/12/…       begun                                   worker     and another one if that one dies
   array/7/0        array   values of a field               worker
+  array/7/about    about   what the values mean, in JSON   worker   for they may have thousands of places
   done/12          done    what came of it, in JSON        worker
 ```
 Tasks name nodes and products of the graph that both sides have made of the same recipes by their numbers.
@@ -26,6 +27,8 @@ from junctura.products._grid import grid
 from junctura.products._recipe import Recipe
 
 GROUP = "workers"
+# What workers are called in both pools.
+WORKER = "products-worker"
 # A task that ended so many workers is given up.
 ATTEMPTS_MAX = 3
 
@@ -52,8 +55,8 @@ class Task:
         The nodes whose fields are wanted.
     inputs
         With these numbers the input is a node; none if fields that are kept already are transformed.
-    key, version
-        Of the object to be decoded.
+    key
+        Of the object to be decoded: its newest version is.
     product
         The product to be made, if it is that.
     sources
@@ -65,7 +68,6 @@ class Task:
     keep: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     key: str = ""
-    version: str = ""
     product: int | None = None
     sources: tuple[tuple[str, str], ...] = ()
 
@@ -78,6 +80,8 @@ class Done:
     ----------
     kept
         The nodes that are there now.
+    version
+        Of the object that was decoded.
     path, nbytes
         Of a product.
     failure
@@ -93,6 +97,7 @@ class Done:
 
     number: int
     kept: tuple[int, ...] = ()
+    version: str = ""
     path: str = ""
     nbytes: int = 0
     failure: str = ""
@@ -139,25 +144,20 @@ def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
 def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
     """Puts fields into the pool, for all workers."""
     for part, one in enumerate(fields):
-        about = json.dumps({name: _plain(value) for name, value in one.attributes.items()})
-        # How many there are is said first.
-        offer_once(
-            pool,
-            one.values,
-            name=f"array/{node}/{part}",
-            kind="array",
-            on=one.on.name,
-            units=one.units,
-            about=about,
-            parts=str(len(fields)),
-        )
+        offer_once(pool, one.values, name=f"array/{node}/{part}", kind="array")
+    about = json.dumps([_about(one) for one in fields]).encode()
+    offer_once(pool, about, name=f"array/{node}/about", kind="about")
 
 
 def kept(pool: junctura.Pool, node: int) -> list[Field]:
     """The fields of a node, where they lie in the pool's memory: read-only, without a copy."""
-    first = pool.demand(name=f"array/{node}/0", timeout=0)
-    rest = [pool.demand(name=f"array/{node}/{part}", timeout=0) for part in range(1, int(str(first["parts"])))]
-    return [_field(obj) for obj in [first, *rest]]
+    with pool.demand(name=f"array/{node}/about", timeout=0) as obj:
+        about = json.loads(bytes(obj))
+    return [
+        # The array holds the object: its memory stays as it is until the last array of it is gone.
+        Field(pool.demand(name=f"array/{node}/{part}", timeout=0).array(), grid(on), attributes, units)
+        for part, (on, units, attributes) in enumerate(about)
+    ]
 
 
 def forget(pool: junctura.Pool, name: str) -> None:
@@ -166,13 +166,13 @@ def forget(pool: junctura.Pool, name: str) -> None:
         pool.withdraw(name=name, timeout=0, force=True)
 
 
-def _field(obj: junctura.Object) -> Field:
-    return Field(obj.array(), grid(str(obj["on"])), json.loads(str(obj["about"])), str(obj["units"]))
-
-
 def free(pool: junctura.Pool, node: int) -> None:
     """Nobody needs them any more."""
     pool.retire(f'name~"^array/{node}/"', timeout=0, force=True)
+
+
+def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
+    return one.on.name, one.units, {name: _plain(value) for name, value in one.attributes.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import os
 import signal
 import time
@@ -18,7 +20,7 @@ from junctura.products._decode import decode, decodes
 from junctura.products._field import Field
 from junctura.products._graph import Graph
 from junctura.products._make import Transforms, make
-from junctura.products._tasks import ATTEMPTS_MAX, Done, Job, Task
+from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Task
 
 
 class Worker:
@@ -35,10 +37,15 @@ class Worker:
 
     def __init__(self, pool: junctura.Pool, job: Job) -> None:
         self.pool = pool
-        self.source = junctura.Pool(job.source, name="products-worker", store=job.store)
+        self.job = job
         self.graph = Graph(job.recipes)
         self.out = Path(job.out)
         self.transforms = Transforms()
+
+    @functools.cached_property
+    def source(self) -> junctura.Pool:
+        """Where inputs are; it may have ended when there is still something to be done with what is decoded."""
+        return junctura.Pool(self.job.source, name=WORKER, store=self.job.store)
 
     def run(self) -> None:
         """Until the broker says that there is nothing more to do."""
@@ -76,13 +83,16 @@ class Worker:
         for node in task.keep:
             if cause := self._keep(node, made):
                 failed[node] = cause
-        return Done(task.number, tuple(node for node in task.keep if node not in failed), failed=failed)
+        made.close()
+        kept = tuple(node for node in task.keep if node not in failed)
+        return Done(task.number, kept, made.version, failed=failed)
 
     def _keep(self, node: int, made: Made) -> str:
         """Why it cannot; empty if it can."""
         try:
             _tasks.keep(self.pool, node, made.fields(node))
-        except (junctura.InvalidArgument, junctura.Unsupported, junctura.Corrupt) as error:
+        except Exception as error:
+            # Whatever it is: others can be kept.
             return _words(error)
         return ""
 
@@ -101,6 +111,7 @@ class Made:
         self._fields: dict[int, Sequence[Field]] = {}
         self._failures: dict[int, Exception] = {}
         self._decoded: Sequence[Field] | None = None
+        self.version = ""
 
     def fields(self, number: int) -> Sequence[Field]:
         """Of a node: decoded, found in the pool, or made of those of its parents."""
@@ -114,6 +125,11 @@ class Made:
                 raise
         return self._fields[number]
 
+    def close(self) -> None:
+        """Lets go of all fields now: failures hold on to them, and they to what lies in the pool."""
+        self._fields.clear()
+        self._failures.clear()
+
     def _make(self, number: int) -> Sequence[Field]:
         node = self.worker.graph.nodes[number]
         if number in self.task.inputs:
@@ -126,8 +142,8 @@ class Made:
     def _input(self) -> Sequence[Field]:
         if self._decoded is None:
             with self.worker.source.demand(self.task.key, timeout=0) as obj:
-                if str(obj.version) != self.task.version:
-                    raise junctura.Gone(self.task.key, f"version {self.task.version} was replaced by {obj.version}")
+                # It may have been replaced since the broker heard of it.
+                self.version = str(obj.version)
                 self._decoded = [decode(memoryview(obj), obj.attributes)]
         return self._decoded
 
@@ -142,7 +158,11 @@ def main() -> None:
     arguments = parser.parse_args()
     # Ctrl-C is the broker's: it ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with junctura.Pool(arguments.pool, name="products-worker") as pool:
+    # When the broker is gone, there is nothing to do, and nobody to tell.
+    with (
+        contextlib.suppress(junctura.Closed, junctura.Disconnected),
+        junctura.Pool(arguments.pool, name=WORKER) as pool,
+    ):
         with pool.demand(name="job") as obj:
             job = _tasks.read_job(bytes(obj))
         Worker(pool, job).run()
