@@ -74,6 +74,8 @@ class Broker:
         self.report = Report()
         self.source = junctura.Pool(source, name="products", store=store)
         self.pool = junctura.Pool(schema="free", name="products")
+        # From now on it is known who comes and goes.
+        self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
@@ -122,13 +124,13 @@ class Broker:
     def _serve(self, crew: Crew) -> None:
         asked = sorted({text for recipe in self.recipes for text in recipe.sources()})
         with (
-            Departures(self.source, self.until_gone) as departures,
+            self._departures,
             self.source.follow(" or ".join(f"({text})" for text in asked), window=_WINDOW, gaps="ignore") as inputs,
             self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
                 _each(answers, self.desk.take)
-                self._take_inputs(inputs, departures)
+                self._take_inputs(inputs)
                 self.desk.give()
                 self._wait(crew)
         for product in self.graph.open():
@@ -151,10 +153,10 @@ class Broker:
             if descriptor in crew.processes:
                 crew.ended(descriptor)
 
-    def _take_inputs(self, inputs: junctura.Follow, departures: Departures) -> None:
+    def _take_inputs(self, inputs: junctura.Follow) -> None:
         if self._is_over:
             return
-        are_gone = departures.all_are_gone()
+        are_gone = self._departures.all_are_gone()
         if are_gone:
             # All that they have offered is here then, if the server is.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):

@@ -219,11 +219,19 @@ def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
         raise Unsupported(name, "one row or column does not say which grid it is of")
     dlon = (extent.east - extent.west) / (extent.columns - 1)
     dlat = (extent.north - extent.south) / (extent.rows - 1)
+    for axis, between in (("i", dlon), ("j", dlat)):
+        if message.number(f"{axis}DirectionIncrementGiven"):
+            _agree(extent, between, message.degrees(f"{axis}DirectionIncrementInDegrees"))
     try:
         whole = regular_ll(_divisor(360, dlon), _divisor(180, dlat))
     except (InvalidArgument, ZeroDivisionError) as error:
         raise Unsupported(name, f"no rows or columns of a whole grid: {error}") from error
     return _placed(message, whole, extent, name)
+
+
+def _agree(extent: _Extent, between: float, said: float) -> None:
+    if abs(between - said) > _ROUNDED:
+        raise Corrupt("GRIB message", f"{extent.says()} are {between:g} degrees apart, but it says {said:g}")
 
 
 def _regular_gg(message: _Message) -> tuple[Grid, Floats]:

@@ -144,9 +144,9 @@ def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
 def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
     """Puts fields into the pool, for all workers."""
     for part, one in enumerate(fields):
-        offer_once(pool, one.values, name=f"array/{node}/{part}", kind="array")
+        offer_once(pool, one.values, name=f"array/{node}/{part}", kind="array", node=str(node))
     about = json.dumps([_about(one) for one in fields]).encode()
-    offer_once(pool, about, name=f"array/{node}/about", kind="about")
+    offer_once(pool, about, name=f"array/{node}/about", kind="about", node=str(node))
 
 
 def kept(pool: junctura.Pool, node: int) -> list[Field]:
@@ -168,7 +168,7 @@ def forget(pool: junctura.Pool, name: str) -> None:
 
 def free(pool: junctura.Pool, node: int) -> None:
     """Nobody needs them any more."""
-    pool.retire(f'name~"^array/{node}/"', timeout=0, force=True)
+    pool.retire(f"node={node}", timeout=0, force=True)
 
 
 def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
