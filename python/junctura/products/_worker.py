@@ -49,7 +49,8 @@ class Worker:
 
     def run(self) -> None:
         """Until the broker says that there is nothing more to do."""
-        with self.pool.follow(group=_tasks.GROUP, window=1) as tasks:
+        # What a worker had done when it died is withdrawn while it is on its way to another.
+        with self.pool.follow(group=_tasks.GROUP, window=1, gaps="ignore") as tasks:
             for obj in tasks:
                 # Released when it is done; another worker gets it if this one dies.
                 with obj:
