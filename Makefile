@@ -9,12 +9,13 @@ PY := $(VENV)/bin/python
 export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(PY)
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
 export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
 
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed python_store store store_scale store_packing store_commits arrays
+BENCHES := handover subscriptions pairs list bundles spill stuck network python_speed python_store store store_scale store_packing store_commits arrays products_transforms products
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py crates/junctura-cli/src/*/*/*.py)))))
@@ -68,7 +69,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
 	@for part in $(TYPED); do MYPYPATH=python:tests/link:tests/store mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/fdb:tests/python:tests/storm mypy $(LAX) $$part; done
+	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/fdb:tests/products:tests/python:tests/storm mypy $(LAX) $$part; done
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
@@ -78,8 +79,12 @@ test: setup ## everything that can fail: lint, all suites, the README; a table a
 	@$(PY) tests/run.py
 
 .PHONY: demo
-demo: build ## an ensemble of GRIB fields from producers to consumers; pictures in demo-out
-	@$(PY) examples/01_ensemble/demo.py --out demo-out
+demo: build ## six members of a real forecast, and twenty products of their fields while they run; pictures in demo-out
+	@$(PY) examples/12_products/demo.py --out demo-out
+
+.PHONY: figures
+figures: setup ## the figures that are made by computing for minutes: vorticity of the jet at T170; in figures
+	@OMP_NUM_THREADS=1 $(PY) examples/11_swell/figures.py --out figures
 
 .PHONY: bench
 bench: build ## every benchmark, beside its rivals; figures in bench-out
@@ -111,5 +116,5 @@ docs: setup ## the site of the guide, and the Rust reference; broken links are e
 
 .PHONY: clean
 clean: ## remove what was built (not .venv, not .tools)
-	@echo "clean: target demo-out bench-out site"
-	@rm -rf target demo-out bench-out site
+	@echo "clean: target demo-out bench-out figures site"
+	@rm -rf target demo-out bench-out figures site

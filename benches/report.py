@@ -26,6 +26,8 @@ ORDER = (
     "python_speed",
     "store",
     "arrays",
+    "products_transforms",
+    "products",
 )
 
 

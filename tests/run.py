@@ -100,6 +100,7 @@ SUITES = [
     ),
     Suite("link", [*PYTEST, "tests/link"], there=["tests/link"], needs=["build"]),
     Suite("storm", [*PYTEST, "tests/storm"], there=["tests/storm"], needs=["build"]),
+    Suite("products", [*PYTEST, "tests/products"], there=["tests/products"], needs=["build"]),
     Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
     Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
     Suite(
@@ -238,6 +239,7 @@ def environment() -> dict[str, str]:
     """The suites find the built command and the Python of the house first."""
     path = f"{ROOT / '.venv/bin'}:{TARGET / 'release'}:{os.environ.get('PATH', '')}"
     here = {"PATH": path, "VIRTUAL_ENV": str(ROOT / ".venv"), "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": PYTHON}
+    here["JUNCTURA_CACHE"] = str(ROOT / ".tools/cache")
     # What is random is the same in every run, unless another seed is asked for.
     seeded = {"PROPTEST_RNG_SEED": SEED, **os.environ}
     return {**seeded, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}

@@ -37,6 +37,7 @@ PRINTING = [
     ["group", "show", "workers"],
     ["withdraw", "--schema", "free", "name=again"],
     ["retire", "name=nothing"],
+    ["run", "RECIPE", "--check"],
     ["stat"],
     ["stat", "--json"],
     ["schema", "list"],
@@ -96,8 +97,11 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     shell.run("put", tmp_path / "one", "--schema", "free", "--set", "name=one")
     shell.run("require", "name=kept", "--name", "keeper")
     shell.run("require", "name=shared", "--name", "workers", "--group")
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("product: one\nfrom: {param: t, step: 6}\nto: {format: grib2, name: one.grib2}\n")
     words = {
         "FILE": str(tmp_path / "one"),
+        "RECIPE": str(recipe),
         "SECRETS": str(secrets),
         "STORE": str(tmp_path / "store"),
         "COLD": str(tmp_path / "cold"),

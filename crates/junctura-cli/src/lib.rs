@@ -28,6 +28,7 @@ mod program;
 mod progress;
 mod put;
 mod require;
+mod run;
 mod schema;
 mod schema_files;
 mod security;
@@ -94,6 +95,7 @@ enum Command {
     Checkpoint(store::compact::CheckpointArguments),
     Compact(store::compact::CompactArguments),
     Stat(stat::Arguments),
+    Run(run::Arguments),
     Schema(schema::Arguments),
     Layout(layout::Arguments),
     Serve(serve::Arguments),
@@ -199,6 +201,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Checkpoint(arguments) => store::compact::checkpoint(&arguments),
         Command::Compact(arguments) => store::compact::compact(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments, program),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Layout(arguments) => layout::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -1,0 +1,227 @@
+"""A small real forecast: one member of an ensemble of a jet that rolls up, by the shallow-water equations.
+
+Each output step its fields go into a pool, a GRIB file, or nowhere. The end says what was conserved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jet
+import numpy as np
+from checkpoints import Checkpoints
+from harmonics import Harmonics
+from messages import Encoder, Message
+from shallow_water import DIFFUSION_H, RADIUS_M, TRUNCATION_MAX, TRUNCATION_MIN, Budget, Gridded, Model, default_step_s
+
+import junctura
+from junctura.errors import Error, InvalidArgument
+
+Sink: TypeAlias = Callable[[Message], object]
+
+
+def main() -> int:
+    parser = _parser()
+    given = parser.parse_args()
+    try:
+        _check(given)
+        report = _forecast(given)
+    except InvalidArgument as error:
+        parser.error(str(error))
+    except (Error, OSError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(report) if given.json else _in_words(report))
+    return 0
+
+
+def _forecast(given: argparse.Namespace) -> dict[str, Any]:
+    model = _start(given)
+    first, begin = model.budget(), time.monotonic()
+    outputs = Outputs(given)
+    checkpoints = _checkpoints(given, model)
+    with ExitStack() as stack:
+        outputs.open(stack)
+        if given.restart and checkpoints is not None:
+            checkpoints.resume(model)
+            if model.hour > given.hours:
+                raise InvalidArgument(
+                    "--restart", f"the latest checkpoint, of hour {model.hour:g}, is behind hour {given.hours}"
+                )
+        else:
+            outputs.write(model)
+        start = model.steps_done
+        for hour in range(round(model.hour) + 1, given.hours + 1):
+            for _ in range(3600 // model.step_s):
+                model.step()
+            if hour % given.every == 0:
+                outputs.write(model)
+            if checkpoints is not None and hour % given.checkpoint_every == 0:
+                checkpoints.save(model)
+    report = _report(model, first)
+    report |= {"member": given.member, "steps": model.steps_done - start, "seconds": time.monotonic() - begin}
+    return report | {"fields": outputs.fields, "bytes": outputs.nbytes}
+
+
+class Outputs:
+    """Where fields go: to all that was asked for."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self._sinks: list[Sink] = []
+        self._encoder: Encoder | None = None
+        self.fields = self.nbytes = 0
+
+    def open(self, stack: ExitStack) -> None:
+        """Connects; what was opened is closed with the stack."""
+        given = self._given
+        if given.out is not None:
+            file = stack.enter_context(given.out.open("ab" if given.restart else "wb"))
+            self._sinks.append(lambda message: file.write(message.data))
+        if given.pool is not None:
+            pool = stack.enter_context(junctura.Pool(given.pool, name=f"swell-{given.member}"))
+            self._sinks.append(lambda message: pool.offer(message.data, message.attributes, schema="mars"))
+
+    def write(self, model: Model) -> None:
+        """The latest fields, and a line on what they are like."""
+        gridded = model.gridded()
+        if self._sinks:
+            if self._encoder is None:
+                self._encoder = Encoder(model.harmonics, self._given.member, self._given.date, self._given.expver)
+            for message in self._encoder.messages(model, gridded):
+                for sink in self._sinks:
+                    sink(message)
+                self.fields += 1
+                self.nbytes += len(message.data)
+        print(self._progress(round(model.hour), gridded), file=sys.stderr, flush=True)
+
+    def _progress(self, hour: int, gridded: Gridded) -> str:
+        u, v, depth = gridded
+        return (
+            f"member {self._given.member}, hour {hour} of {self._given.hours}: "
+            f"wind up to {np.sqrt((u**2 + v**2).max()):.1f} m/s, "
+            f"depth {depth.min():.0f} to {depth.max():.0f} m, {self.fields} fields out"
+        )
+
+
+def _start(given: argparse.Namespace) -> Model:
+    harmonics = Harmonics(given.truncation, RADIUS_M)
+    state = jet.steady(harmonics) if given.start == "steady" else jet.jet(harmonics, jet.bump_of(given.member))
+    return Model(harmonics, state, step_s=given.step, diffusion_h=given.diffusion)
+
+
+def _checkpoints(given: argparse.Namespace, model: Model) -> Checkpoints | None:
+    if given.checkpoint is None:
+        return None
+    identity = {"expver": given.expver, "date": given.date, "truncation": given.truncation, "number": given.member}
+    settings = f"start {given.start}, step {model.step_s} s, diffusion {given.diffusion:g} h"
+    return Checkpoints(given.checkpoint, identity, settings)
+
+
+def _report(model: Model, first: Budget) -> dict[str, Any]:
+    last, was = asdict(model.budget()), asdict(first)
+    return {
+        "truncation": model.harmonics.truncation,
+        "grid": f"F{model.harmonics.n}",
+        "step_s": model.step_s,
+        "hours": round(model.hour),
+        "mean_depth_m": last["mass"],
+        **{f"{name}_change": last[name] / was[name] - 1 for name in ("mass", "energy", "enstrophy")},
+    }
+
+
+def _in_words(report: dict[str, Any]) -> str:
+    return (
+        f"T{report['truncation']}, {report['grid']}, {report['hours']} hours in steps of {report['step_s']} s: "
+        f"{report['steps']} steps in {report['seconds']:.1f} s, {report['fields']} fields, {report['bytes']} bytes; "
+        f"changes since the start: mass {report['mass_change']:.1e}, energy {report['energy_change']:.1e}, "
+        f"potential enstrophy {report['enstrophy_change']:.1e}"
+    )
+
+
+def _check(given: argparse.Namespace) -> None:
+    given.hours = round(given.days * 24)
+    step = default_step_s(given.truncation) if given.step is None else given.step
+    wrong = {
+        f"days {given.days:g}": given.hours < 1 or abs(given.hours - given.days * 24) > 1e-6,
+        f"step {step} s": step < 1 or 3600 % step != 0,
+        f"diffusion {given.diffusion:g} h": not given.diffusion > 0,
+        f"every {given.every} h": given.every > given.hours,
+    }
+    causes = ("expected whole hours", "expected to go into an hour", "expected more than 0", "longer than the forecast")
+    for (subject, is_wrong), cause in zip(wrong.items(), causes, strict=True):
+        if is_wrong:
+            raise InvalidArgument(subject, cause)
+    if given.restart and given.checkpoint is None:
+        raise InvalidArgument("--restart", "needs --checkpoint STORE")
+
+
+def _hours(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([hd]?)", text)
+    if match is None or int(match[1]) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 3h or 1d")
+    return int(match[1]) * (24 if match[2] == "d" else 1)
+
+
+def _day(text: str) -> int:
+    try:
+        return int(datetime.datetime.strptime(text, "%Y%m%d").strftime("%Y%m%d"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day such as 20261120") from None
+
+
+def _expver(text: str) -> str:
+    if re.fullmatch(r"[0-9a-z]{4}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not four small letters or digits")
+    return text
+
+
+def _truncation(text: str) -> int:
+    if not text.isdecimal() or not TRUNCATION_MIN <= int(text) <= TRUNCATION_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {TRUNCATION_MIN} to {TRUNCATION_MAX}")
+    return int(text)
+
+
+def _member(text: str) -> int:
+    if not text.isdecimal() or int(text) > 254:
+        raise argparse.ArgumentTypeError(f"{text!r} is not 0 (the control) to 254")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--pool", metavar="URL", help="offer the fields to this pool, which has the schema mars")
+    add("--out", type=Path, metavar="FILE", help="write the fields into this GRIB file; --restart appends")
+    add("--member", type=_member, default=0, metavar="K", help="which member of the ensemble; 0 is the control (0)")
+    text = "largest total wavenumber, 42 to 213 is usual (63)"
+    add("--truncation", type=_truncation, default=63, metavar="T", help=text)
+    add("--days", type=float, default=5.0, help="how long, in days (5)")
+    add("--every", type=_hours, default=3, metavar="TIME", help="output every so often, as 3h or 1d (3h)")
+    add("--start", choices=("jet", "steady"), default="jet", help="a jet that rolls up, or a steady flow (jet)")
+    add("--date", type=_day, default=20261120, metavar="YYYYMMDD", help="day of the start, at 00 UTC (20261120)")
+    add("--expver", type=_expver, default="swel", help="version of the experiment, four characters (swel)")
+    text = "time step in seconds, which goes into an hour (by the truncation: 900 for T63, 450 for T106)"
+    add("--step", type=int, metavar="SECONDS", help=text)
+    text = f"hours in which diffusion takes the smallest scale down to 1/e ({DIFFUSION_H:g})"
+    add("--diffusion", type=float, default=DIFFUSION_H, metavar="HOURS", help=text)
+    add("--checkpoint", type=Path, metavar="STORE", help="keep checkpoints in this store, which is made if need be")
+    text = "a checkpoint every so often (24h)"
+    add("--checkpoint-every", type=_hours, default=24, metavar="TIME", help=text)
+    add("--restart", action="store_true", help="go on from the latest checkpoint in the store")
+    add("--json", action="store_true", help="print the end's report as JSON, changes as fractions")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

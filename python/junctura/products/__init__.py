@@ -1,0 +1,25 @@
+"""From fields to products: files that people and programs want of a forecast, made while it still runs.
+
+```text
+  load_all(files)      requirements for products, in YAML, each checked before anything runs
+  Broker(…).run()      asks a pool for their inputs, has workers make them, says what could not be made and why
+  grid(name)           a grid by its name: 0.5/0.5, F48, O96, T63, 0.25/0.25@72/-25/34/45
+  sheet(pictures)      maps beside each other
+  Field                values, where they lie, and what they mean
+```
+An input is decoded once, and brought to a grid once, however many products need it. A product is in its place whole, or
+not at all, and what it was made of is written beside it.
+
+Needs ecCodes and MIR: ``pip install 'junctura[products]'``.
+"""
+
+from __future__ import annotations
+
+from junctura.products._broker import Broker
+from junctura.products._field import Field
+from junctura.products._grid import Grid, Spectral, grid
+from junctura.products._map.sheet import sheet
+from junctura.products._recipe import Recipe, load_all
+from junctura.products._report import Failed, Made, Report
+
+__all__ = ["Broker", "Failed", "Field", "Grid", "Made", "Recipe", "Report", "Spectral", "grid", "load_all", "sheet"]

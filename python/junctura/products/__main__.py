@@ -1,0 +1,145 @@
+"""Makes the products that requirements ask for, of fields as they come: ``python -m junctura.products``.
+
+``junctura run`` is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from junctura.errors import Error, InvalidArgument
+from junctura.products import Broker, Failed, Made, Recipe, Report, load_all
+from junctura.products._recipe import OPEN_WORDS
+from junctura.products._view import View
+
+# What only the fields tell, in names of files.
+UNKNOWN = {word: f"<{word}>" for word in OPEN_WORDS}
+# So many of what failed are shown; --json has all.
+_SHOWN = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line says; returns the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        recipes = load_all(given.files)
+    except Error as error:
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2
+    try:
+        if given.check:
+            return _check(recipes, given)
+        return _run(recipes, given)
+    except Error as error:
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidArgument) else 1
+    except KeyboardInterrupt:
+        print("junctura: ended; what is finished stays, and the next run makes the rest", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, in YAML")
+    add("--pool", default="unix:default", metavar="URL", help="where the fields are (unix:default)")
+    add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
+    add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
+    add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
+    text = "end when everybody of this name has left the pool; * is anything, may be given again"
+    add("--until-gone", action="append", default=[], metavar="NAME", help=text)
+    add("--check", action="store_true", help="reads the requirements, and says what they need and make")
+    add("--json", action="store_true", help="what became of it, for programs")
+    add("--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _workers(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or not 0 < int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected auto, or 1 to 1024")
+    return int(text)
+
+
+def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
+    listed: list[dict[str, Any]] = []
+    for recipe in recipes:
+        wanted = list(recipe.wanted())
+        names = [one.name(**UNKNOWN) for one in wanted]
+        inputs = {key for one in wanted for key in one.inputs}
+        listed.append({"product": recipe.product, "from": recipe.sources(), "inputs": len(inputs), "files": names})
+    if given.json:
+        print(json.dumps(listed, indent=1))
+        return 0
+    for one in listed:
+        print(f"{one['product']}: {len(one['files'])} files of {one['inputs']} fields, {one['files'][0]} the first")
+        for source in one["from"]:
+            print(f"  from {source}")
+    return 0
+
+
+def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
+    options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
+    with View(len(list(_wanted(recipes))), given.quiet) as view:
+        broker = Broker(recipes, given.pool, given.out, **options, observer=view.show)
+        report = broker.run()
+    print(json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out))
+    return 1 if report.failed else 0
+
+
+def _wanted(recipes: Sequence[Recipe]) -> Any:
+    return (wanted for recipe in recipes for wanted in recipe.wanted())
+
+
+def document(report: Report) -> dict[str, Any]:
+    """A report as JSON has it."""
+    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "seconds")
+    return {
+        "products": len(report.made),
+        "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
+        **{name: getattr(report, name) for name in names},
+        "product_latency_ms": report.latency_ms,
+    }
+
+
+def _in_words(report: Report, out: Path) -> str:
+    lines = [f"{len(report.made)} products in {out}, of {report.inputs} fields, in {report.seconds:.1f} s"]
+    if report.made:
+        latency = report.latency_ms
+        lines.append(f"half of them {latency['p50']:.0f} ms after their last field, 95 % {latency['p95']:.0f} ms")
+    if report.kept:
+        lines.append(f"{report.kept} were there already")
+    if report.deaths:
+        lines.append(f"{report.deaths} workers died; others did their tasks")
+    if report.failed:
+        lines.append(f"{len(report.failed)} cannot be made:")
+        lines += [f"  {_named(one)}: {one.cause}" for one in report.failed[:_SHOWN]]
+        left = len(report.failed) - _SHOWN
+        lines += [f"  and {left} more, which --json names"] if left > 0 else []
+    return "\n".join(lines)
+
+
+def _named(event: Made | Failed) -> str:
+    words = ",".join(f"{name}={value}" for name, value in event.attributes.items() if name in ("step", "number"))
+    return f"{event.product} {words}".rstrip()
+
+
+def _told(status: int) -> int:
+    """The status, once all is said; that nobody is there to read it is no failure."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python says the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(_told(main()))

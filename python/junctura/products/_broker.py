@@ -1,0 +1,272 @@
+"""The broker: knows which products are wanted, takes their inputs as they come, and has workers make them.
+
+```text
+  pool of the producers ──follow──> broker ──tasks──> pool of the broker ──> workers, which read inputs and arrays
+                                      ▲                                        where they lie, without copying
+                                      └──────────────done──────────────────────┘
+```
+It asks the producers' pool for nothing but the inputs of its products, and holds each input until it has been decoded.
+A task of a worker that dies goes to another one. It ends when all products are made or given up, or when nothing more
+can come; what is missing then, it names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import junctura
+from junctura.products import _tasks
+from junctura.products._crew import Crew, automatic
+from junctura.products._departures import Departures
+from junctura.products._desk import Desk
+from junctura.products._graph import Graph, Ready
+from junctura.products._make import is_there, patience_s
+from junctura.products._recipe import Recipe
+from junctura.products._report import Failed, Made, Report
+from junctura.products._tasks import Done, Job, Task
+
+# Inputs that may be held at once, before they are decoded.
+_WINDOW = 256
+
+
+class Broker:
+    """Has products made.
+
+    Parameters
+    ----------
+    recipes
+        What is wanted.
+    source
+        Where the producers' pool is.
+    out
+        The directory of the products.
+    workers
+        How many processes; by default as many as cores and memory allow.
+    store
+        A store behind the pool: what it has is an input, too.
+    until_gone
+        Names of producers, as ``swell-*``: when the last of them has left, nothing more comes.
+    observer
+        Is called with each event.
+
+    """
+
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        source: str,
+        out: Path,
+        *,
+        workers: int | None = None,
+        store: str | None = None,
+        until_gone: Sequence[str] = (),
+        observer: Callable[[Made | Failed], None] | None = None,
+    ) -> None:
+        self.recipes, self.out, self.observer = list(recipes), out, observer
+        self.workers = workers or automatic()
+        self.until_gone = list(until_gone)
+        self.graph = Graph(self.recipes)
+        self.report = Report()
+        self.source = junctura.Pool(source, name="products", store=store)
+        self.pool = junctura.Pool(schema="free", name="products")
+        # From now on it is known who comes and goes.
+        self._departures = Departures(self.source, self.until_gone)
+        self.desk = Desk(self.pool, 2 * self.workers)
+        self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
+        # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
+        self._sources: dict[int, tuple[str, str]] = {}
+        self._came: dict[int, float] = {}
+        self._is_over = False
+
+    def run(self) -> Report:
+        """Has all products made; waits until they are, or until nothing more can come.
+
+        Raises
+        ------
+        Unavailable
+            Workers die all the time.
+        Io
+            There can be no directory for the products.
+
+        """
+        begun = time.monotonic()
+        with self.source, self.pool:
+            self._make_room()
+            self._leave_out_what_is_there()
+            self.pool.require("kind=task", name=_tasks.GROUP, group=True)
+            self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
+            crew = Crew(self.pool.url, self.workers)
+            try:
+                self._serve(crew)
+            finally:
+                crew.end()
+                self.report.deaths = crew.deaths
+                self.report.seconds = time.monotonic() - begun
+        return self.report
+
+    def _make_room(self) -> None:
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise junctura.Io(str(self.out), f"products cannot go there: {error.strerror}") from error
+
+    def _leave_out_what_is_there(self) -> None:
+        for product in self.graph.products:
+            if is_there(product.wanted, self.out):
+                self.graph.done(product.number)
+                self.report.kept += 1
+
+    def _serve(self, crew: Crew) -> None:
+        asked = sorted({text for recipe in self.recipes for text in recipe.sources()})
+        with (
+            self._departures,
+            self.source.follow(" or ".join(f"({text})" for text in asked), window=_WINDOW, gaps="ignore") as inputs,
+            self.pool.follow("kind=done") as answers,
+        ):
+            while not self._is_through():
+                _each(answers, self.desk.take)
+                self._take_inputs(inputs)
+                self.desk.give()
+                self._wait(crew)
+        for product in self.graph.open():
+            keys = ", ".join(map(str, self.graph.missing(product)))
+            self._fail(product.number, f"it waits for {keys}")
+
+    def _is_through(self) -> bool:
+        """Whether all products are made or given up, or nothing more can come of what has come."""
+        return not self.graph.left or (self._is_over and self.desk.is_idle)
+
+    def _wait(self, crew: Crew) -> None:
+        if self._is_through():
+            return
+        poll = select.poll()
+        # Nobody looks at what producers still do, and what is not read wakes again and again.
+        producers = [] if self._is_over else [self.source.fileno()]
+        for descriptor in (*producers, self.pool.fileno(), *crew.processes):
+            poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll():
+            if descriptor in crew.processes:
+                crew.ended(descriptor)
+
+    def _take_inputs(self, inputs: junctura.Follow) -> None:
+        if self._is_over:
+            return
+        are_gone = self._departures.all_are_gone()
+        if are_gone:
+            # All that they have offered is here then, if the server is.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self.source.sync()
+        self._is_over = _each(inputs, self._take_input) or are_gone
+
+    def _take_input(self, obj: junctura.Object) -> None:
+        nodes = [self.graph.nodes[node] for node in self.graph.inputs(obj.attributes)]
+        fresh = [node.number for node in nodes if node.source is None]
+        for node in nodes:
+            if node.source not in (None, obj.key):
+                self._fail_node(node.number, f"two fields are meant: {node.source} and {obj.key}")
+            else:
+                node.source = obj.key
+        keep = self.graph.kept_of(fresh)
+        if not keep:
+            obj.release()
+            return
+        self.report.inputs += 1
+        self.report.input_bytes += obj.nbytes
+        came = time.monotonic()
+
+        def task(number: int) -> Task:
+            return Task(number, tuple(keep), tuple(fresh), obj.key)
+
+        def then(done: Done) -> None:
+            self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
+            self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
+            obj.release()
+            self._take_nodes(done, came)
+
+        self.desk.add(task, then, came)
+
+    def _take_nodes(self, done: Done, came: float) -> None:
+        self._came.update(dict.fromkeys(done.kept, came))
+        self.report.decodes += done.decodes
+        for node, cause in done.failed.items():
+            self._fail_node(node, cause)
+            # Some of it may be kept.
+            _tasks.free(self.pool, node)
+        self._begin(self.graph.keep(done.kept))
+        # What was given up meanwhile.
+        self._free(node for node in done.kept if not self.graph.nodes[node].uses)
+
+    def _begin(self, ready: Ready) -> None:
+        for pair in ready.pairs:
+            self._begin_pair(pair)
+        for product in ready.products:
+            self._begin_product(product)
+
+    def _begin_pair(self, pair: int) -> None:
+        keep = self.graph.kept_of([pair])
+        came = max(self._came[parent] for parent in self.graph.nodes[pair].parents)
+
+        def then(done: Done) -> None:
+            self._take_nodes(done, came)
+            self._free(self.graph.use(self.graph.nodes[pair].parents))
+
+        self.desk.add(lambda number: Task(number, tuple(keep)), then, came)
+
+    def _begin_product(self, product: int) -> None:
+        sources = tuple(self._sources[node] for node in self.graph.inputs_of(product))
+        came = max(self._came[node] for node in self.graph.products[product].nodes)
+        wanted = self.graph.products[product].wanted
+
+        def then(done: Done) -> None:
+            if not self.graph.is_open(product):
+                return
+            if done.failure:
+                self._fail(product, done.failure)
+                return
+            self._free(self.graph.done(product))
+            latency_s = time.monotonic() - came
+            made = Made(wanted.recipe.product, Path(done.path), done.nbytes, dict(wanted.attributes), latency_s)
+            self.report.made.append(made)
+            self._tell(made)
+
+        self.desk.add(lambda number: Task(number, product=product, sources=sources), then, came + patience_s(wanted))
+
+    def _fail_node(self, node: int, cause: str) -> None:
+        for product in self.graph.fail_node(node, cause):
+            self._fail(product, cause)
+
+    def _fail(self, product: int, cause: str) -> None:
+        wanted = self.graph.products[product].wanted
+        self._free(self.graph.fail(product, cause))
+        failed = Failed(wanted.recipe.product, dict(wanted.attributes), cause)
+        self.report.failed.append(failed)
+        self._tell(failed)
+
+    def _tell(self, event: Made | Failed) -> None:
+        if self.observer is not None:
+            self.observer(event)
+
+    def _free(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            if self.graph.nodes[node].is_kept:
+                _tasks.free(self.pool, node)
+
+
+def _each(items: Any, take: Callable[[Any], None]) -> bool:
+    """Takes all that have come; returns whether none can come any more."""
+    while True:
+        try:
+            item = items.next(timeout=0)
+        except junctura.Timeout:
+            return False
+        except (junctura.Closed, junctura.Disconnected):
+            # What was decoded can still be used.
+            return True
+        if item is None:
+            return True
+        take(item)

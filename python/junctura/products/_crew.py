@@ -1,0 +1,74 @@
+"""The broker's workers: processes that are started with it, replaced when they die, and ended with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from junctura.errors import Unavailable
+
+# Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_WORKER_MEMORY = 1 << 30
+# So many more than there are workers may die before the broker gives up.
+_DEATHS_MAX = 20
+
+
+def automatic() -> int:
+    """As many workers as there are cores, and memory: a gibibyte for each."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // _WORKER_MEMORY))
+
+
+class Crew:
+    """Processes that work for a broker.
+
+    Parameters
+    ----------
+    url
+        Where the broker's pool is.
+    count
+        How many there are to be.
+
+    """
+
+    def __init__(self, url: str, count: int) -> None:
+        self.url, self.count = url, count
+        self.deaths = 0
+        # By the descriptors that become readable when they end.
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        for _ in range(count):
+            self._start()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "junctura.products._worker", self.url]
+        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
+        self.processes[os.pidfd_open(process.pid)] = process
+
+    def ended(self, descriptor: int) -> None:
+        """One has ended before there was nothing more to do: another one takes its place.
+
+        Raises
+        ------
+        Unavailable
+            Too many have.
+
+        """
+        process = self.processes.pop(descriptor)
+        os.close(descriptor)
+        process.wait()
+        self.deaths += 1
+        if self.deaths > self.count + _DEATHS_MAX:
+            raise Unavailable("workers", f"{self.deaths} have died, the last one with status {process.returncode}")
+        self._start()
+
+    def end(self) -> None:
+        """Ends them all."""
+        for process in self.processes.values():
+            # Also those that are stopped. What they write has its name only when it is whole.
+            process.kill()
+        for descriptor, process in self.processes.items():
+            process.wait()
+            os.close(descriptor)
+        self.processes.clear()

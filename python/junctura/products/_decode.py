@@ -1,0 +1,315 @@
+"""From a GRIB message to a field.
+
+The bytes of a message are looked at before ecCodes sees them: whether it is whole, and one field. Then its grid gets a
+name of `junctura.products._grid`, and its values the order that this name has: rows from north to south, columns from
+west to east. What has no such name (projections, rotated grids, rows that are no rows of a whole grid) is refused by
+the name that GRIB has for it, rather than taken for something else.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura._labels import needed, values_of
+from junctura.errors import Corrupt, InvalidArgument, Unsupported
+from junctura.products._field import Field
+from junctura.products._grid import Grid, Spectral, reduced_gg, regular_gg, regular_ll, spectral
+
+Floats = npt.NDArray[np.float64]
+_UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
+# GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
+_ROUNDED = 1.1e-3
+_counting = threading.Lock()
+_decodes = 0
+
+
+def decodes() -> int:
+    """How many messages this process has decoded: how often ecCodes was asked for values."""
+    return _decodes
+
+
+def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = None) -> Field:
+    """The field of a message.
+
+    Parameters
+    ----------
+    message
+        One GRIB message of edition 1 or 2, with one field.
+    attributes
+        What the field means, where that is known; else the message is asked (ecCodes' namespace `mars`; `param` is the
+        short name where there is one, and `paramId` stands beside it).
+
+    Returns
+    -------
+    Field
+        NaN where a value is missing; `units` are those of the message.
+
+    Raises
+    ------
+    Corrupt
+        It is no message, or not a whole one, or ecCodes cannot read it.
+    Unsupported
+        Its grid has no name here, or it has several fields.
+    ImportError
+        Without ecCodes: ``pip install 'junctura[products]'``.
+
+    """
+    whole = bytes(message)
+    _look_at(whole)
+    eccodes = needed("eccodes", "products")
+    try:
+        handle = eccodes.codes_new_from_message(whole)
+    except eccodes.CodesInternalError as error:
+        raise Corrupt("GRIB message", f"ecCodes cannot read it: {error}") from error
+    if handle is None:
+        raise Corrupt("GRIB message", "ecCodes finds none in it")
+    try:
+        return _field(_Message(eccodes, handle), attributes)
+    except eccodes.CodesInternalError as error:
+        raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
+    finally:
+        eccodes.codes_release(handle)
+
+
+class _Message(NamedTuple):
+    """A message that ecCodes has open."""
+
+    eccodes: Any
+    handle: Any
+
+    def number(self, key: str) -> int:
+        return int(self.eccodes.codes_get_long(self.handle, key))
+
+    def degrees(self, key: str) -> float:
+        return float(self.eccodes.codes_get_double(self.handle, key))
+
+    def text(self, key: str) -> str:
+        return str(self.eccodes.codes_get_string(self.handle, key))
+
+    def values(self) -> Floats:
+        global _decodes
+        with _counting:
+            _decodes += 1
+        values: Floats = values_of(self.eccodes, self.handle)
+        return values
+
+
+def _look_at(message: bytes) -> None:
+    if message[:4] != b"GRIB":
+        raise Corrupt("GRIB message", f"it begins with {message[:4]!r}")
+    edition = message[7] if len(message) > 7 else None
+    if edition not in (1, 2):
+        raise Corrupt("GRIB message", f"of edition {edition}, expected 1 or 2")
+    if message[-4:] != b"7777":
+        raise Corrupt("GRIB message", f"{len(message)} bytes that do not end with 7777: it is not whole")
+    says = int.from_bytes(message[8:16] if edition == 2 else message[4:7], "big")
+    # Edition 1 has a way of its own to say that more than 8 MB follow, and ecCodes knows it.
+    if says != len(message) and (edition == 2 or says < 1 << 23):
+        raise Corrupt("GRIB message", f"{len(message)} bytes, but it says {says}")
+    if edition == 2:
+        _look_at_sections(message)
+
+
+def _look_at_sections(message: bytes) -> None:
+    """That sections of edition 2 are whole, and those with values one only."""
+    at, fields, last = 16, 0, len(message) - 4
+    while at < last:
+        length = int.from_bytes(message[at : at + 4], "big")
+        if length < 5 or at + length > last:
+            raise Corrupt("GRIB message", f"a section of {length} bytes does not end in it", at)
+        fields += message[at + 4] == 7
+        at += length
+    if fields > 1:
+        raise Unsupported("GRIB message", f"{fields} fields in one message: split it, e.g. with grib_copy")
+
+
+def _field(message: _Message, attributes: Mapping[str, Any] | None) -> Field:
+    on, values = _ON.get(message.text("gridType"), _refuse)(message)
+    known = _attributes(message) if attributes is None else dict(attributes)
+    units = message.text("units")
+    return Field(values, on, known, "" if units in _UNKNOWN else units)
+
+
+def _refuse(message: _Message) -> tuple[Grid, Floats]:
+    raise Unsupported(f"grid {message.text('gridType')}", "expected regular_ll, regular_gg, reduced_gg or sh")
+
+
+def _attributes(message: _Message) -> dict[str, Any]:
+    found = {}
+    keys = message.eccodes.codes_keys_iterator_new(message.handle, "mars")
+    try:
+        while message.eccodes.codes_keys_iterator_next(keys):
+            name = message.eccodes.codes_keys_iterator_get_name(keys)
+            value = message.eccodes.codes_get(message.handle, name)
+            if not name.startswith("_") and value not in _UNKNOWN:
+                found[name] = value
+    finally:
+        message.eccodes.codes_keys_iterator_delete(keys)
+    if "param" in found:
+        short, number = message.text("shortName"), message.number("paramId")
+        found["param"] = str(found["param"]) if short in _UNKNOWN else short
+        if number:
+            found["paramId"] = number
+    return found
+
+
+def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:
+    j, k, m = (message.number(key) for key in "JKM")
+    if not j == k == m:
+        raise Unsupported("grid sh", f"truncated at J={j} K={k} M={m}, expected a triangle")
+    return _fitting(spectral(j), message.values())
+
+
+def _reduced_gg(message: _Message) -> tuple[Grid, Floats]:
+    n, rows = message.number("N"), message.number("Nj")
+    counts = [int(count) for count in message.eccodes.codes_get_array(message.handle, "pl")]
+    points = message.number("numberOfDataPoints")
+    if rows != 2 * n or len(counts) != rows or sum(counts) != points or 0 in counts:
+        raise Unsupported("grid reduced_gg", f"{points} points of {len(counts)} rows, expected all of 2 x {n} rows")
+    if message.number("scanningMode") or abs(message.degrees(_FIRST[1])) > _ROUNDED:
+        raise Unsupported("grid reduced_gg", "its points do not go from north and the prime meridian to south and east")
+    return _fitting(reduced_gg(n, counts), message.values())
+
+
+_FIRST = ("latitudeOfFirstGridPointInDegrees", "longitudeOfFirstGridPointInDegrees")
+_LAST = ("latitudeOfLastGridPointInDegrees", "longitudeOfLastGridPointInDegrees")
+
+
+class _Extent(NamedTuple):
+    """Which rows and columns a regular grid has."""
+
+    columns: int
+    rows: int
+    north: float
+    west: float
+    south: float
+    east: float
+
+    def says(self) -> str:
+        rows = f"{self.rows} rows from {self.north} to {self.south}"
+        return f"{rows} and {self.columns} columns from {self.west} to {self.east}"
+
+
+def _extent(message: _Message) -> _Extent:
+    columns, rows = message.number("Ni"), message.number("Nj")
+    points = message.number("numberOfDataPoints")
+    if columns * rows != points:
+        raise Corrupt("GRIB message", f"{rows} rows and {columns} columns of {points} points")
+    ends = sorted(message.degrees(key) for key in (_FIRST[0], _LAST[0]))
+    west, east = (message.degrees(key) for key in (_FIRST[1], _LAST[1]))
+    if message.number("iScansNegatively"):
+        west, east = east, west
+    if east < west:
+        west -= 360
+    elif west >= 180:
+        west, east = west - 360, east - 360
+    return _Extent(columns, rows, ends[1], west, ends[0], east)
+
+
+def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
+    extent = _extent(message)
+    name = f"grid regular_ll of {extent.says()}"
+    if extent.rows < 2 or extent.columns < 2:
+        raise Unsupported(name, "one row or column does not say which grid it is of")
+    dlon = (extent.east - extent.west) / (extent.columns - 1)
+    dlat = (extent.north - extent.south) / (extent.rows - 1)
+    for axis, between in (("i", dlon), ("j", dlat)):
+        if message.number(f"{axis}DirectionIncrementGiven"):
+            _agree(extent, between, message.degrees(f"{axis}DirectionIncrementInDegrees"))
+    try:
+        whole = regular_ll(_divisor(360, dlon), _divisor(180, dlat))
+    except (InvalidArgument, ZeroDivisionError) as error:
+        raise Unsupported(name, f"no rows or columns of a whole grid: {error}") from error
+    return _placed(message, whole, extent, name)
+
+
+def _agree(extent: _Extent, between: float, said: float) -> None:
+    if abs(between - said) > _ROUNDED:
+        raise Corrupt("GRIB message", f"{extent.says()} are {between:g} degrees apart, but it says {said:g}")
+
+
+def _regular_gg(message: _Message) -> tuple[Grid, Floats]:
+    extent = _extent(message)
+    n = message.number("N")
+    name = f"grid regular_gg of N={n} with {extent.says()}"
+    whole = regular_gg(n)
+    if extent.columns > 1 and abs((extent.east - extent.west) / (extent.columns - 1) - 90 / n) > _ROUNDED:
+        raise Unsupported(name, f"expected columns {90 / n} degrees apart")
+    return _placed(message, whole, extent, name)
+
+
+def _divisor(circle: int, increment: float) -> float:
+    """The increment that divides it, where a rounded one is near."""
+    return circle / round(circle / increment)
+
+
+def _placed(message: _Message, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
+    """Values in the order of the grid, or of the area of the grid, that has these rows and columns."""
+    rows = _nearest(whole.latitudes, [extent.north, extent.south])
+    spacing = 360 / whole.shape[1]
+    first, last = round(extent.west / spacing), round(extent.east / spacing)
+    ends = (*(whole.latitudes[rows] - [extent.north, extent.south]), first * spacing - extent.west)
+    if max(map(abs, ends)) > _ROUNDED or abs(last * spacing - extent.east) > _ROUNDED:
+        raise Unsupported(name, f"its rows and columns are not those of {whole.name}")
+    if (rows[1] - rows[0] + 1, last - first + 1) != (extent.rows, extent.columns):
+        raise Unsupported(name, f"it does not have all rows and columns of {whole.name} between its ends")
+    values = _in_order(message, extent)
+    if (extent.rows, extent.columns) == whole.shape:
+        return _fitting(whole, np.roll(values, first, axis=1))
+    north, south = whole.latitudes[rows]
+    west, east = _outward(first * spacing, -1), _outward(last * spacing, 1)
+    return _fitting(whole.crop(_outward(north, 1), west, _outward(south, -1), east), values)
+
+
+def _nearest(latitudes: Floats, wanted: list[float]) -> npt.NDArray[np.intp]:
+    rows: npt.NDArray[np.intp] = np.abs(latitudes[:, None] - wanted).argmin(axis=0)
+    return rows
+
+
+def _outward(edge: float, towards: int) -> float:
+    """An edge with few digits that has the row or column within it."""
+    near = round(edge, 6)
+    if abs(near - edge) < 1e-10:
+        return near
+    return math.ceil(edge * 1000) / 1000 if towards > 0 else math.floor(edge * 1000) / 1000
+
+
+def _in_order(message: _Message, extent: _Extent) -> Floats:
+    """Rows from north to south, columns from west to east, whatever way the message goes through them."""
+    if message.number("scanningMode") & 0x0F:
+        raise Unsupported(f"grid {message.text('gridType')}", "its rows are staggered")
+    shape = (extent.rows, extent.columns)
+    is_by_column = message.number("jPointsAreConsecutive")
+    values = message.values()
+    if values.size != extent.rows * extent.columns:
+        raise Corrupt("GRIB message", f"{values.size} values for {extent.says()}")
+    ordered = values.reshape(shape[::-1] if is_by_column else shape)
+    if message.number("alternativeRowScanning"):
+        ordered[1::2] = ordered[1::2, ::-1].copy()
+    if is_by_column:
+        ordered = ordered.T
+    if message.number("jScansPositively"):
+        ordered = ordered[::-1]
+    if message.number("iScansNegatively"):
+        ordered = ordered[:, ::-1]
+    return np.ascontiguousarray(ordered)
+
+
+def _fitting(on: Any, values: Floats) -> tuple[Any, Floats]:
+    if values.shape != on.shape:
+        raise Corrupt("GRIB message", f"{values.size} values, but {on.name} has {on.size}")
+    return on, values
+
+
+_ON: dict[str, Any] = {
+    "regular_ll": _regular_ll,
+    "regular_gg": _regular_gg,
+    "reduced_gg": _reduced_gg,
+    "sh": _spherical_harmonics,
+}

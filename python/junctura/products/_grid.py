@@ -1,0 +1,344 @@
+"""Where the values of a field lie: grids and their names, and the truncation of spectral fields.
+
+```text
+  name                          kind          what
+  0.5/0.5                       regular_ll    rows every half degree from pole to pole, columns from the prime meridian
+  0.5/0.5@72/-25/34/45          regular_ll    of these the rows and columns within north/west/south/east
+  F48, F48@72/-25/34/45         regular_gg    48 Gaussian rows between pole and equator, each with 192 columns
+  N48, O48, R48:20,24,...       reduced_gg    rows with fewer columns towards the poles
+  points@50.1/8.7,48.2/16.4     points        places, each by latitude/longitude
+  T63                           spectral      spherical harmonics up to this total wavenumber, triangular
+```
+Rows go from north to south and columns from west to east, and values lie row by row. A name says all about a grid:
+two grids are equal if and only if their names are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura._labels import needed
+from junctura.errors import InvalidArgument
+
+Floats = npt.NDArray[np.float64]
+Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "points"]
+# So many degrees apart are the same place.
+_SAME = 1e-9
+# Beyond them a mistake is more likely than a wish: a grid of a hundredth of a degree has 648 million points.
+_POINTS_MAX = 1 << 30
+_GAUSSIAN_MAX = 8000
+_TRUNCATION_MAX = 8000
+_PLACES_MAX = 100_000
+# Those of which ecCodes has a sample; it complains on the standard error output where it has none.
+_CLASSICAL = (32, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400, 512, 640, 1024, 1280, 2000)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Points on the sphere; degrees. Made by `grid`, or by the functions below, and never changed.
+
+    Attributes
+    ----------
+    name
+        All about it in words; see the module's page.
+    shape
+        Of an array of its values: rows and columns, or points where rows differ in their columns or there are none.
+    latitudes, longitudes
+        Of rows and of columns; where `is_regular` does not hold, of all points. Longitudes go east from the
+        westernmost.
+
+    """
+
+    name: str
+    kind: Kind = field(compare=False)
+    shape: tuple[int, ...] = field(compare=False)
+    latitudes: Floats = field(compare=False, repr=False)
+    longitudes: Floats = field(compare=False, repr=False)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is rows of equally many columns."""
+        return self.kind in ("regular_ll", "regular_gg")
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it goes around the globe and from pole to pole."""
+        return self.kind != "points" and "@" not in self.name
+
+    @property
+    def size(self) -> int:
+        """How many points it has."""
+        return math.prod(self.shape)
+
+    def points(self) -> tuple[Floats, Floats]:
+        """Latitudes and longitudes of all points in the order of the values."""
+        if not self.is_regular:
+            return self.latitudes, self.longitudes
+        return np.repeat(self.latitudes, self.shape[1]), np.tile(self.longitudes, self.shape[0])
+
+    def crop(self, north: float, west: float, south: float, east: float) -> Grid:
+        """The rows and columns of a regular grid that lie in an area; `rows_and_columns` says which these are.
+
+        Raises
+        ------
+        InvalidArgument
+            There are none, or the grid is not regular, or one of an area already.
+
+        """
+        if not self.is_regular or "@" in self.name:
+            raise InvalidArgument(f"grid {self.name}", "an area can be cut out of whole regular grids")
+        rows, columns, longitudes = _within(self, north, west, south, east)
+        edges = (north, west, south, east)
+        name = f"{self.name}@{'/'.join(_number(edge) for edge in edges)}"
+        return Grid(name, self.kind, (len(rows), len(columns)), self.latitudes[rows], longitudes)
+
+    def rows_and_columns(self, area: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Where the rows and columns of an area of this grid are in it: ``values[numpy.ix_(rows, columns)]``."""
+        whole, _, edges = area.name.partition("@")
+        if whole != self.name or not edges:
+            raise InvalidArgument(f"grid {area.name}", f"not an area of {self.name}")
+        north, west, south, east = map(float, edges.split("/"))
+        rows, columns, _ = _within(self, north, west, south, east)
+        return rows, columns
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.name, self.kind, self.shape, self.latitudes, self.longitudes)
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """Coefficients of spherical harmonics with triangular truncation, as GRIB has them.
+
+    Real and imaginary parts in turns, for each zonal wavenumber m from 0 all total wavenumbers n from m to the
+    truncation; normalised so that the mean square of each function over the sphere is 1, without the
+    Condon-Shortley sign.
+    """
+
+    truncation: int
+
+    @property
+    def name(self) -> str:
+        return f"T{self.truncation}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def size(self) -> int:
+        return (self.truncation + 1) * (self.truncation + 2)
+
+
+def grid(name: str) -> Grid | Spectral:
+    """What a name names.
+
+    Raises
+    ------
+    InvalidArgument
+        There is no such grid; the error says what names look like.
+
+    Examples
+    --------
+    >>> grid("F48").shape, grid("1/1@72/-25/34/45").shape, grid("T63").size
+    ((96, 192), (39, 71), 4160)
+
+    """
+    return _grid(name.strip())
+
+
+@functools.lru_cache(maxsize=256)
+def _grid(name: str) -> Grid | Spectral:
+    whole, at, rest = name.partition("@")
+    if whole == "points":
+        return points(_places(name, rest))
+    if at:
+        found = _grid(whole)
+        edges = _floats(name, rest.split("/"), 4)
+        if isinstance(found, Spectral):
+            _refuse(name, "a spectral field has no area")
+        return found.crop(*edges)
+    if match := re.fullmatch(r"T(\d{1,4})", whole):
+        return spectral(int(match[1]))
+    if match := re.fullmatch(r"([FNO])(\d{1,4})", whole):
+        make = {"F": regular_gg, "N": reduced_gg, "O": octahedral}[match[1]]
+        return make(int(match[2]))
+    if match := re.fullmatch(r"R(\d{1,4}):([\d,]+)", whole):
+        return reduced_gg(int(match[1]), [int(count) for count in match[2].split(",") if count])
+    if "/" in whole:
+        return regular_ll(*_floats(name, whole.split("/"), 2))
+    return _refuse(name, "names of grids are like 0.5/0.5, F48, N320, O96, T63, 0.5/0.5@72/-25/34/45, points@50.1/8.7")
+
+
+def regular_ll(dlon: float, dlat: float) -> Grid:
+    """Rows and columns so many degrees apart, from pole to pole and around the globe."""
+    name = f"{_number(dlon)}/{_number(dlat)}"
+    columns, rows = _divides(name, 360, dlon), _divides(name, 180, dlat) + 1
+    if columns * rows > _POINTS_MAX:
+        _refuse(name, f"{columns * rows} points are too many")
+    # Of a third of a degree the name has ten digits, but its rows still end at the pole.
+    latitudes: Floats = 90 - np.arange(rows, dtype=np.float64) * (180 / (rows - 1))
+    longitudes: Floats = np.arange(columns, dtype=np.float64) * (360 / columns)
+    return Grid(name, "regular_ll", (rows, columns), latitudes, longitudes)
+
+
+def regular_gg(n: int) -> Grid:
+    """`n` Gaussian rows between pole and equator, with 4 `n` columns."""
+    name = f"F{n}"
+    latitudes = gaussian_latitudes(n)
+    longitudes: Floats = np.arange(4 * n, dtype=np.float64) * (90 / n)
+    return Grid(name, "regular_gg", (2 * n, 4 * n), latitudes, longitudes)
+
+
+def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
+    """`n` Gaussian rows between pole and equator, with so many columns each; by default those of the classical grid.
+
+    Raises
+    ------
+    InvalidArgument
+        The classical grid of this number is not known to ecCodes, or the columns are not those of 2 `n` rows.
+
+    """
+    latitudes = gaussian_latitudes(n)
+    classical = columns is None
+    counts = _classical(n) if columns is None else tuple(columns)
+    if len(counts) != 2 * n or min(counts, default=0) < 1 or sum(counts) > _POINTS_MAX:
+        raise InvalidArgument(f"grid R{n}", f"{len(counts)} rows of columns, expected {2 * n} with one at least each")
+    return _reduced(f"N{n}" if classical or _is_classical(n, counts) else _name_of(n, counts), latitudes, counts)
+
+
+def octahedral(n: int) -> Grid:
+    """`n` Gaussian rows between pole and equator; the first has 20 columns, and each four more than the one before."""
+    return _reduced(f"O{n}", gaussian_latitudes(n), _octahedral(n))
+
+
+def points(places: Iterable[tuple[float, float]]) -> Grid:
+    """Places, each with latitude and longitude."""
+    listed = [(float(latitude), float(longitude)) for latitude, longitude in places]
+    name = f"points@{','.join(f'{_number(latitude)}/{_number(longitude)}' for latitude, longitude in listed)}"
+    if not 0 < len(listed) <= _PLACES_MAX:
+        raise InvalidArgument("grid points", f"{len(listed)} places, expected 1 to {_PLACES_MAX}")
+    for latitude, longitude in listed:
+        if not (-90 <= latitude <= 90 and -360 <= longitude <= 360):
+            raise InvalidArgument("grid points", f"{latitude}/{longitude} is no latitude/longitude in degrees")
+    array = np.array(listed, np.float64)
+    return Grid(name, "points", (len(listed),), array[:, 0].copy(), array[:, 1].copy())
+
+
+def spectral(truncation: int) -> Spectral:
+    """Spherical harmonics up to this total wavenumber."""
+    if not 0 < truncation <= _TRUNCATION_MAX:
+        raise InvalidArgument(f"T{truncation}", f"a truncation is 1 to {_TRUNCATION_MAX}")
+    return Spectral(truncation)
+
+
+@functools.lru_cache(maxsize=16)
+def gaussian_latitudes(n: int) -> Floats:
+    """The latitudes of 2 `n` Gaussian rows, from north to south."""
+    if not 0 < n <= _GAUSSIAN_MAX:
+        raise InvalidArgument(f"grid F{n}", f"1 to {_GAUSSIAN_MAX} rows between pole and equator are possible")
+    north = np.degrees(np.arcsin(_legendre_zeros(n)))
+    latitudes = np.concatenate([north, -north[::-1]])
+    latitudes.flags.writeable = False
+    return latitudes
+
+
+def _legendre_zeros(n: int) -> Floats:
+    """The positive zeros of the Legendre polynomial of degree 2 `n`, by Newton's method, in falling order."""
+    degree = 2 * n
+    zeros: Floats = np.cos(np.pi * (np.arange(1, n + 1) - 0.25) / (degree + 0.5))
+    # It doubles the right digits each time, and begins with some six.
+    for _ in range(4):
+        before, now = np.ones(n), zeros
+        for k in range(2, degree + 1):
+            before, now = now, ((2 * k - 1) * zeros * now - (k - 1) * before) / k
+        zeros = zeros - now * (zeros * zeros - 1) / (degree * (zeros * now - before))
+    return zeros
+
+
+def _reduced(name: str, latitudes: Floats, counts: tuple[int, ...]) -> Grid:
+    longitudes = np.concatenate([np.arange(count) * (360 / count) for count in counts])
+    return Grid(name, "reduced_gg", (len(longitudes),), np.repeat(latitudes, counts), longitudes)
+
+
+def _name_of(n: int, counts: tuple[int, ...]) -> str:
+    return f"O{n}" if counts == _octahedral(n) else f"R{n}:{','.join(map(str, counts))}"
+
+
+def _octahedral(n: int) -> tuple[int, ...]:
+    north = [20 + 4 * row for row in range(n)]
+    return tuple(north + north[::-1])
+
+
+def _is_classical(n: int, counts: tuple[int, ...]) -> bool:
+    try:
+        return counts == _classical(n)
+    except InvalidArgument:
+        return False
+
+
+@functools.lru_cache(maxsize=16)
+def _classical(n: int) -> tuple[int, ...]:
+    if n not in _CLASSICAL:
+        raise InvalidArgument(f"grid N{n}", f"of the classical reduced grids ecCodes knows {_CLASSICAL}")
+    eccodes = needed("eccodes", "products")
+    message = eccodes.codes_grib_new_from_samples(f"reduced_gg_pl_{n}_grib2")
+    try:
+        return tuple(int(count) for count in eccodes.codes_get_array(message, "pl"))
+    finally:
+        eccodes.codes_release(message)
+
+
+def _within(
+    whole: Grid, north: float, west: float, south: float, east: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
+    subject = f"area {_number(north)}/{_number(west)}/{_number(south)}/{_number(east)}"
+    if not (-90 <= south <= north <= 90 and west <= east <= west + 360 and -360 <= west <= 360):
+        raise InvalidArgument(subject, "expected north/west/south/east in degrees, south to north and west to east")
+    rows = np.flatnonzero((whole.latitudes <= north + _SAME) & (whole.latitudes >= south - _SAME))
+    # How far east of the western edge, in columns.
+    east_of = np.mod(whole.longitudes - west + _SAME, 360) - _SAME
+    columns = np.flatnonzero(east_of <= east - west + _SAME)
+    columns = columns[np.argsort(east_of[columns], kind="stable")]
+    if not len(rows) or not len(columns):
+        raise InvalidArgument(subject, f"the grid {whole.name} has no point in it")
+    # The same numbers as those of the whole, some turns away.
+    turns = np.rint((west + east_of - whole.longitudes)[columns] / 360)
+    return rows, columns, whole.longitudes[columns] + 360 * turns
+
+
+def _divides(name: str, degrees: int, by: float) -> int:
+    count = round(degrees / by) if by > 0 and math.isfinite(by) else 0
+    if count < 1 or abs(count * by - degrees) > 1e-6:
+        _refuse(name, f"{_number(by)} degrees do not divide {degrees}")
+    return count
+
+
+def _places(name: str, text: str) -> list[tuple[float, float]]:
+    pairs = [_floats(name, place.split("/"), 2) for place in text.split(",") if place]
+    return [(latitude, longitude) for latitude, longitude in pairs]
+
+
+def _floats(name: str, words: list[str], count: int) -> list[float]:
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        _refuse(name, f"expected {count} numbers with / between them")
+    return numbers
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _refuse(name: str, cause: str) -> NoReturn:
+    raise InvalidArgument(f"grid {name[:80]}", cause)

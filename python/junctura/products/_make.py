@@ -1,0 +1,100 @@
+"""One product: what is left to do with its fields, and the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from junctura.products._field import Field
+from junctura.products._grid import Grid
+from junctura.products._interpolate import to_grid
+from junctura.products._operations import Ensemble, Transform
+from junctura.products._outputs import Output, is_made, write
+from junctura.products._outputs._output import Format
+from junctura.products._recipe import OPEN_WORDS, Wanted
+from junctura.products._spectral import wind
+from junctura.products._weights import Method
+
+# What takes long lets go before it what is quick and came so many seconds later: pictures, and what sorts members.
+_SLOW_S = {"png": 1.0, "zarr": 1.0}
+_USUAL_S, _SORTED_S = 0.01, 0.1
+
+
+class Transforms:
+    """What brings fields to grids here; what `Operation` asks for."""
+
+    def to_grid(self, field: Field, on: Grid, method: str) -> Field:
+        return to_grid(field, on, cast("Method", method))
+
+    def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
+        return wind(vo, d, on)
+
+
+def patience_s(wanted: Wanted) -> float:
+    """How much later than this product's last input another one's may come that is made before."""
+    is_sorted = any(isinstance(operation, Ensemble) for operation in wanted.rest)
+    return _SLOW_S.get(wanted.recipe.output.format, _SORTED_S if is_sorted else _USUAL_S)
+
+
+def is_there(wanted: Wanted, out: Path) -> bool:
+    """Whether the product lies there, made from the same requirement.
+
+    Which run of a forecast it is of is known beforehand only if the requirement says its date and time.
+    """
+    if not {"date", "time"} <= dict(wanted.recipe.words).keys():
+        return False
+    return is_made(out / wanted.name(), fingerprint(wanted))
+
+
+def fingerprint(wanted: Wanted) -> str:
+    """Of what decides about a product: its requirement, and which of its files it is."""
+    return hashlib.sha256(f"{wanted.recipe.fingerprint} {wanted.attributes}".encode()).hexdigest()
+
+
+def make(
+    wanted: Wanted,
+    fields: Sequence[Field],
+    transform: Transform,
+    out: Path,
+    sources: Sequence[tuple[str, str]],
+) -> tuple[Path, int]:
+    """Makes a product; returns where it is, and its size in bytes.
+
+    Parameters
+    ----------
+    wanted
+        Which.
+    fields
+        What it is made of, with what is shared done.
+    transform
+        Brings fields to grids.
+    out
+        The directory of all products.
+    sources
+        Keys and versions of the inputs.
+
+    """
+    known = {word: fields[0].attributes[word] for word in OPEN_WORDS if word in fields[0].attributes}
+    left = list(fields)
+    for operation in wanted.rest:
+        left = operation(left, transform)
+    output = Output(cast("Format", wanted.recipe.output.format), **wanted.options(**known))
+    path = out / wanted.name(**known)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = write(left, output, path, _provenance(wanted, sources))
+    return path, written.bytes
+
+
+def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    recipe = wanted.recipe
+    return {
+        "product": recipe.product,
+        "attributes": dict(wanted.attributes),
+        "fingerprint": fingerprint(wanted),
+        "requirement": {"where": recipe.where, "fingerprint": recipe.fingerprint},
+        "operations": [json.loads(operation.text) for operation in recipe.operations],
+        "inputs": [{"key": key, "version": version} for key, version in sources],
+    }

@@ -1,0 +1,141 @@
+"""Which values of a grid a pixel is made of.
+
+A pixel lies between two rows, and in each of them between two columns: its value is between these four (bilinear).
+Where one of them is missing it is the nearest one's, missing or not, so that edges of what is missing stay where they
+are.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.products._grid import Grid, grid
+from junctura.products._map.projection import Floats, Mask, View
+
+Singles: TypeAlias = npt.NDArray[np.float32]
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Pixels and what they are made of.
+
+    Attributes
+    ----------
+    pixels
+        Which pixels of the map, counted row by row, lie within the grid.
+    corners
+        Of each of them, the four values around it.
+    south, east
+        How far it is from the northern to the southern row, and from the western to the eastern column of each row.
+
+    """
+
+    pixels: Indices
+    corners: tuple[Indices, Indices, Indices, Indices]
+    south: Singles
+    east: tuple[Singles, Singles]
+
+    def of(self, values: Floats) -> Singles:
+        """The values of the pixels."""
+        flat = values.ravel().astype(np.float32)
+        a, b, c, d = (flat.take(corner) for corner in self.corners)
+        b -= a
+        b *= self.east[0]
+        b += a
+        d -= c
+        d *= self.east[1]
+        d += c
+        d -= b
+        d *= self.south
+        d += b
+        unknown = np.isnan(d)
+        if unknown.any():
+            d[unknown] = flat[self._nearest[unknown]]
+        return d
+
+    @functools.cached_property
+    def _nearest(self) -> Indices:
+        north = np.where(self.east[0] < 0.5, self.corners[0], self.corners[1])
+        south = np.where(self.east[1] < 0.5, self.corners[2], self.corners[3])
+        return np.where(self.south < 0.5, north, south)
+
+
+@functools.lru_cache(maxsize=8)
+def samples(grid_name: str, view: View) -> Samples:
+    """What the pixels of a view are made of, for a grid that has rows."""
+    lies = grid(grid_name)
+    assert isinstance(lies, Grid)
+    rows = _Rows.of(lies)
+    latitudes, longitudes, seen = view.places()
+    is_in = seen & rows.contain(latitudes, longitudes)
+    return rows.samples(np.flatnonzero(is_in), latitudes[is_in], longitudes[is_in])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A grid as rows from north to south, each with so many values from `west` on, `apart` degrees from one another."""
+
+    latitudes: Floats
+    starts: Indices
+    counts: Indices
+    west: float
+    apart: Floats
+
+    @classmethod
+    def of(cls, lies: Grid) -> _Rows:
+        if lies.is_regular:
+            rows, columns = lies.shape
+            apart = (lies.longitudes[-1] - lies.longitudes[0]) / (columns - 1) if columns > 1 else 360.0
+            counts = np.full(rows, columns)
+            latitudes, distances = lies.latitudes, np.full(rows, apart)
+        else:
+            latitudes, starts, counts = np.unique(-lies.latitudes, return_index=True, return_counts=True)
+            latitudes, distances = -latitudes, 360 / counts
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        return cls(latitudes, starts, counts, float(lies.longitudes[0]), distances)
+
+    @property
+    def goes_around(self) -> bool:
+        return bool(self.counts[0] * self.apart[0] > 360 - 1e-6)
+
+    def contain(self, latitudes: Floats, longitudes: Floats) -> Mask:
+        """Whether a place lies within half a cell of the outermost values; about the poles, too."""
+        found = np.ones(latitudes.shape, np.bool_)
+        height = np.abs(np.diff(self.latitudes)).max(initial=0) / 2 or 1.0
+        for edge, outside in ((self.latitudes[0], 1), (self.latitudes[-1], -1)):
+            # Gaussian rows end before the pole.
+            if abs(edge) + 2 * height < 90:
+                found &= (latitudes - edge) * outside <= height
+        if not self.goes_around:
+            apart = self.apart[0]
+            columns = np.mod(longitudes - self.west + apart / 2, 360) / apart
+            found &= columns <= self.counts[0]
+        return found
+
+    def samples(self, pixels: Indices, latitudes: Floats, longitudes: Floats) -> Samples:
+        last = len(self.latitudes) - 1
+        north = np.clip(np.searchsorted(-self.latitudes, -latitudes, "right") - 1, 0, max(last - 1, 0))
+        south = np.minimum(north + 1, last)
+        height = np.where(south > north, self.latitudes[north] - self.latitudes[south], 1.0)
+        between = np.clip((self.latitudes[north] - latitudes) / height, 0, 1)
+        a, b, east_north = self._columns(north, longitudes)
+        c, d, east_south = self._columns(south, longitudes)
+        return Samples(pixels, (a, b, c, d), between.astype(np.float32), (east_north, east_south))
+
+    def _columns(self, row: Indices, longitudes: Floats) -> tuple[Indices, Indices, Singles]:
+        """The two values of a row on either side of places, and how far these are from the western one."""
+        at = np.mod(longitudes - self.west, 360) / self.apart[row]
+        counts = self.counts[row]
+        if not self.goes_around:
+            # West of the first column by less than half a cell.
+            at = np.clip(np.where(at > counts, 0.0, at), 0, counts - 1)
+        west: Any = np.minimum(at.astype(np.intp), counts - 1)
+        east = (west + 1) % counts if self.goes_around else np.minimum(west + 1, counts - 1)
+        start = self.starts[row]
+        return start + west, start + east, (at - west).astype(np.float32)

@@ -1,0 +1,42 @@
+"""What can be done with fields: each operation takes fields and gives fields, and is a value that names itself.
+
+```text
+  name         class        needs
+  grid         ToGrid       one field
+  wind         Winds        vorticity and divergence of one step, level and member
+  crop         Crop         one field on a regular grid
+  units, fill  Units, Fill  one field
+  mask         Mask         one field; with `where` all of one step, level and member
+  compute      Compute      all of one step, level and member
+  keep         Keep         any
+  ensemble     Ensemble     all members
+  statistics   Statistics   all steps of its windows
+```
+What needs one field only is shared between products: `Operation.is_alone`, and `Operation.text` as the name of what was
+done.
+"""
+
+from junctura.products._operations._base import Method, Operation, Transform
+from junctura.products._operations._ensemble import Ensemble, Statistic
+from junctura.products._operations._places import Crop, ToGrid, Winds
+from junctura.products._operations._steps import Statistics, Window
+from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units
+
+__all__ = [
+    "Compute",
+    "Computed",
+    "Crop",
+    "Ensemble",
+    "Fill",
+    "Keep",
+    "Mask",
+    "Method",
+    "Operation",
+    "Statistic",
+    "Statistics",
+    "ToGrid",
+    "Transform",
+    "Units",
+    "Window",
+    "Winds",
+]

@@ -1,0 +1,116 @@
+"""What all operations have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.errors import InvalidArgument
+from junctura.products._field import Field
+from junctura.products._grid import Grid
+from junctura.products._schema import WORDS
+from junctura.products._words import Key
+from junctura.products._yaml import Wrong, nearest
+
+Floats = npt.NDArray[np.float64]
+Method = Literal["linear", "bilinear", "nearest", "conservative"]
+# What tells one field from another: words of MARS, and what operations have said of it.
+_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison", "stepType")
+# What is said of one parameter and not of another.
+_OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
+
+
+class Transform(Protocol):
+    """What brings fields from one grid to another."""
+
+    def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
+        """The field on another grid; of a spectral one, its values there."""
+
+    def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
+        """Eastward and northward wind of vorticity and divergence, both spectral."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One thing that is done with fields; equal to another if and only if its `text` is."""
+
+    name: ClassVar[str]
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:
+        """The fields that come out."""
+        raise NotImplementedError
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it needs one field only (or, for winds, one pair), so that products can share what it makes."""
+        return False
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        """Which parameters come out where these go in; raises `Wrong` where they cannot."""
+        return params
+
+    def concerns(self, param: str) -> bool:  # noqa: ARG002 - most concern all
+        """Whether it changes fields of a parameter."""
+        return True
+
+    @property
+    def text(self) -> str:
+        """All about it, in one form: JSON."""
+        return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))
+
+
+def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
+    """Fields that differ in nothing but these words, in the order in which their groups begin."""
+    groups: dict[Key, list[Field]] = {}
+    for field in fields:
+        said = {word: field.attributes[word] for word in _TELLING if word in field.attributes and word not in but}
+        groups.setdefault(Key(said), []).append(field)
+    return groups
+
+
+def stacked(fields: Sequence[Field]) -> Floats:
+    """Their values, the first dimension counts fields.
+
+    Raises
+    ------
+    InvalidArgument
+        They are not on one grid, or not of one unit.
+
+    """
+    first = fields[0]
+    for field in fields:
+        if field.grid != first.grid:
+            raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, others are on {first.on.name}")
+        if field.units != first.units:
+            raise InvalidArgument(f"field {field.param}", f"it is in {field.units}, others are in {first.units}")
+    return np.stack([field.values for field in fields])
+
+
+def renamed(field: Field, param: str, values: Floats, units: str) -> Field:
+    """A field of another parameter at the same place and time."""
+    said = {word: value for word, value in field.attributes.items() if word not in _OF_PARAM}
+    return dataclasses.replace(field, values=values, units=units, attributes={**said, "param": param})
+
+
+def check_known(names: Sequence[str], params: Sequence[str]) -> None:
+    """Raises `Wrong` for the first name that is no parameter here."""
+    for name in names:
+        if name not in params:
+            raise Wrong(f'"{name}" is no field here{nearest(name, params)}')
+
+
+def exceeds(values: Floats, comparison: str, threshold: float) -> npt.NDArray[np.bool_]:
+    """Where a comparison with a number holds; where a value is missing it does not."""
+    compare = {"above": np.greater, "below": np.less, "at_least": np.greater_equal, "at_most": np.less_equal}
+    holds: npt.NDArray[np.bool_] = compare[comparison](values, threshold)
+    return holds
+
+
+def listed(value: Any) -> list[Any]:
+    """One or several, as a list."""
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,153 @@
+"""Operations that change where values lie: to a grid, from vorticity and divergence to winds, to an area."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from junctura.errors import InvalidArgument
+from junctura.products import _grid
+from junctura.products._field import Field
+from junctura.products._grid import Grid, Spectral
+from junctura.products._operations._base import Method, Operation, Transform, check_known, grouped, renamed
+from junctura.products._yaml import Wrong
+
+
+@dataclass(frozen=True)
+class ToGrid(Operation):
+    """Brings fields to a grid; what is there already stays as it is.
+
+    Attributes
+    ----------
+    grid
+        Its name.
+    method
+        ``linear``, ``bilinear``, ``nearest`` or ``conservative``; for spectral fields it means nothing.
+    places
+        Names of its points, where these have names; fields get them as the attribute ``places``.
+
+    """
+
+    name = "grid"
+    grid: str
+    method: Method = "linear"
+    places: tuple[str, ...] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        return True
+
+    @property
+    def on(self) -> Grid:
+        """The grid itself."""
+        return as_grid(self.grid)
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:
+        on, places = self.on, self.places or None
+        made = [field if field.on == on else transform.to_grid(field, on, self.method) for field in fields]
+        return [field.having(field.values, places=places) for field in made]
+
+    @classmethod
+    def of(cls, value: Any) -> ToGrid:
+        """As a requirement says it."""
+        said = value if isinstance(value, dict) else {}
+        method = said.get("method", "linear")
+        points = value if isinstance(value, list) else said.get("points")
+        if points is not None:
+            return cls._of_points(points, method)
+        return cls(as_grid(_name_of(value)).name, method)
+
+    @classmethod
+    def _of_points(cls, points: list[dict[str, Any]], method: Method) -> ToGrid:
+        names = tuple(point.get("name", "") for point in points)
+        known = [name for name in names if name]
+        if len(set(known)) < len(known):
+            twice = next(name for index, name in enumerate(known) if name in known[:index])
+            raise Wrong(f'two places have the name "{twice}"')
+        grid = _grid.points((point["latitude"], point["longitude"]) for point in points)
+        return cls(grid.name, method, names if known else ())
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if "name" in value:
+        return str(value["name"])
+    if value["type"] == "regular_ll":
+        steps = value["resolution"]
+        dlon, dlat = steps if isinstance(steps, list) else (steps, steps)
+        return _grid.regular_ll(dlon, dlat).name
+    return f"{'F' if value['type'] == 'regular_gg' else 'N'}{value['n']}"
+
+
+def as_grid(name: str) -> Grid:
+    """The grid of a name, which is not that of a spectral field."""
+    found = _grid.grid(name)
+    if isinstance(found, Spectral):
+        raise InvalidArgument(f"grid {name}", "fields are brought to grids, and this is a truncation")
+    return found
+
+
+@dataclass(frozen=True)
+class Winds(Operation):
+    """Replaces vorticity (vo) and divergence (d), both spectral, by winds (u, v) on a grid; leaves all else."""
+
+    name = "wind"
+    grid: str
+
+    @property
+    def is_alone(self) -> bool:
+        return True
+
+    def concerns(self, param: str) -> bool:
+        return param in ("vo", "d")
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        check_known(("vo", "d"), params)
+        if {"u", "v"} & set(params):
+            raise Wrong('"u" and "v" are there already')
+        return tuple({"vo": "u", "d": "v"}.get(param, param) for param in params)
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:
+        return [made for group in grouped(fields, "param").values() for made in self._winds(group, transform)]
+
+    def _winds(self, group: list[Field], transform: Transform) -> list[Field]:
+        by_param = {field.param: field for field in group}
+        vo, d = by_param.get("vo"), by_param.get("d")
+        if vo is None and d is None:
+            return group
+        if vo is None or d is None:
+            raise InvalidArgument("wind", f"{'vo' if vo is None else 'd'} is missing beside {', '.join(by_param)}")
+        made = transform.wind(vo, d, as_grid(self.grid))
+        winds = [renamed(field, param, field.values, "m s**-1") for field, param in zip(made, "uv", strict=True)]
+        return [*winds, *(field for field in group if field.param not in ("vo", "d"))]
+
+
+@dataclass(frozen=True)
+class Crop(Operation):
+    """Keeps the rows and columns of a regular grid that lie in an area; degrees."""
+
+    name = "crop"
+    north: float
+    west: float
+    south: float
+    east: float
+
+    @property
+    def is_alone(self) -> bool:
+        return True
+
+    def area(self, grid: Grid) -> Grid:
+        """What it keeps of a grid."""
+        return grid.crop(self.north, self.west, self.south, self.east)
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [self._cropped(field) for field in fields]
+
+    def _cropped(self, field: Field) -> Field:
+        area = self.area(field.grid)
+        rows, columns = field.grid.rows_and_columns(area)
+        return field.having(field.values[np.ix_(rows, columns)], on=area)

@@ -1,0 +1,162 @@
+"""Statistics over steps, in windows of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from junctura.errors import InvalidArgument
+from junctura.products._field import Field
+from junctura.products._operations._base import Floats, Operation, Transform, grouped, listed, stacked
+from junctura.products._words import Value, canonical
+from junctura.products._yaml import Wrong
+
+# Of the fields in a window, with what GRIB calls the type of their step.
+_REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {
+    "mean": (lambda fields: np.mean(fields, axis=0), "avg"),
+    "min": (lambda fields: np.min(fields, axis=0), "min"),
+    "max": (lambda fields: np.max(fields, axis=0), "max"),
+    # GRIB calls a sum of what fell in parts of a window what fell in all of it.
+    "sum": (lambda fields: np.sum(fields, axis=0), "accum"),
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """Hours of a forecast: those behind `start`, to `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def step(self) -> str:
+        """As MARS writes it."""
+        return f"{self.start}-{self.end}"
+
+    def holds(self, step: int) -> bool:
+        return self.start < step <= self.end
+
+
+@dataclass(frozen=True)
+class Statistics(Operation):
+    """Makes one field of each statistic of each window.
+
+    A window has the fields behind its start, to its end, so that a field belongs to one window: the first step of all
+    only says where the first window begins. An ``accumulation`` is the field at the end less the one at the start, for
+    fields that are accumulated from the start of the forecast; at step 0 these are 0, and no field is needed. Fields
+    get ranges of steps, as ``0-24``, and ``stepType``. Where one value is missing, the statistic is missing.
+
+    Attributes
+    ----------
+    begin, over
+        The first step, and how many hours a window has.
+
+    """
+
+    name = "statistics"
+    over: int
+    of: tuple[str, ...]
+    begin: int = 0
+
+    @classmethod
+    def read(cls, value: dict[str, Any], begin: int) -> Statistics:
+        """As a requirement says it."""
+        over = value["over"]
+        hours = over if isinstance(over, int) else int(over.removesuffix("h"))
+        return cls(hours, tuple(dict.fromkeys(listed(value["of"]))), begin)
+
+    def windows(self, steps: Sequence[Value]) -> list[Window]:
+        """The windows that steps fill.
+
+        Raises
+        ------
+        Wrong
+            A step belongs to no window that can be completed, or the steps are ranges already.
+
+        """
+        hours = {step for step in steps if isinstance(step, int)}
+        if len(hours) < len(steps):
+            raise Wrong("steps are ranges already, of which there are no statistics over steps")
+        windows = [
+            Window(start, start + self.over) for start in range(self.begin, max(hours, default=self.begin), self.over)
+        ]
+        if not windows:
+            raise Wrong(f"the steps fill no window of {self.over} hours: there is none behind {self.begin}")
+        for window in windows:
+            needed = [window.end] + ([window.start] if self._needs_start(window) else [])
+            if lacking := [step for step in needed if step not in hours]:
+                raise Wrong(
+                    f"the window {window.step} lacks step {lacking[0]} "
+                    f"(windows of {self.over} hours begin at the first step, which is {self.begin})"
+                )
+        return windows
+
+    def of_window(self, window: Window) -> Statistics:
+        """The same for fields of one window: what it needs of the window before it is no window of its own."""
+        return replace(self, begin=window.start)
+
+    def needed(self, window: Window, steps: Sequence[int]) -> tuple[int, ...]:
+        """Which of the steps a window needs."""
+        is_reduced = any(kind in _REDUCE for kind in self.of)
+        return tuple(
+            step
+            for step in sorted(steps)
+            if (is_reduced and window.holds(step))
+            or step == window.end
+            or (step == window.start and self._needs_start(window))
+        )
+
+    def _needs_start(self, window: Window) -> bool:
+        return "accumulation" in self.of and window.start > 0
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [made for group in grouped(fields, "step", "stepType").values() for made in self._made(group)]
+
+    def _made(self, group: list[Field]) -> Iterator[Field]:
+        by_step = {_step(field): field for field in group}
+        if len(by_step) < len(group):
+            raise InvalidArgument(f"field {group[0].param}", "a step is there twice")
+        last = max(by_step)
+        for start in range(self.begin, last, self.over):
+            window = Window(start, start + self.over)
+            inside = [by_step[step] for step in sorted(by_step) if window.holds(step)]
+            if inside:
+                yield from self._of_window(window, by_step, inside)
+
+    def _of_window(self, window: Window, by_step: dict[int, Field], inside: list[Field]) -> Iterator[Field]:
+        end = by_step.get(window.end)
+        if end is None:
+            raise _missing(inside[0], window.end, window)
+        for kind in self.of:
+            if kind == "instant":
+                yield end.having(end.values, step=window.end, stepType="instant")
+            elif kind == "accumulation":
+                values = self._accumulated(window, by_step, end)
+                yield end.having(values, step=window.step, stepType="accum")
+            else:
+                reduce, step_type = _REDUCE[kind]
+                yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type)
+
+    def _accumulated(self, window: Window, by_step: dict[int, Field], end: Field) -> Floats:
+        if not self._needs_start(window):
+            return end.values
+        start = by_step.get(window.start)
+        if start is None:
+            raise _missing(end, window.start, window)
+        before, after = stacked([start, end])
+        added: Floats = after - before
+        return added
+
+
+def _missing(field: Field, step: int, window: Window) -> InvalidArgument:
+    return InvalidArgument(f"field {field.param}", f"step {step} of the window {window.step} is missing")
+
+
+def _step(field: Field) -> int:
+    step = canonical("step", field.attributes.get("step", ""))
+    if not isinstance(step, int):
+        raise InvalidArgument(f"field {field.param}", f"step {step} is a range already")
+    return step

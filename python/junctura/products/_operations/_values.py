@@ -1,0 +1,216 @@
+"""Operations on the values themselves: formulas, units, what is missing, and which fields stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from junctura.errors import InvalidArgument
+from junctura.products import _units
+from junctura.products._field import Field
+from junctura.products._formula import formula
+from junctura.products._operations._base import (
+    Floats,
+    Operation,
+    Transform,
+    check_known,
+    exceeds,
+    grouped,
+    listed,
+    renamed,
+)
+from junctura.products._yaml import Wrong
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A field to be computed: its parameter, from what, and the unit of what comes out (which is not checked)."""
+
+    param: str
+    formula: str
+    units: str
+
+
+@dataclass(frozen=True)
+class Compute(Operation):
+    """Adds fields computed from others that differ in nothing but their parameters; a later one may need an earlier."""
+
+    name = "compute"
+    made: tuple[Computed, ...]
+
+    @classmethod
+    def read(cls, value: dict[str, dict[str, str]]) -> Compute:
+        """As a requirement says it."""
+        made = [
+            Computed(param, formula(said["formula"]).text, _units.canonical(said["units"]))
+            for param, said in value.items()
+        ]
+        return cls(tuple(made))
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        for one in self.made:
+            check_known(formula(one.formula).names, params)
+            params = tuple(dict.fromkeys((*params, one.param)))
+        return params
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [field for group in grouped(fields, "param").values() for field in self._with_more(group)]
+
+    def _with_more(self, group: list[Field]) -> list[Field]:
+        by_param = {field.param: field for field in group}
+        for one in self.made:
+            values = evaluated(one.formula, by_param)
+            by_param[one.param] = renamed(group[0], one.param, values, one.units)
+        return list(by_param.values())
+
+
+def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
+    """A formula between fields, which must be on one grid; by NaN where it has no value."""
+    read = formula(text)
+    for name in read.names:
+        if name not in by_param:
+            raise InvalidArgument(f"formula {text[:60]!r}", f"{name} is missing beside {', '.join(by_param)}")
+    used = [by_param[name] for name in read.names]
+    on = (used or list(by_param.values()))[0].grid
+    for field in used:
+        if field.grid != on:
+            raise InvalidArgument(
+                f"formula {text[:60]!r}", f"{field.param} is on {field.on.name}, {used[0].param} is on {on.name}"
+            )
+    values = read({field.param: field.values for field in used})
+    return np.array(np.broadcast_to(values, on.shape))
+
+
+@dataclass(frozen=True)
+class Units(Operation):
+    """Converts to units: ``""`` stands for all parameters. Of a spread, only the scale changes."""
+
+    name = "units"
+    to: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def read(cls, value: Any) -> Units:
+        """As a requirement says it."""
+        said = value if isinstance(value, dict) else {"": value}
+        return cls(tuple(sorted((param, _units.canonical(unit)) for param, unit in said.items())))
+
+    @property
+    def is_alone(self) -> bool:
+        return True
+
+    def concerns(self, param: str) -> bool:
+        return self._unit(param) is not None
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        check_known([param for param, _ in self.to if param], params)
+        return params
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [self._converted(field) for field in fields]
+
+    def _unit(self, param: str) -> str | None:
+        units = dict(self.to)
+        return units.get(param, units.get(""))
+
+    def _converted(self, field: Field) -> Field:
+        unit = self._unit(field.param)
+        if unit is None:
+            return field
+        try:
+            convert = _units.conversion(field.units, unit)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"field {field.param}", f"{error.subject}: {error.cause}") from error
+        is_difference = field.attributes.get("statistic") == "spread"
+        # Of coefficients, all but the first would go wrong with the zero.
+        on = field.grid if convert.shift else field.on
+        said = {word: value for word, value in field.attributes.items() if word not in ("unit", "units")}
+        values = convert(field.values, is_difference=is_difference)
+        return replace(field, values=values, on=on, units=unit, attributes=said)
+
+
+@dataclass(frozen=True)
+class Mask(Operation):
+    """Makes values missing that compare so with a number, or all fields where a condition between them holds."""
+
+    name = "mask"
+    comparison: str
+    value: float = 0.0
+    where: str = ""
+
+    @classmethod
+    def read(cls, value: dict[str, Any]) -> Mask:
+        """As a requirement says it."""
+        ((comparison, said),) = value.items()
+        if comparison == "where":
+            return cls("", where=formula(said).text)
+        return cls(comparison, float(said))
+
+    @property
+    def is_alone(self) -> bool:
+        return not self.where
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        if self.where:
+            check_known(formula(self.where).names, params)
+        return params
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        if not self.where:
+            return [_without(field, exceeds(field.values, self.comparison, self.value)) for field in fields]
+        return [field for group in grouped(fields, "param").values() for field in self._where(group)]
+
+    def _where(self, group: list[Field]) -> list[Field]:
+        holds = evaluated(self.where, {field.param: field for field in group})
+        # Where it is not known whether the condition holds, nothing is known.
+        goes = np.isnan(holds) | (holds != 0)
+        for field in group:
+            if field.values.shape != goes.shape:
+                raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, the condition is not")
+        return [_without(field, goes) for field in group]
+
+
+def _without(field: Field, goes: Any) -> Field:
+    return field.having(np.where(goes, np.nan, field.values), on=field.grid)
+
+
+@dataclass(frozen=True)
+class Fill(Operation):
+    """Puts a number where a value is missing."""
+
+    name = "fill"
+    value: float
+
+    @property
+    def is_alone(self) -> bool:
+        return True
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [
+            field.having(np.where(np.isnan(field.values), self.value, field.values), on=field.grid) for field in fields
+        ]
+
+
+@dataclass(frozen=True)
+class Keep(Operation):
+    """Keeps the fields of these parameters, in the order that they have."""
+
+    name = "keep"
+    of: tuple[str, ...]
+
+    @classmethod
+    def read(cls, value: Any) -> Keep:
+        """As a requirement says it."""
+        of = listed(value)
+        if len(set(of)) < len(of):
+            raise Wrong("a parameter stands there twice")
+        return cls(tuple(of))
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        check_known(self.of, params)
+        return tuple(param for param in params if param in self.of)
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [field for field in fields if field.param in self.of]

@@ -1,0 +1,107 @@
+"""The words of the CF conventions for what fields mean: names, units, methods."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from junctura.products._field import Field
+from junctura.products._grid import Grid
+from junctura.products._outputs._meaning import Meaning
+from junctura.products._outputs._parameters import parameter
+
+CONVENTIONS = "CF-1.11"
+_PROCESSES = {"avg": "mean", "accum": "sum", "max": "maximum", "min": "minimum"}
+_STATISTICS = {"mean": "mean", "spread": "standard_deviation", "min": "minimum", "max": "maximum"}
+_DIMENSIONLESS = ("", "~", "-", "(0 - 1)", "(0-1)", "dimensionless", "Numeric", "Proportion", "Fraction")
+# UDUNITS takes a geopotential metre for something else than a metre, and CF's geopotential height is in metres.
+_UNITS = {"gpm": "m", "(Code table 4.222)": "1"}
+_LEVELS: dict[str, dict[str, str]] = {
+    "pl": {"standard_name": "air_pressure", "long_name": "pressure", "units": "hPa", "positive": "down"},
+    "ml": {"long_name": "number of the model level", "units": "1", "positive": "down"},
+    "pt": {
+        "standard_name": "air_potential_temperature",
+        "long_name": "potential temperature",
+        "units": "K",
+        "units_metadata": "temperature: on_scale",
+    },
+    "pv": {"long_name": "potential vorticity", "units": "1e-9 K m2 kg-1 s-1"},
+    "hl": {"standard_name": "height", "long_name": "height above the ground", "units": "m"},
+}
+
+
+def udunits(units: str) -> str:
+    """Units as UDUNITS reads them: ``m s**-1`` becomes ``m s-1``."""
+    if units in _DIMENSIONLESS:
+        return "1"
+    return _UNITS.get(units) or re.sub(r"\*\*", "", units)
+
+
+def time_attributes(base: dt.datetime) -> dict[str, str]:
+    return {
+        "units": f"hours since {base:%Y-%m-%d %H:%M:%S}",
+        "calendar": "standard",
+        "units_metadata": "leap_seconds: none",
+    }
+
+
+def level_attributes(levtype: str) -> dict[str, str]:
+    known = _LEVELS.get(levtype, {"long_name": f"level of type {levtype}", "units": "1"})
+    return {"positive": "up", **known, "axis": "Z"}
+
+
+def data_attributes(field: Field, is_what: Meaning) -> dict[str, Any]:
+    """The attributes of a field's variable; those of MARS that CF has no word for begin with ``mars_``."""
+    known = parameter(field)
+    units = udunits(field.units or (known.units if known else ""))
+    name = known.name if known else field.param
+    said: dict[str, Any] = {"long_name": _long_name(name, is_what), "units": units}
+    if known and known.cf_name and is_what.statistic != "probability":
+        said["standard_name"] = known.cf_name
+    if units == "K":
+        said["units_metadata"] = f"temperature: {'difference' if is_what.statistic == 'spread' else 'on_scale'}"
+    if methods := _methods(is_what):
+        said["cell_methods"] = methods
+    said["mars_param"] = field.param
+    if is_what.statistic == "percentile":
+        said["percentile"] = is_what.percentile
+    if is_what.statistic == "probability":
+        said["threshold"], said["condition"] = is_what.threshold, is_what.condition
+    return said
+
+
+def made_by(lies: Grid, field: Field, names: Sequence[str]) -> dict[str, str]:
+    """What is said of the whole data set."""
+    known = parameter(field)
+    title = f"{known.name if known and len(names) == 1 else ', '.join(names)} on {lies.name[:80]}"
+    said = {"Conventions": CONVENTIONS, "title": title, "source": "numerical weather prediction model"}
+    origin = {
+        name: str(field.attributes[name]) for name in ("class", "stream", "type", "expver") if name in field.attributes
+    }
+    said["institution"] = str(field.attributes.get("centre", "unknown"))
+    said["history"] = "written by junctura.products"
+    said |= {f"mars_{name}": value for name, value in origin.items()}
+    if lies.kind == "points":
+        said["featureType"] = "timeSeries"
+    return said
+
+
+def _long_name(name: str, is_what: Meaning) -> str:
+    if is_what.statistic is None:
+        return name
+    if is_what.statistic == "percentile":
+        return f"percentile {is_what.percentile} of the ensemble's {name}"
+    if is_what.statistic == "probability":
+        return f"probability of {name} {is_what.condition} {is_what.threshold:g}"
+    return f"{is_what.statistic} of the ensemble's {name}"
+
+
+def _methods(is_what: Meaning) -> str:
+    methods = []
+    if is_what.process is not None:
+        methods.append(f"time: {_PROCESSES[is_what.process]}")
+    if is_what.statistic in _STATISTICS:
+        methods.append(f"realization: {_STATISTICS[is_what.statistic]}")
+    return " ".join(methods)

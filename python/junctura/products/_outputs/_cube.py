@@ -1,0 +1,271 @@
+"""Fields as one data set in the words of the CF conventions (1.11): what netCDF and Zarr have in common.
+
+```text
+  t(realization, time, level, latitude, longitude)       on a grid of rows and columns
+  t(realization, time, level, cell)                      on a reduced grid: latitude(cell), longitude(cell)
+  t(realization, station, time, level)                   at places: a discrete sampling geometry, `timeSeries`
+```
+The axis of time is there always, those of members and levels where the fields differ in them; else they are one number.
+`time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. All fields
+of one data set have one base time and one grid, and each variable has a field for all combinations of its axes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.errors import InvalidArgument
+from junctura.products._field import Field
+from junctura.products._grid import Grid
+from junctura.products._outputs._cf import data_attributes, level_attributes, made_by, time_attributes
+from junctura.products._outputs._meaning import Meaning, hours, meaning, step_text
+
+Array: TypeAlias = npt.NDArray[Any]
+_AXES = ("realization", "time", "level")
+_TIMELESS = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An array with names of its dimensions; `is_data` says that it is a field and not where or when."""
+
+    dims: tuple[str, ...]
+    values: Array
+    attributes: Mapping[str, Any]
+    is_data: bool = False
+
+
+@dataclass(frozen=True)
+class Cube:
+    """A data set: its variables by their names, coordinates first, and what is said of all of it."""
+
+    variables: Mapping[str, Variable]
+    attributes: Mapping[str, Any]
+
+    def chunks(self, variable: Variable) -> tuple[int, ...]:
+        """A field, so that who reads one reads no more; at places all of it, as that is little."""
+        if "station" in variable.dims:
+            return variable.values.shape
+        on_grid = ("latitude", "longitude", "cell")
+        return tuple(
+            extent if dim in on_grid else 1 for dim, extent in zip(variable.dims, variable.values.shape, strict=True)
+        )
+
+    @property
+    def dims(self) -> dict[str, int]:
+        return {
+            name: extent
+            for variable in self.variables.values()
+            for name, extent in zip(variable.dims, variable.values.shape, strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a field is in the cube."""
+
+    time: tuple[dt.timedelta | None, dt.timedelta]
+    realization: int | None
+    level: float | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    field: Field
+    meaning: Meaning
+    place: _Place
+
+
+@dataclass
+class _Axes:
+    """All values that the fields have along each axis, in order."""
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+
+    def dims(self, of: Sequence[_Part]) -> tuple[str, ...]:
+        """The axes that a variable has: time, and those with several values, which are its own, too."""
+        return tuple(
+            axis
+            for axis in _AXES
+            if axis == "time" or (len(self.values[axis]) > 1 and getattr(of[0].place, axis) is not None)
+        )
+
+
+def cube(fields: Sequence[Field]) -> Cube:
+    """The fields as one data set.
+
+    Raises
+    ------
+    InvalidArgument
+        They differ in their grid or base time, one is there twice, or one is not there: the error says which.
+
+    """
+    parts = [_part(one) for one in fields]
+    _check_one(parts)
+    named: dict[str, list[_Part]] = {}
+    for part in parts:
+        named.setdefault(_spelled(part.meaning.name), []).append(part)
+    axes = _Axes({axis: _values(parts, axis) for axis in _AXES})
+    lies = parts[0].field.grid
+    variables = {**_where(lies), **_when(parts[0].meaning, axes), **_which(parts, axes)}
+    beside = [name for name, one in variables.items() if (name,) != one.dims and name != "time_bnds"]
+    for name, some in named.items():
+        if name in variables:
+            raise InvalidArgument(f"field {name}", "a coordinate has this name: give it another by its attribute param")
+        made = _data(name, some, axes, lies)
+        own = [one for one in beside if one not in _AXES or getattr(some[0].place, one) is not None]
+        variables[name] = replace(made, attributes={**made.attributes, "coordinates": " ".join(own)})
+    return Cube(variables, made_by(lies, parts[0].field, sorted(named)))
+
+
+def _part(one: Field) -> _Part:
+    is_what = meaning(one)
+    number = None if is_what.statistic else is_what.number
+    return _Part(one, is_what, _Place((is_what.start, is_what.end), number, is_what.level))
+
+
+def _spelled(name: str) -> str:
+    """A name that CF allows: letters, digits and underscores, a letter first."""
+    spelled = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+    return spelled if spelled[:1].isalpha() else f"param_{spelled}"
+
+
+def _check_one(parts: Sequence[_Part]) -> None:
+    first = parts[0]
+    for part in parts:
+        if part.field.grid != first.field.grid:
+            cause = f"it is on {part.field.grid.name[:80]}, but {first.field.param} on {first.field.grid.name[:80]}"
+            raise InvalidArgument(f"field {part.field.param}", f"{cause}: one data set has one grid")
+        if part.meaning.base != first.meaning.base:
+            raise InvalidArgument(
+                f"field {part.field.param}",
+                f"its base time is {part.meaning.base}, that of another {first.meaning.base}",
+            )
+        if part.place.level is not None and part.meaning.levtype != _levtype(parts):
+            raise InvalidArgument(
+                f"field {part.field.param}", f"levels of {part.meaning.levtype} and {_levtype(parts)} in one data set"
+            )
+
+
+def _levtype(parts: Sequence[_Part]) -> str:
+    return next((part.meaning.levtype for part in parts if part.place.level is not None), "sfc")
+
+
+def _values(parts: Sequence[_Part], axis: str) -> list[Any]:
+    found = {getattr(part.place, axis) for part in parts} - {None}
+    if axis == "time":
+        ends = [end for _, end in found]
+        if len(set(ends)) < len(ends):
+            raise InvalidArgument("fields", "two ranges of steps end together: write them as products of their own")
+        return sorted(found, key=lambda steps: steps[1])
+    return sorted(found)
+
+
+def _where(lies: Grid) -> dict[str, Variable]:
+    north = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
+    east = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
+    if lies.is_regular:
+        return {
+            "latitude": Variable(("latitude",), lies.latitudes, {**north, "axis": "Y"}),
+            "longitude": Variable(("longitude",), lies.longitudes, {**east, "axis": "X"}),
+        }
+    dim = "station" if lies.kind == "points" else "cell"
+    found = {
+        "latitude": Variable((dim,), lies.latitudes, north),
+        "longitude": Variable((dim,), lies.longitudes, east),
+    }
+    if lies.kind == "points":
+        names = np.array(lies.name.partition("@")[2].split(","))
+        said = {"long_name": "latitude and longitude of the place", "cf_role": "timeseries_id"}
+        found["station_name"] = Variable((dim,), names, said)
+    return found
+
+
+def _when(first: Meaning, axes: _Axes) -> dict[str, Variable]:
+    base = first.base or _TIMELESS
+    steps = axes.values["time"]
+    ends = np.array([hours(end) for _, end in steps])
+    dims = ("time",)
+    since = time_attributes(base)
+    found = {
+        "time": Variable(dims, ends, {**since, "standard_name": "time", "long_name": "time", "axis": "T"}),
+        "forecast_period": Variable(
+            dims, ends, {"standard_name": "forecast_period", "long_name": "time since the base time", "units": "hours"}
+        ),
+        "forecast_reference_time": Variable(
+            (), np.array(0.0), {**since, "standard_name": "forecast_reference_time", "long_name": "base time"}
+        ),
+    }
+    if any(start is not None for start, _ in steps):
+        bounds = np.array([[hours(end if start is None else start), hours(end)] for start, end in steps])
+        found["time"] = replace(found["time"], attributes={**found["time"].attributes, "bounds": "time_bnds"})
+        found["time_bnds"] = Variable((*dims, "bounds"), bounds, {})
+    return found
+
+
+def _which(parts: Sequence[_Part], axes: _Axes) -> dict[str, Variable]:
+    found = {}
+    if numbers := axes.values["realization"]:
+        about = {"standard_name": "realization", "long_name": "member of the ensemble", "units": "1"}
+        found["realization"] = _coordinate("realization", np.array(numbers, np.int32), about)
+    if levels := axes.values["level"]:
+        found["level"] = _coordinate("level", np.array(levels, np.float64), level_attributes(_levtype(parts)))
+    return found
+
+
+def _coordinate(name: str, values: Array, attributes: dict[str, Any]) -> Variable:
+    return Variable((name,), values, attributes) if len(values) > 1 else Variable((), values[0], attributes)
+
+
+def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid) -> Variable:
+    dims = axes.dims(parts)
+    shape = tuple(len(axes.values[axis]) for axis in dims)
+    values = np.full((*shape, *lies.shape), np.nan, np.float32)
+    index = {axis: {value: number for number, value in enumerate(axes.values[axis])} for axis in dims}
+    seen = np.zeros(shape, np.bool_)
+    for part in parts:
+        _check_alike(part, parts[0])
+        where = tuple(index[axis].get(getattr(part.place, axis), -1) for axis in dims)
+        if -1 in where or seen[where]:
+            raise InvalidArgument(f"field {name}", f"{_words(part)}: there is another, or it says less than the others")
+        values[where] = part.field.values
+        seen[where] = True
+    _check_full(name, dims, axes, seen)
+    if lies.kind == "points":
+        at = dims.index("time")
+        values, dims = np.moveaxis(values, -1, at), (*dims[:at], "station", *dims[at:])
+    else:
+        dims += ("cell",) if lies.kind == "reduced_gg" else ("latitude", "longitude")
+    return Variable(dims, values, data_attributes(parts[0].field, parts[0].meaning), is_data=True)
+
+
+def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array) -> None:
+    if seen.all():
+        return
+    first = zip(dims, np.argwhere(~seen)[0], strict=True)
+    lacking = ", ".join(_value_text(axis, axes.values[axis][at]) for axis, at in first)
+    raise InvalidArgument(
+        f"field {name}", f"none for {lacking}; {int((~seen).sum())} lack in all: expected a full cube"
+    )
+
+
+def _check_alike(part: _Part, first: _Part) -> None:
+    if (part.field.units, part.meaning.process) != (first.field.units, first.meaning.process):
+        raise InvalidArgument(
+            f"field {first.meaning.name}", f"{_words(part)} has other units or another stepType than {_words(first)}"
+        )
+
+
+def _words(part: _Part) -> str:
+    said = {"step": step_text(part.meaning), "number": part.place.realization, "levelist": part.place.level}
+    return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
+
+
+def _value_text(axis: str, value: Any) -> str:
+    return f"step {hours(value[1]):g} h" if axis == "time" else f"{axis} {value:g}"

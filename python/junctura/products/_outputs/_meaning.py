@@ -1,0 +1,189 @@
+"""What a field is, out of its attributes: the words of MARS as numbers and times, once for all formats.
+
+Attributes that are read here, besides `param`, `levtype`, `levelist` and `number`:
+```text
+  date, time        the base time: 20260801, 2026-08-01; 0, 12, 1200, 12:00
+  step              6, or a range of steps: 0-6; hours, else with their unit: 90m
+  stepType          what happens over a range of steps: accum, avg, max, min
+  statistic         over the members of an ensemble: mean, spread, min, max, percentile, probability
+  percentile        which one, 0 to 100
+  threshold         of a probability
+  condition         of a probability: above (by default) or below the threshold
+  members           how many members the statistic was made of
+```
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from junctura.errors import InvalidArgument
+from junctura.products._field import Field
+
+Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
+Process: TypeAlias = Literal["accum", "avg", "max", "min"]
+_UNITS = {"": 3600, "h": 3600, "m": 60, "s": 1, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a field is.
+
+    Attributes
+    ----------
+    base
+        The base time, in UTC.
+    start, end
+        The steps between which, or the step at which (`start` is None then), it holds.
+
+    """
+
+    param: str
+    base: dt.datetime | None
+    start: dt.timedelta | None
+    end: dt.timedelta
+    process: Process | None
+    number: int | None
+    levtype: str
+    level: float | None
+    statistic: Statistic | None
+    percentile: int | None
+    threshold: float | None
+    condition: Literal["above", "below"]
+    members: int | None
+
+    @property
+    def name(self) -> str:
+        """The parameter and what was made of the members: `t`, `t_mean`, `t_p10`, `t_above_273.15`."""
+        if self.statistic is None:
+            return self.param
+        if self.statistic == "percentile":
+            return f"{self.param}_p{self.percentile}"
+        if self.statistic == "probability":
+            return f"{self.param}_{self.condition}_{self.threshold:g}"
+        return f"{self.param}_{self.statistic}"
+
+
+def meaning(field: Field) -> Meaning:
+    """What a field is.
+
+    Raises
+    ------
+    InvalidArgument
+        An attribute cannot be read; the error names it.
+
+    """
+    read = _Attributes(field.attributes, f"field {field.param}")
+    if "param" not in field.attributes:
+        raise InvalidArgument("field", "it has no attribute param: what are its values?")
+    statistic = read.one_of("statistic", get_args(Statistic))
+    start, end = read.steps()
+    return Meaning(
+        param=field.param,
+        base=read.base(),
+        start=start,
+        end=end,
+        process=read.process(),
+        number=read.whole("number"),
+        levtype=str(field.attributes.get("levtype", "pl" if "levelist" in field.attributes else "sfc")),
+        level=read.real("levelist"),
+        statistic=statistic,
+        percentile=read.percentile(needed=statistic == "percentile"),
+        threshold=read.threshold(needed=statistic == "probability"),
+        condition=read.one_of("condition", ("above", "below")) or "above",
+        members=read.whole("members"),
+    )
+
+
+def hours(span: dt.timedelta) -> float:
+    return span.total_seconds() / 3600
+
+
+def step_text(is_what: Meaning) -> str:
+    """The step as MARS has it: `6`, `0-6`, `90m`."""
+    return _in_words(is_what.end) if is_what.start is None else f"{_in_words(is_what.start)}-{_in_words(is_what.end)}"
+
+
+def _in_words(span: dt.timedelta) -> str:
+    seconds = round(span.total_seconds())
+    return f"{seconds // 3600}" if seconds % 3600 == 0 else f"{seconds // 60}m" if seconds % 60 == 0 else f"{seconds}s"
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    values: Mapping[str, Any]
+    subject: str
+
+    def refused(self, name: str, expected: str) -> InvalidArgument:
+        return InvalidArgument(self.subject, f"{name} is {self.values.get(name)!r}, expected {expected}")
+
+    def whole(self, name: str) -> int | None:
+        value = self.real(name)
+        if value is not None and value != int(value):
+            raise self.refused(name, "a whole number")
+        return None if value is None else int(value)
+
+    def real(self, name: str) -> float | None:
+        value = self.values.get(name)
+        try:
+            return None if value is None else float(value)
+        except (TypeError, ValueError):
+            raise self.refused(name, "a number") from None
+
+    def one_of(self, name: str, possible: tuple[str, ...]) -> Any:
+        value = self.values.get(name)
+        if value is not None and value not in possible:
+            raise self.refused(name, f"one of {', '.join(possible)}")
+        return value
+
+    def process(self) -> Any:
+        found = self.one_of("stepType", ("instant", *get_args(Process)))
+        return None if found == "instant" else found
+
+    def percentile(self, needed: bool) -> int | None:
+        value = self.whole("percentile") if needed else None
+        if needed and (value is None or not 0 <= value <= 100):
+            raise self.refused("percentile", "0 to 100")
+        return value
+
+    def threshold(self, needed: bool) -> float | None:
+        value = self.real("threshold") if needed else None
+        if needed and value is None:
+            raise self.refused("threshold", "the value that the probability is about")
+        return value
+
+    def base(self) -> dt.datetime | None:
+        if self.values.get("date") is None:
+            return None
+        digits = re.sub(r"-", "", str(self.values["date"])[:10])
+        try:
+            day = dt.datetime.strptime(digits, "%Y%m%d").replace(tzinfo=dt.timezone.utc)
+        except ValueError:
+            raise self.refused("date", "a day such as 2026-08-01") from None
+        return day + self._time()
+
+    def _time(self) -> dt.timedelta:
+        text = str(self.values.get("time", 0))
+        match = re.fullmatch(r"(\d{1,2}):(\d\d)(?::\d\d)?", text) or re.fullmatch(r"(\d{1,2})(\d\d)|(\d{1,2})", text)
+        if not match:
+            raise self.refused("time", "a time such as 12:00")
+        parts = [int(part) for part in match.groups() if part]
+        hour, minute = (parts + [0])[:2]
+        if hour > 23 or minute > 59:
+            raise self.refused("time", "a time such as 12:00")
+        return dt.timedelta(hours=hour, minutes=minute)
+
+    def steps(self) -> tuple[dt.timedelta | None, dt.timedelta]:
+        text = str(self.values.get("step", 0))
+        match = re.fullmatch(r"(?:(\d+)([hmsd]?)-)?(\d+)([hmsd]?)", text)
+        if not match:
+            raise self.refused("step", "hours such as 6, or a range such as 0-6")
+        end = dt.timedelta(seconds=int(match[3]) * _UNITS[match[4]])
+        start = None if match[1] is None else dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]])
+        if start is not None and start > end:
+            raise self.refused("step", "a range that goes on in time")
+        return (None if start == end else start), end

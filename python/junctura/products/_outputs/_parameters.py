@@ -1,0 +1,58 @@
+"""What ecCodes knows about a parameter: its number, its words, its units."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from junctura._labels import needed
+from junctura.products._field import Field
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as ecCodes describes it; `cf_name` is empty where the CF conventions have no name for it."""
+
+    key: tuple[str, str | int]
+    name: str
+    cf_name: str
+    units: str
+
+
+def parameter(field: Field) -> Parameter | None:
+    """The parameter of a field by its attribute `paramId`, else `param` (short name or number); None if unknown."""
+    return _looked_up(key_of(field), str(field.attributes.get("levtype", "")) == "pl")
+
+
+def key_of(field: Field) -> tuple[str, str | int]:
+    """Which key of ecCodes says the parameter, and its value."""
+    given = str(field.attributes.get("paramId", field.param))
+    if match := re.fullmatch(r"(\d+)(?:\.(\d+))?", given):
+        table = int(match[2] or 128)
+        return "paramId", int(match[1]) + (0 if table == 128 else table * 1000)
+    return "shortName", given
+
+
+@functools.lru_cache(maxsize=1024)
+def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
+    eccodes = needed("eccodes", "products")
+    message = eccodes.codes_grib_new_from_samples("GRIB2")
+    try:
+        eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
+        if is_on_pressure:
+            # At the surface some have other names: the geopotential is the orography there.
+            eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
+        eccodes.codes_set(message, *key)
+        words = [_word(eccodes, message, name) for name in ("name", "cfName", "units")]
+        return Parameter(key, *words)
+    except eccodes.CodesInternalError:
+        return None
+    finally:
+        eccodes.codes_release(message)
+
+
+def _word(eccodes: Any, message: int, key: str) -> str:
+    word = str(eccodes.codes_get_string(message, key))
+    return "" if word in ("unknown", "~") else word

@@ -1,0 +1,153 @@
+"""How a product comes to its place: whole or not at all, and what it was made of beside it, last.
+
+```text
+  .t850.grib2.<random>.part              written here first; nobody looks at names that begin with a dot
+  t850.grib2                             renamed to its name: there whole, or the one before is
+  t850.grib2.provenance.json             renamed last: a product without it is not finished
+```
+Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What
+a killed writer leaves are hidden names only. A Zarr group is a directory: one that is there is exchanged with the new
+one in one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and
+for a moment neither is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from junctura.errors import Io
+
+Content: TypeAlias = bytes | Mapping[str, bytes]
+"""Of a file, or of the files of a directory by their relative names."""
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+# The file system or kernel cannot exchange; not that it may not.
+_CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def provenance_of(path: Path) -> Path:
+    """Where the provenance of a product lies."""
+    return path.with_name(f"{path.name}.provenance.json")
+
+
+def measured(content: Content) -> tuple[int, str]:
+    """Size in bytes and SHA-256; of a directory: of each name, a zero, the size, a zero, and the file, by name."""
+    if not isinstance(content, Mapping):
+        return len(content), hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256()
+    for name in sorted(content):
+        digest.update(f"{name}\0{len(content[name])}\0".encode())
+        digest.update(content[name])
+    return sum(map(len, content.values())), digest.hexdigest()
+
+
+def size(path: Path) -> int | None:
+    """In bytes, of a file or of all files of a directory; None where there is neither."""
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    return path.stat().st_size if path.is_file() else None
+
+
+def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bool) -> None:
+    """Writes a product and its provenance.
+
+    Raises
+    ------
+    Io
+        It cannot be written; what was there before is there still.
+
+    """
+    beside = provenance_of(path)
+    try:
+        with _hidden(path) as product, _hidden(beside) as said:
+            _write(product, content, durable)
+            _write(said, (json.dumps(provenance, indent=1, ensure_ascii=False) + "\n").encode(), durable)
+            # From here on the old product is not vouched for any more.
+            beside.unlink(missing_ok=True)
+            _rename(product, path)
+            said.rename(beside)
+            if durable:
+                _sync(path.parent)
+    except OSError as error:
+        raise Io(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _hidden(path: Path) -> Iterator[Path]:
+    """A name beside; what has it at the end goes."""
+    name = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        yield name
+    finally:
+        _remove(name)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, content: Content, durable: bool) -> None:
+    if not isinstance(content, Mapping):
+        with path.open("xb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        return
+    path.mkdir()
+    for name, data in content.items():
+        file_path = path / name
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+        _write(file_path, data, durable)
+    if durable:
+        for folder in (path, *(found for found in path.rglob("*") if found.is_dir())):
+            _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rename(new: Path, path: Path) -> None:
+    is_replaced_at_once = not new.is_dir() and not path.is_dir()
+    if is_replaced_at_once or not path.exists():
+        new.rename(path)
+    elif not _exchange(new, path):
+        with _hidden(path) as old:
+            path.rename(old)
+            try:
+                new.rename(path)
+            except OSError:
+                old.rename(path)
+                raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Whether the two names have changed places; not where the system cannot do that."""
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), str(other))

@@ -1,0 +1,293 @@
+"""GRIB2 by ecCodes.
+
+Finding the codes of a parameter takes longer than packing its values. So a message that has all but its time and
+values is kept for each kind of field, and copied.
+
+What was made of an ensemble's members, and what happens over a range of steps, is said by the template of the product
+definition (WMO, Manual on Codes, code table 4.0):
+```text
+                at a time   over a range of steps
+  forecast          0             8
+  member            1            11
+  mean, spread...   2            12      derived forecast, code table 4.7
+  probability       5             9      in %, code table 4.9
+  percentile        6            10
+```
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from junctura._labels import needed
+from junctura.errors import InvalidArgument
+from junctura.products._field import Field
+from junctura.products._grid import Grid, grid
+from junctura.products._outputs._meaning import Meaning, meaning, step_text
+from junctura.products._outputs._output import Output
+from junctura.products._outputs._parameters import key_of
+
+Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
+
+# No value of a field; GRIB has a bitmap for what is missing, and this is how ecCodes is told.
+_MISSING = -1.0e100
+_TEMPLATES = {"forecast": (0, 8), "member": (1, 11), "derived": (2, 12), "probability": (5, 9), "percentile": (6, 10)}
+# Code table 4.7.
+_DERIVED = {"mean": 0, "spread": 4, "min": 8, "max": 9}
+# Code table 4.9.
+_PROBABILITY = {"above": 3, "below": 4}
+# Code table 4.10.
+_PROCESSES = {"avg": 0, "accum": 1, "max": 2, "min": 3}
+_LEVELS = {
+    "sfc": "surface",
+    "pl": "isobaricInhPa",
+    "ml": "hybrid",
+    "pt": "theta",
+    "pv": "potentialVorticity",
+    "hl": "heightAboveGround",
+    "sol": "soilLayer",
+}
+# MARS' names of what was made of the members; it has none for the least and the greatest.
+_TYPES = {"mean": "em", "spread": "es", "probability": "ep", "percentile": "pb"}
+_LOCAL = {"class": "marsClass", "type": "marsType", "stream": "marsStream", "expver": "experimentVersionNumber"}
+_PACKINGS = {"simple": "grid_simple", "ccsds": "grid_ccsds"}
+
+
+def made(fields: Sequence[Field], to: Output) -> bytes:
+    """The messages of the fields, one behind another."""
+    return b"".join(_message(field, to) for field in fields)
+
+
+def _message(field: Field, to: Output) -> bytes:
+    eccodes = needed("eccodes", "products")
+    is_what = meaning(field)
+    if field.grid.kind == "points":
+        raise InvalidArgument(_subject(field), "GRIB2 has no grid of places: write them as csv or netcdf")
+    template = _template(
+        field.grid.name, key_of(field), _level_keys(field, is_what), _product_keys(field, is_what), _packing_keys(to)
+    )
+    message = eccodes.codes_clone(template.message)
+    try:
+        _set(message, _subject(field), _time_keys(is_what))
+        _check_range(message, field, is_what)
+        _set_values(message, field, is_what)
+        return bytes(eccodes.codes_get_message(message))
+    finally:
+        eccodes.codes_release(message)
+
+
+def _subject(field: Field) -> str:
+    return f"field {field.param}"
+
+
+class _Template:
+    """A message to be copied; goes with the last who has it."""
+
+    def __init__(self, message: int) -> None:
+        self.message = message
+        self._release = needed("eccodes", "products").codes_release
+
+    def __del__(self) -> None:
+        self._release(self.message)
+
+
+@functools.lru_cache(maxsize=256)
+def _template(grid_name: str, param: tuple[str, str | int], level: Keys, product: Keys, packing: Keys) -> _Template:
+    eccodes = needed("eccodes", "products")
+    message = eccodes.codes_grib_new_from_samples("GRIB2")
+    template = _Template(message)
+    eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
+    _set_grid(message, grid_name)
+    subject = f"field {param[1]}"
+    # The levels come first as parameters are told apart by them, too, and again as a parameter may have one of its own.
+    before, after = [pair for pair in level if pair[0] == "typeOfLevel"], level
+    _set(message, subject, [*product, *before])
+    _set_parameter(message, param)
+    _set(message, subject, after if len(after) > 1 else ())
+    _set(message, subject, packing)
+    return template
+
+
+def _set(message: int, subject: str, keys: Iterable[tuple[str, str | int | float]]) -> None:
+    eccodes = needed("eccodes", "products")
+    key: str = ""
+    value: str | int | float = ""
+    try:
+        for key, value in keys:
+            eccodes.codes_set(message, key, value)
+    except eccodes.CodesInternalError as error:
+        raise InvalidArgument(subject, f"GRIB2 cannot say {key} = {value!r}: {error}") from error
+
+
+def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
+    eccodes = needed("eccodes", "products")
+    try:
+        eccodes.codes_set(message, *param)
+    except eccodes.CodesInternalError as error:
+        hint = "say its number by the attribute paramId, or write netcdf, which takes any name and units"
+        raise InvalidArgument(f"field {param[1]}", f"ecCodes knows no parameter of this {param[0]}: {hint}") from error
+
+
+def _level_keys(field: Field, is_what: Meaning) -> Keys:
+    kind = _LEVELS.get(is_what.levtype)
+    if kind is None:
+        raise InvalidArgument(_subject(field), f"levtype {is_what.levtype!r} is not one of {', '.join(_LEVELS)}")
+    if is_what.level is None or kind == "surface":
+        return (("typeOfLevel", kind),)
+    if is_what.level == int(is_what.level):
+        return (("typeOfLevel", kind), ("level", int(is_what.level)))
+    if kind != "isobaricInhPa":
+        raise InvalidArgument(_subject(field), f"levelist is {is_what.level:g}, expected a whole number")
+    return (("typeOfLevel", "isobaricInPa"), ("level", round(is_what.level * 100)))
+
+
+def _product_keys(field: Field, is_what: Meaning) -> Keys:
+    kind, keys = _kind_keys(is_what)
+    at_time, over_range = _TEMPLATES[kind]
+    is_range = is_what.start is not None or is_what.process is not None
+    keys = [("productDefinitionTemplateNumber", over_range if is_range else at_time), *keys]
+    if is_what.process is not None:
+        keys.append(("typeOfStatisticalProcessing", _PROCESSES[is_what.process]))
+    return (*_origin_keys(field, is_what), *keys)
+
+
+def _kind_keys(is_what: Meaning) -> tuple[str, list[tuple[str, str | int | float]]]:
+    members: list[tuple[str, str | int | float]] = []
+    if is_what.members is not None:
+        members = [("numberOfForecastsInEnsemble", is_what.members)]
+    if is_what.statistic is None:
+        if is_what.number is None:
+            return "forecast", []
+        return "member", [("perturbationNumber", is_what.number), *members]
+    if is_what.statistic == "percentile":
+        return "percentile", [("percentileValue", is_what.percentile or 0)]
+    if is_what.statistic == "probability":
+        return "probability", [("probabilityType", _PROBABILITY[is_what.condition]), *_threshold_keys(is_what)]
+    return "derived", [("derivedForecast", _DERIVED[is_what.statistic]), *members]
+
+
+def _threshold_keys(is_what: Meaning) -> list[tuple[str, str | int | float]]:
+    """The threshold as a whole number and a power of ten, as exact as nine digits are."""
+    limit = "Lower" if is_what.condition == "above" else "Upper"
+    mantissa, exponent = f"{is_what.threshold or 0.0:.8e}".split("e")
+    digits = mantissa.replace(".", "").rstrip("0") or "0"
+    places = len(digits.lstrip("-")) - 1 - int(exponent)
+    return [(f"scaleFactorOf{limit}Limit", places), (f"scaledValueOf{limit}Limit", int(digits))]
+
+
+def _origin_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:
+    """Who made it, in ECMWF's own section where it says more than the centre, which then must be ECMWF."""
+    given = dict(field.attributes)
+    centre = str(given.get("centre", "ecmf"))
+    keys: list[tuple[str, str | int | float]] = [("centre", centre)]
+    if "class" not in given or centre != "ecmf":
+        return keys
+    if is_what.statistic is not None:
+        if is_what.statistic not in _TYPES:
+            return keys
+        given["type"] = _TYPES[is_what.statistic]
+    keys += [("setLocalDefinition", 1), ("grib2LocalSectionNumber", 1)]
+    return keys + [(key, str(given[name])) for name, key in _LOCAL.items() if given.get(name) is not None]
+
+
+def _time_keys(is_what: Meaning) -> list[tuple[str, str | int | float]]:
+    base = is_what.base or dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    keys: list[tuple[str, str | int | float]] = []
+    keys += [("dataDate", int(f"{base:%Y%m%d}")), ("dataTime", int(f"{base:%H%M}"))]
+    keys.append(("stepRange" if is_what.start is not None else "step", step_text(is_what)))
+    return keys
+
+
+def _check_range(message: int, field: Field, is_what: Meaning) -> None:
+    eccodes = needed("eccodes", "products")
+    if is_what.start is not None and eccodes.codes_get(message, "typeOfStatisticalProcessing", int) == 255:
+        raise InvalidArgument(
+            _subject(field),
+            f"step {step_text(is_what)}: say what happens over it by stepType avg, accum, max, min",
+        )
+
+
+def _packing_keys(to: Output) -> Keys:
+    return (("packingType", _PACKINGS[to.packing]), ("bitsPerValue", to.bits))
+
+
+def _set_values(message: int, field: Field, is_what: Meaning) -> None:
+    eccodes = needed("eccodes", "products")
+    values = np.ascontiguousarray(field.values, np.float64).ravel()
+    if is_what.statistic == "probability" and field.units in ("1", ""):
+        values = values * 100
+    missing = np.isnan(values)
+    if np.isinf(values).any():
+        raise InvalidArgument(_subject(field), "a value is infinite, which GRIB2 cannot say: is it missing (NaN)?")
+    if missing.any():
+        _set(message, _subject(field), [("bitmapPresent", 1), ("missingValue", _MISSING)])
+        values = np.where(missing, _MISSING, values)
+    eccodes.codes_set_values(message, values)
+
+
+def _set_grid(message: int, name: str) -> None:
+    eccodes = needed("eccodes", "products")
+    lies = grid(name)
+    assert isinstance(lies, Grid)
+    keys = {"regular_ll": _regular_ll, "regular_gg": _regular_gg, "reduced_gg": _reduced_gg}[lies.kind](lies)
+    _set(message, f"grid {name[:80]}", keys)
+    if lies.kind == "reduced_gg":
+        eccodes.codes_set_array(message, "pl", _columns(lies).tolist())
+
+
+def _corners(lies: Grid, last_longitude: float) -> list[tuple[str, str | int | float]]:
+    return [
+        ("latitudeOfFirstGridPointInDegrees", float(lies.latitudes[0])),
+        ("longitudeOfFirstGridPointInDegrees", float(lies.longitudes[0]) % 360),
+        ("latitudeOfLastGridPointInDegrees", float(lies.latitudes[-1])),
+        ("longitudeOfLastGridPointInDegrees", last_longitude % 360),
+    ]
+
+
+def _regular_ll(lies: Grid) -> list[tuple[str, str | int | float]]:
+    rows, columns = lies.shape
+    dlon, dlat = map(float, lies.name.partition("@")[0].split("/"))
+    return [
+        ("gridType", "regular_ll"),
+        ("Ni", columns),
+        ("Nj", rows),
+        ("iDirectionIncrementInDegrees", dlon),
+        ("jDirectionIncrementInDegrees", dlat),
+        *_corners(lies, float(lies.longitudes[-1])),
+    ]
+
+
+def _regular_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
+    rows, columns = lies.shape
+    n = int(lies.name.partition("@")[0][1:])
+    return [
+        ("gridType", "regular_gg"),
+        ("N", n),
+        ("Ni", columns),
+        ("Nj", rows),
+        ("iDirectionIncrementInDegrees", 90 / n),
+        *_corners(lies, float(lies.longitudes[-1])),
+    ]
+
+
+def _reduced_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
+    columns = _columns(lies)
+    # The last column of the longest row, as that is how ecCodes tells whole grids.
+    longest = int(columns.max())
+    return [
+        ("gridType", "reduced_gg"),
+        ("N", len(columns) // 2),
+        ("Nj", len(columns)),
+        *_corners(lies, 360 - 360 / longest),
+    ]
+
+
+def _columns(lies: Grid) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many columns each row of a reduced grid has."""
+    starts = np.flatnonzero(np.diff(lies.latitudes)) + 1
+    return np.diff(np.concatenate([[0], starts, [lies.size]]))

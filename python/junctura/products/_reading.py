@@ -1,0 +1,241 @@
+"""From documents to recipes: everything that can be known to be wrong is said here, before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from junctura.errors import InvalidArgument
+from junctura.products._grid import Grid
+from junctura.products._names import Template, file_name, unknown
+from junctura.products._operations import (
+    Compute,
+    Crop,
+    Ensemble,
+    Fill,
+    Keep,
+    Mask,
+    Operation,
+    Statistics,
+    ToGrid,
+    Units,
+    Winds,
+)
+from junctura.products._recipe import OPEN_WORDS, Output, Recipe
+from junctura.products._schema import RECIPE, WORDS
+from junctura.products._words import Key, Value, values
+from junctura.products._yaml import Document, Step, Wrong, nearest, read
+
+_INPUTS_MAX = 1_000_000
+_FILES_MAX = 100_000
+_Words = dict[str, tuple[Value, ...]]
+
+
+def recipes_of(path: str | Path) -> list[Recipe]:
+    """The recipes of a file; see `Recipe.load`."""
+    found = read(path)
+    if not found:
+        raise InvalidArgument(str(path), "there is no requirement in it")
+    return [recipe_of(document) for document in found]
+
+
+def recipe_of(document: Document) -> Recipe:
+    """The recipe of a document."""
+    try:
+        RECIPE.check(document.value)
+        recipe = _recipe(document.value, f"{document.path}:{document.line()}")
+        _check_files(recipe)
+    except Wrong as wrong:
+        raise document.error(wrong) from None
+    return recipe
+
+
+def _recipe(said: dict[str, Any], where: str) -> Recipe:
+    words = _words(said["from"])
+    operations = tuple(_operations(said.get("do", []), words))
+    params = _params(operations, tuple(str(param) for param in words["param"]))
+    output = _output(said["to"], words, operations)
+    recipe = Recipe(said["product"], tuple(words.items()), operations, params, output, where)
+    if recipe.statistics is not None:
+        with _at("do", _index(operations, "statistics"), "statistics"):
+            recipe.statistics.windows(words["step"])
+    return recipe
+
+
+@contextlib.contextmanager
+def _at(*place: Step) -> Iterator[None]:
+    """Where in the document something is done."""
+    try:
+        yield
+    except Wrong as wrong:
+        raise wrong.within(*place) from None
+    except InvalidArgument as error:
+        # What is said of grids and units says itself what it is about.
+        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
+
+
+def _words(said: dict[str, Any]) -> _Words:
+    found: _Words = {}
+    for word in WORDS:
+        if word in said:
+            with _at("from", word):
+                found[word] = values(word, said[word])
+    inputs = math.prod(map(len, found.values()))
+    if inputs > _INPUTS_MAX:
+        raise Wrong(f"{inputs} fields, at most {_INPUTS_MAX} are possible", "from")
+    return found
+
+
+def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation]:
+    on: Grid | None = None
+    seen: list[str] = []
+    for index, item in enumerate(said):
+        ((name, value),) = item.items()
+        with _at("do", index, name):
+            _check_order(name, seen, words)
+            operation = _operation(name, value, said[index + 1 :], words)
+            on = _grid_behind(operation, on)
+        seen.append(name)
+        yield operation
+
+
+def _check_order(name: str, seen: list[str], words: _Words) -> None:
+    if name in ("ensemble", "statistics", "wind") and name in seen:
+        raise Wrong("it stands there twice, and once is possible")
+    if name == "wind" and (before := set(seen) - {"units", "wind"}):
+        raise Wrong(f"vorticity and divergence must be spectral: write it before {sorted(before)[0]}")
+    gathers = {"ensemble": "number", "statistics": "step"}.get(name)
+    if gathers is not None and gathers not in words:
+        raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')
+
+
+def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
+    if name == "wind":
+        return Winds(_grid_of_wind(value, later))
+    if name == "crop":
+        return Crop(**{edge: float(degrees) for edge, degrees in value.items()})
+    if name == "statistics":
+        return Statistics.read(value, _first_step(words))
+    if name == "fill":
+        return Fill(float(value))
+    make: dict[str, Callable[[Any], Operation]] = {
+        "grid": ToGrid.of,
+        "ensemble": Ensemble.read,
+        "compute": Compute.read,
+        "units": Units.read,
+        "mask": Mask.read,
+        "keep": Keep.read,
+    }
+    return make[name](value)
+
+
+def _first_step(words: _Words) -> int:
+    return min((step for step in words["step"] if isinstance(step, int)), default=0)
+
+
+def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
+    """Its own, or that to which fields are brought next."""
+    if "grid" in value:
+        return ToGrid.of(value["grid"]).grid
+    for item in later:
+        if "grid" in item:
+            return ToGrid.of(item["grid"]).grid
+    raise Wrong("on which grid? write wind: {grid: 0.5/0.5}, or a grid behind it")
+
+
+def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
+    """The grid that fields are on behind an operation, where it is known; an area that it does not have is refused."""
+    if isinstance(operation, ToGrid):
+        return operation.on
+    if isinstance(operation, Crop) and before is not None:
+        return operation.area(before)
+    return before
+
+
+def _params(operations: tuple[Operation, ...], params: tuple[str, ...]) -> tuple[str, ...]:
+    for index, operation in enumerate(operations):
+        with _at("do", index, operation.name):
+            params = operation.params(params)
+    return params
+
+
+def _index(operations: tuple[Operation, ...], name: str) -> int:
+    return next(index for index, operation in enumerate(operations) if operation.name == name)
+
+
+def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ...]) -> Output:
+    gather = said.get("gather", [])
+    listed = gather if isinstance(gather, list) else [gather]
+    for word in listed:
+        if word not in words:
+            raise Wrong(f'"{word}" is not in from{nearest(word, words)}', "to", "gather")
+    options = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in said.items()
+        if key not in ("format", "name", "gather")
+    }
+    for key in ("range", "levels"):
+        if any(one >= other for one, other in itertools.pairwise(options.get(key, ()))):
+            raise Wrong("each number must be greater than the one before", "to", key)
+    gathers_number = any(operation.name == "ensemble" for operation in operations)
+    kept = tuple(word for word in WORDS if word in listed and not (word == "number" and gathers_number))
+    return Output(said["format"], said["name"], kept, Key(options))
+
+
+def _check_files(recipe: Recipe) -> None:
+    """Each file has a name, and no two have the same."""
+    files = math.prod(len(parts) for parts in recipe._parts())
+    if files > _FILES_MAX:
+        raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
+    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    with _at("to", "name"):
+        _check_names(recipe)
+    if "title" in recipe.output.options:
+        with _at("to", "title"):
+            _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _fields_in_file(recipe: Recipe) -> int:
+    words = dict(recipe.words)
+    gathered = math.prod(len(words[word]) for word in recipe.output.gather if word != "step" or not recipe.statistics)
+    if recipe.statistics and "step" in recipe.output.gather:
+        gathered *= len(recipe.statistics.windows(words["step"]))
+    made = [len(operation.of) for operation in recipe.operations if isinstance(operation, Ensemble | Statistics)]
+    return len(recipe.params) * gathered * math.prod(made)
+
+
+def _check_names(recipe: Recipe) -> None:
+    template = Template(recipe.output.name)
+    _check_words(template, recipe)
+    # What only fields tell is not known yet, and is the same for all files or a difference more.
+    known = dict.fromkeys(OPEN_WORDS, "0")
+    seen: dict[str, Key] = {}
+    for attributes in recipe.files():
+        name = file_name(template, {**known, **attributes})
+        if name in seen:
+            one, other = _difference(seen[name], attributes)
+            raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}')
+        seen[name] = attributes
+
+
+def _check_words(template: Template, recipe: Recipe) -> None:
+    single = next(recipe.files())
+    known = tuple(dict.fromkeys((*single, *OPEN_WORDS)))
+    word = unknown(template, known)
+    if word == "param":
+        raise Wrong(f'"{{param}}" has no single value: a file has {" and ".join(recipe.params)}')
+    if word in dict(recipe.words):
+        raise Wrong(f'"{{{word}}}" has no single value: a file has all of them')
+    if word is not None:
+        raise Wrong(f'"{{{word}}}" is no word of a file{nearest(word, known)}')
+
+
+def _difference(one: Key, other: Key) -> tuple[str, str]:
+    words = [word for word in one if one[word] != other[word]]
+    both = [", ".join(f"{word} {attributes[word]}" for word in words) for attributes in (one, other)]
+    return both[0], both[1]

@@ -1,0 +1,338 @@
+"""Products that are asked for: what they are made of, what is done, and which files come out.
+
+A recipe is read from YAML and checked to its last word before anything runs::
+
+    product: t850-europe
+    from: {param: t, levelist: 850, step: 0/to/240/by/6, number: 1/to/6}
+    do:
+      - grid: 0.25/0.25
+      - crop: {north: 72, west: -25, south: 34, east: 45}
+      - ensemble: [mean, spread]
+    to: {format: grib2, name: "t850_{step:03}.grib2"}
+
+Each combination of the values in ``from``, parameters aside, gives a file with all parameters; what an operation
+gathers (``ensemble`` the members, ``statistics`` the steps of a window), or ``to.gather`` does, is in one file.
+`Recipe.wanted` says of each file which fields it waits for.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from junctura.errors import AlreadyExists, NotFound
+from junctura.products._names import Template, file_name
+from junctura.products._operations import Operation, Statistics, Window, Winds
+from junctura.products._words import Key, Value, canonical, end_of, selectors
+from junctura.products._yaml import Wrong
+
+# What fields have whether a recipe asks for it or not, so that names of files may have it, too.
+OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What kind of file is made.
+
+    Attributes
+    ----------
+    format
+        ``grib2``, ``netcdf``, ``zarr``, ``png`` or ``csv``.
+    name
+        Of the file, with words in braces.
+    gather
+        Words of ``from`` whose values go into one file.
+    options
+        What only this format knows, as the writer takes it.
+
+    """
+
+    format: str
+    name: str
+    gather: tuple[str, ...] = ()
+    options: Key = field(default_factory=Key)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One product: many files of one kind.
+
+    Attributes
+    ----------
+    product
+        Its name.
+    words
+        Which fields it is made of: all combinations of these values.
+    operations
+        What is done, in this order.
+    params
+        The parameters that are in a file.
+    output
+        What comes out.
+    where
+        File and line, for messages.
+
+    """
+
+    product: str
+    words: tuple[tuple[str, tuple[Value, ...]], ...]
+    operations: tuple[Operation, ...]
+    params: tuple[str, ...]
+    output: Output
+    where: str = field(default="", compare=False)
+
+    @staticmethod
+    def load(path: str | Path) -> list[Recipe]:
+        """The recipes in a file, which may have several documents.
+
+        Raises
+        ------
+        InvalidArgument
+            Something in it is wrong: the error names file, line, key and, for a word that is not known, the nearest.
+        NotFound, Io, LimitExceeded
+            There is no such file, it cannot be read, or it is larger than 4 MiB.
+        AlreadyExists
+            Two products have one name, or make files of one name.
+
+        """
+        return load_all([path])
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides what comes out; how the file was written does not matter."""
+        said = {
+            "product": self.product,
+            "from": [[word, list(values)] for word, values in self.words],
+            "do": [operation.text for operation in self.operations],
+            "to": [self.output.format, self.output.name, self.output.gather, dict(self.output.options)],
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def sources(self) -> list[str]:
+        """Selectors that find the fields it is made of, and no others."""
+        return selectors(self._needed)
+
+    def key(self, attributes: Mapping[str, Any]) -> Key | None:
+        """Which of its inputs an object with these attributes is; None where it is none."""
+        found: dict[str, Value] = {}
+        for word, values in self._sets.items():
+            try:
+                found[word] = canonical(word, attributes[word])
+            except (KeyError, Wrong):
+                return None
+            if found[word] not in values:
+                return None
+        return Key(found)
+
+    def prefix(self, key: Mapping[str, Any]) -> tuple[Operation, ...]:
+        """What is done first, with this input alone, or (winds) with the pair it belongs to.
+
+        Inputs of other products with the same prefix become the same fields: by the `Operation.text` of each. What
+        leaves the parameter as it is is left out.
+        """
+        names, found = {str(key["param"])}, []
+        for operation in self.operations[: self._alone]:
+            if any(operation.concerns(name) for name in names):
+                found.append(operation)
+            if isinstance(operation, Winds) and names & {"vo", "d"}:
+                names = {"u", "v"}
+        return tuple(found)
+
+    @property
+    def rest(self) -> tuple[Operation, ...]:
+        """What is done behind the prefixes, with all inputs of a file; `Wanted.rest` is that of one file."""
+        return self.operations[self._alone :]
+
+    def wanted(self) -> Iterator[Wanted]:
+        """The files that are to be made, in the order in which they can be complete first."""
+        files = sorted((dict(parts) for parts in itertools.product(*self._parts())), key=_completion)
+        return (self._wanted(parts) for parts in files)
+
+    @functools.cached_property
+    def _alone(self) -> int:
+        """How many operations come before the first that needs several fields."""
+        return len(list(itertools.takewhile(lambda operation: operation.is_alone, self.operations)))
+
+    @functools.cached_property
+    def statistics(self) -> Statistics | None:
+        """What is done over steps, if anything is."""
+        return next((operation for operation in self.operations if isinstance(operation, Statistics)), None)
+
+    @functools.cached_property
+    def _needed(self) -> dict[str, tuple[Value, ...]]:
+        needed = dict(self.words)
+        if self.statistics is not None:
+            used = {step for window in self._windows for step in window.values}
+            needed["step"] = tuple(step for step in needed["step"] if step in used)
+        return needed
+
+    @functools.cached_property
+    def _sets(self) -> dict[str, frozenset[Value]]:
+        return {word: frozenset(values) for word, values in self._needed.items()}
+
+    @functools.cached_property
+    def _windows(self) -> list[_Part]:
+        statistics, steps = self.statistics, dict(self.words)["step"]
+        if statistics is None:
+            return []
+        hours = [step for step in steps if isinstance(step, int)]
+        is_instant = set(statistics.of) == {"instant"}
+        return [
+            _Part(statistics.needed(window, hours), window.end if is_instant else window.step, window)
+            for window in statistics.windows(steps)
+        ]
+
+    def _parts(self) -> list[list[tuple[str, _Part]]]:
+        """For each word what of it goes into one file together."""
+        found = []
+        for word, values in self.words:
+            parts = (
+                self._windows if word == "step" and self.statistics else [_Part((value,), value) for value in values]
+            )
+            if word == "param" or word in self.gathered:
+                everything = tuple(dict.fromkeys(value for part in parts for value in part.values))
+                parts = [_Part(everything, parts[0].label if len(parts) == 1 else None)]
+            found.append([(word, part) for part in parts])
+        return found
+
+    @functools.cached_property
+    def _is_ensemble(self) -> bool:
+        return any(operation.name == "ensemble" for operation in self.operations)
+
+    @property
+    def gathered(self) -> tuple[str, ...]:
+        """Words whose values go into one file together, `param` and windows of steps aside."""
+        return (*self.output.gather, *(["number"] if self._is_ensemble else []))
+
+    def files(self) -> Iterator[Key]:
+        """What is single in each file, as `Wanted.attributes`, without saying what it waits for."""
+        return (self._said(dict(parts)) for parts in itertools.product(*self._parts()))
+
+    def _said(self, parts: dict[str, _Part]) -> Key:
+        said = {word: part.label for word, part in parts.items() if part.label is not None and word != "param"}
+        if self._is_ensemble:
+            said.pop("number", None)
+        if len(self.params) == 1:
+            said["param"] = self.params[0]
+        return Key(said, product=self.product)
+
+    def _wanted(self, parts: dict[str, _Part]) -> Wanted:
+        needed = itertools.product(*([(word, value) for value in part.values] for word, part in parts.items()))
+        window = parts["step"].window if "step" in parts else None
+        return Wanted(self, self._said(parts), tuple(Key(dict(items)) for items in needed), window)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Values of a word that go into one file, and what the file says of them."""
+
+    values: tuple[Value, ...]
+    label: Value | None
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One file that is to be made.
+
+    Attributes
+    ----------
+    recipe
+        To which product it belongs.
+    attributes
+        What is single in it: ``step`` (or a range of steps), ``number``, ``levelist``, ``param``, ...
+    inputs
+        The fields that it waits for.
+    window
+        The steps that it has statistics of, where these are of one window.
+
+    """
+
+    recipe: Recipe
+    attributes: Key
+    inputs: tuple[Key, ...]
+    window: Window | None = None
+
+    @property
+    def rest(self) -> tuple[Operation, ...]:
+        """What is done with its inputs, behind their prefixes."""
+        if self.window is None:
+            return self.recipe.rest
+        window = self.window
+        return tuple(
+            operation.of_window(window) if isinstance(operation, Statistics) else operation
+            for operation in self.recipe.rest
+        )
+
+    def name(self, **known: Any) -> str:
+        """The file's name, below a folder; `known` are words that only the fields tell, such as ``date``.
+
+        Raises
+        ------
+        InvalidArgument
+            A word in the name has no value, or the name would lead elsewhere.
+
+        """
+        return file_name(_template(self.recipe.output.name), {**known, **self.attributes})
+
+    def options(self, **known: Any) -> dict[str, Any]:
+        """What the writer of this format is told besides the fields: as the recipe says it, with a title filled in."""
+        options = dict(self.recipe.output.options)
+        if "title" in options:
+            options["title"] = _template(options["title"]).fill({**known, **self.attributes})
+        return options
+
+
+@functools.lru_cache(maxsize=1024)
+def _template(text: str) -> Template:
+    return Template(text)
+
+
+def _completion(parts: dict[str, _Part]) -> int:
+    """The hour of the last step that a file waits for."""
+    return max(map(end_of, parts["step"].values)) if "step" in parts else 0
+
+
+def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
+    """The recipes in files, or in those that patterns such as ``requirements/*.yaml`` find; see `Recipe.load`."""
+    from junctura.products._reading import recipes_of
+
+    found = [recipe for path in _found(paths) for recipe in recipes_of(path)]
+    _check_unique(found)
+    return found
+
+
+def _found(paths: Iterable[str | Path]) -> Iterator[str]:
+    for path in paths:
+        if not glob.has_magic(str(path)) or Path(path).exists():
+            yield str(path)
+            continue
+        root = Path(path).anchor or "."
+        matches = sorted(str(match) for match in Path(root).glob(str(path).removeprefix(Path(path).anchor)))
+        if not matches:
+            raise NotFound(str(path), "no file is found")
+        yield from matches
+
+
+def _check_unique(recipes: list[Recipe]) -> None:
+    products: dict[str, Recipe] = {}
+    files: dict[str, Recipe] = {}
+    placeholders = {word: f"<{word}>" for word in OPEN_WORDS}
+    for recipe in recipes:
+        other = products.setdefault(recipe.product, recipe)
+        if other is not recipe:
+            raise AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
+        for attributes in recipe.files():
+            name = _template(recipe.output.name).fill({**placeholders, **attributes})
+            other = files.setdefault(name, recipe)
+            if other is not recipe:
+                raise AlreadyExists(
+                    recipe.where, f'to.name: files of "{recipe.product}" and "{other.product}" are both named {name}'
+                )

@@ -1,0 +1,66 @@
+"""What a broker tells: an event for each product, and at the end what became of it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Made:
+    """An event: a product is there."""
+
+    product: str
+    path: Path
+    nbytes: int
+    attributes: dict[str, Any]
+    # From when the broker heard of its last input until it heard that the product is there.
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An event: a product cannot be made."""
+
+    product: str
+    attributes: dict[str, Any]
+    cause: str
+
+
+@dataclass
+class Report:
+    """What became of it all.
+
+    Attributes
+    ----------
+    made, failed
+        Products, in the order in which they came about.
+    kept
+        How many products were there already, from the same requirement.
+    inputs, input_bytes
+        How many objects were inputs, and how large they are.
+    decodes, decodes_per_input_max
+        How many messages were decoded, and how often that which was decoded most often.
+    deaths
+        How many workers died.
+    seconds
+        From beginning to end.
+
+    """
+
+    made: list[Made] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    kept: int = 0
+    inputs: int = 0
+    input_bytes: int = 0
+    decodes: int = 0
+    decodes_per_input_max: int = 0
+    deaths: int = 0
+    seconds: float = 0.0
+
+    @property
+    def latency_ms(self) -> dict[str, float]:
+        """So many milliseconds after their last input half of the products were there, and nineteen of twenty."""
+        times = sorted(made.latency_s * 1000 for made in self.made)
+        return {f"p{at}": round(times[min(len(times) - 1, len(times) * at // 100)], 2) for at in (50, 95) if times}

@@ -1,0 +1,252 @@
+"""What a requirement for a product may say: the one source from which files are checked and editors are helped.
+
+``recipe.schema.json`` beside this module is written from here (``python -m junctura.products._schema``), and a test
+fails where it is not the same. An editor with yaml-language-server reads it with this first line in a requirement:
+``# yaml-language-server: $schema=<where it lies>/recipe.schema.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from junctura.products._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
+
+# What files are told apart by, in the schema `mars`, in the order of selectors.
+WORDS = {
+    "class": "Which archive or project the fields belong to",
+    "expver": "Version of the experiment",
+    "stream": "The forecasting system",
+    "date": "Base days, as 20261120",
+    "time": "Base times, as 0600",
+    "domain": "The area of a limited-area model",
+    "origin": "The centre, where one stream has several",
+    "model": "The model, where one stream has several",
+    "type": "What they are: fc, pf, an",
+    "levtype": "The kind of level: pl, sfc, ml",
+    "levelist": "Levels",
+    "step": "Whole hours since the base time, or ranges of them as 0-24",
+    "number": "Members of the ensemble",
+    "param": "Parameters, by their short names",
+}
+METHODS = {
+    "linear": "Between the three points around; the default",
+    "bilinear": "Between the four points around",
+    "nearest": "The value of the nearest point",
+    "conservative": "Means over grid boxes, so that the mean over the globe stays",
+}
+STATISTICS = {
+    "mean": "Of all members",
+    "spread": "Standard deviation of all members, divided by how many they are",
+    "min": "Of all members",
+    "max": "Of all members",
+}
+COMPARISONS = {
+    "above": "Greater than that",
+    "below": "Less than that",
+    "at_least": "That or greater",
+    "at_most": "That or less",
+}
+OVER_STEPS = {
+    "mean": "Of the fields behind the window's begin, to its end",
+    "min": "Likewise",
+    "max": "Likewise",
+    "sum": "Likewise; of amounts that each belong to their own step",
+    "accumulation": "What was added in the window, of fields accumulated since the start",
+    "instant": "The field at the window's end",
+}
+
+
+def _or_list(spec: Spec, doc: str = "", high: int = 100) -> Either:
+    return Either((spec, ListOf(spec, high=high)), doc)
+
+
+_VALUE = Either((Text(what="a text", length_max=65536), Number()))
+_FROM = Record(
+    {
+        word: Either((*_VALUE.specs, ListOf(_VALUE, high=10_000)), f"{doc}. One, a list, or a/to/b/by/c")
+        for word, doc in WORDS.items()
+    },
+    ("param",),
+    "Which fields it is made of: words of MARS; all combinations of their values are needed",
+)
+_NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
+_METHOD = Word(METHODS, "How values are found between points; spectral fields need none", "a method")
+_ROWS = Number("Gaussian rows between pole and equator", 1, 8000, whole=True)
+_POINTS = ListOf(
+    Record(
+        {
+            "name": Text("Of the place, for tables", length_max=200),
+            "latitude": Number("Degrees north", -90, 90),
+            "longitude": Number("Degrees east", -360, 360),
+        },
+        ("latitude", "longitude"),
+    ),
+    "Places",
+    high=100_000,
+)
+_STEPS = Either(
+    (Number("", 0.001, 360), ListOf(Number("", 0.001, 360), low=2, high=2)),
+    "Degrees between columns and between rows; two numbers where they differ",
+)
+_GRID = Either(
+    (
+        _NAME,
+        _POINTS,
+        Kinds(
+            "type",
+            {
+                "regular_ll": Record(
+                    {"resolution": _STEPS, "method": _METHOD}, ("resolution",), "Rows and columns of equal distance"
+                ),
+                "regular_gg": Record(
+                    {"n": _ROWS, "method": _METHOD}, ("n",), "Gaussian rows of equally many columns, as F48"
+                ),
+                "reduced_gg": Record(
+                    {"n": _ROWS, "method": _METHOD}, ("n",), "Gaussian rows with fewer columns to the poles, as N48"
+                ),
+                "points": Record({"points": _POINTS, "method": _METHOD}, ("points",), "Places"),
+            },
+            otherwise=Record({"name": _NAME, "method": _METHOD}, ("name",), "A grid by its name"),
+        ),
+    ),
+    "Brings the fields to a grid",
+)
+_THRESHOLDS = {
+    word: _or_list(Number(), f"{meaning}, in the unit that the field has here") for word, meaning in COMPARISONS.items()
+}
+_ENSEMBLE = ListOf(
+    Either(
+        (
+            Word(STATISTICS, what="a statistic"),
+            OneKey(
+                {
+                    "probability": OneKey(_THRESHOLDS, "Of this, in percent of the members", word="comparison"),
+                    "percentile": _or_list(Number("", 0, 100, whole=True), "Percentiles, linear between members"),
+                },
+                word="statistic",
+            ),
+        )
+    ),
+    "Statistics of all members: each gives a field",
+)
+_FORMULA = Text(
+    "Of fields of one step, level and member: + - * / **, comparisons, and, or, not, where, sqrt, abs, exp, log, min, "
+    "max, sin, cos, hypot, numbers, parameters",
+    what="a formula",
+)
+_UNIT = Text("As m s**-1, m/s, degC, hPa", what="a unit", length_max=60)
+_HOURS = Either(
+    (Number("", 1, 10_000, whole=True), Text(pattern=r"^[1-9][0-9]{0,3}h$", what="hours as 24h")), "Hours, as 24h"
+)
+OPERATIONS: dict[str, Spec] = {
+    "grid": _GRID,
+    "wind": Record({"grid": _GRID}, doc="Vorticity and divergence (spectral) to u and v; on the grid that follows"),
+    "crop": Record(
+        {
+            "north": Number("Degrees", -90, 90),
+            "west": Number("Degrees", -360, 360),
+            "south": Number("Degrees", -90, 90),
+            "east": Number("Degrees", -360, 720),
+        },
+        ("north", "west", "south", "east"),
+        "Keeps the rows and columns within an area",
+    ),
+    "ensemble": _ENSEMBLE,
+    "statistics": Record(
+        {"over": _HOURS, "of": _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")},
+        ("over", "of"),
+        "Over steps, in windows of so many hours that begin at the first step of `from`",
+    ),
+    "compute": Table(
+        Record({"formula": _FORMULA, "units": _UNIT}, ("formula", "units")),
+        "Adds fields, each computed from others of the same step, level and member",
+    ),
+    "units": Either((_UNIT, Table(_UNIT)), "Converts to a unit: all fields, or those of some parameters"),
+    "mask": OneKey(
+        {
+            **{word: Number(f"{meaning} becomes missing") for word, meaning in COMPARISONS.items()},
+            "where": Text(f"{_FORMULA.doc}: where it holds, all fields become missing", what="a condition"),
+        },
+        "Values that become missing",
+        word="condition",
+    ),
+    "fill": Number("Missing values become this number"),
+    "keep": _or_list(Text(what="a parameter", length_max=60), "Keeps the fields of these parameters only"),
+}
+_OUTPUT: dict[str, Spec] = {
+    "name": Text(
+        "The file's name, with what differs between files in braces: t_{step:03}_{number}.png; folders by /",
+        what="a file's name",
+    ),
+    "gather": _or_list(
+        Word({word: meaning for word, meaning in WORDS.items() if word != "param"}, what="a word of `from`"),
+        "Puts the fields of all these steps, levels, … into one file",
+    ),
+}
+
+
+def _format(doc: str, **keys: Spec) -> Record:
+    return Record({**keys, **_OUTPUT}, ("name",), doc)
+
+
+_COMPRESSION = Word({"zstd": "Faster and smaller; the default", "zlib": "Read everywhere"}, "Of the values")
+FORMATS = {
+    "grib2": _format(
+        "GRIB edition 2",
+        bits=Number("Of a packed value", 1, 32, whole=True),
+        packing=Word({"simple": "Read everywhere", "ccsds": "A quarter of the size"}, "How values are packed"),
+    ),
+    "netcdf": _format("netCDF-4 after the CF conventions", compression=_COMPRESSION),
+    "zarr": _format("A group of Zarr 3", compression=_COMPRESSION),
+    "png": _format(
+        "A map",
+        projection=Word(
+            {
+                "cylindrical": "True to scale along the middle latitude; the default",
+                "robinson": "The whole globe",
+                "globe": "Seen from far",
+            },
+            "Of the map",
+        ),
+        centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
+        colours=Text("Name of a table of colours", length_max=60),
+        range=ListOf(Number(), "The least and the greatest value that have a colour", low=2, high=2),
+        levels=ListOf(Number(), "Where one colour ends and the next begins, upwards", low=2),
+        title=Text("Above the map; braces as in the name"),
+        coast=Flag("Whether coastlines are drawn"),
+        width=Number("Of the map, in pixels", 160, 8000, whole=True),
+    ),
+    "csv": _format(
+        "A table: a row for each point", digits=Number("Significant ones; by default all", 1, 17, whole=True)
+    ),
+}
+RECIPE = Record(
+    {
+        "product": Text(
+            "Its name; no other requirement has it",
+            r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
+            "a name of letters, digits, . _ and -",
+        ),
+        "from": _FROM,
+        "do": ListOf(OneKey(OPERATIONS, word="operation"), "What is done, in this order", low=0, high=100),
+        "to": Kinds("format", FORMATS, "What kind of file is made, and where"),
+    },
+    ("product", "from", "to"),
+    "A requirement for a product",
+)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a requirement."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Junctura: a product", **RECIPE.json()}
+
+
+def text() -> str:
+    """What is in ``recipe.schema.json``."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -1,0 +1,179 @@
+"""What broker and workers tell each other, as objects of the broker's own pool.
+
+```text
+  name             kind    payload                         by
+  job              job     recipes, where the source is    broker   once, pickled
+  task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
+  begun/12/…       begun                                   worker     and another one if that one dies
+  array/7/0        array   values of a field               worker
+  array/7/about    about   what the values mean, in JSON   worker   for they may have thousands of places
+  done/12          done    what came of it, in JSON        worker
+```
+Tasks name nodes and products of the graph that both sides have made of the same recipes by their numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import junctura
+from junctura.products._field import Field
+from junctura.products._grid import grid
+from junctura.products._recipe import Recipe
+
+GROUP = "workers"
+# What workers are called in both pools.
+WORKER = "products-worker"
+# A task that ended so many workers is given up.
+ATTEMPTS_MAX = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all workers have to know: once."""
+
+    recipes: list[Recipe]
+    source: str
+    store: str | None
+    out: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to do: decode an input, transform a pair, or make a product.
+
+    Attributes
+    ----------
+    number
+        Tells tasks apart.
+    keep
+        The nodes whose fields are wanted.
+    inputs
+        With these numbers the input is a node; none if fields that are kept already are transformed.
+    key
+        Of the object to be decoded: its newest version is.
+    product
+        The product to be made, if it is that.
+    sources
+        Of a product: keys and versions of the objects that it is made of.
+
+    """
+
+    number: int
+    keep: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()
+    key: str = ""
+    product: int | None = None
+    sources: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a task.
+
+    Attributes
+    ----------
+    kept
+        The nodes that are there now.
+    version
+        Of the object that was decoded.
+    path, nbytes
+        Of a product.
+    failure
+        Why it was not done; empty if it was.
+    failed
+        The nodes that cannot be had, and why.
+    decodes
+        How many messages were decoded for it.
+    seconds
+        How long it took.
+
+    """
+
+    number: int
+    kept: tuple[int, ...] = ()
+    version: str = ""
+    path: str = ""
+    nbytes: int = 0
+    failure: str = ""
+    failed: dict[int, str] = field(default_factory=dict)
+    decodes: int = 0
+    seconds: float = 0.0
+    worker: int = 0
+
+
+def write_job(job: Job) -> bytes:
+    """As an object's payload. The broker's pool is its user's own: nobody else can put code into it."""
+    return pickle.dumps(job)
+
+
+def read_job(payload: bytes) -> Job:
+    job = pickle.loads(payload)
+    assert isinstance(job, Job)
+    return job
+
+
+def write(about: Task | Done) -> bytes:
+    """As an object's payload."""
+    return json.dumps(asdict(about)).encode()
+
+
+def read_task(payload: bytes) -> Task:
+    said = json.loads(payload)
+    said["sources"] = tuple((key, version) for key, version in said["sources"])
+    return Task(**{**said, "keep": tuple(said["keep"]), "inputs": tuple(said["inputs"])})
+
+
+def read_done(payload: bytes) -> Done:
+    said = json.loads(payload)
+    failed = {int(node): cause for node, cause in said.pop("failed").items()}
+    return Done(**{**said, "kept": tuple(said["kept"]), "failed": failed})
+
+
+def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
+    """Offers what a worker that died may have offered before."""
+    with contextlib.suppress(junctura.AlreadyExists):
+        pool.offer(data, attributes)
+
+
+def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
+    """Puts fields into the pool, for all workers."""
+    for part, one in enumerate(fields):
+        offer_once(pool, one.values, name=f"array/{node}/{part}", kind="array", node=str(node))
+    about = json.dumps([_about(one) for one in fields]).encode()
+    offer_once(pool, about, name=f"array/{node}/about", kind="about", node=str(node))
+
+
+def kept(pool: junctura.Pool, node: int) -> list[Field]:
+    """The fields of a node, where they lie in the pool's memory: read-only, without a copy."""
+    with pool.demand(name=f"array/{node}/about", timeout=0) as obj:
+        about = json.loads(bytes(obj))
+    return [
+        # The array holds the object: its memory stays as it is until the last array of it is gone.
+        Field(pool.demand(name=f"array/{node}/{part}", timeout=0).array(), grid(on), attributes, units)
+        for part, (on, units, attributes) in enumerate(about)
+    ]
+
+
+def forget(pool: junctura.Pool, name: str) -> None:
+    """Removes an object that everybody has read."""
+    with contextlib.suppress(junctura.NotFound, junctura.Gone):
+        pool.withdraw(name=name, timeout=0, force=True)
+
+
+def free(pool: junctura.Pool, node: int) -> None:
+    """Nobody needs them any more."""
+    pool.retire(f"node={node}", timeout=0, force=True)
+
+
+def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
+    return one.on.name, one.units, {name: _plain(value) for name, value in one.attributes.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | list) else str(value)

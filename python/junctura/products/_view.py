@@ -1,0 +1,66 @@
+"""What one sees while products are made: a line that is kept up to date, and what cannot be made as it is known."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from typing_extensions import Self
+
+from junctura.products._report import Failed, Made
+
+_WIDTH = 30
+_EVERY_S = 0.1
+
+
+class View:
+    """Shows events on standard error: on a terminal as a bar, else a line for each tenth.
+
+    Parameters
+    ----------
+    count
+        How many products there are to be.
+    quiet
+        Whether to show nothing.
+
+    """
+
+    def __init__(self, count: int, quiet: bool = False) -> None:
+        self.count, self.quiet = count, quiet
+        self.made = self.failed = 0
+        self._is_terminal = sys.stderr.isatty()
+        self._shown = 0.0
+
+    def show(self, event: Made | Failed) -> None:
+        """One more is made, or cannot be."""
+        self.made += isinstance(event, Made)
+        self.failed += isinstance(event, Failed)
+        if self.quiet:
+            return
+        if self._is_terminal:
+            self._draw(event)
+        elif (self.made + self.failed) * 10 // self.count > (self.made + self.failed - 1) * 10 // self.count:
+            print(f"  products {self.made}/{self.count}{self._failures()}", file=sys.stderr, flush=True)
+
+    def _draw(self, event: Made | Failed) -> None:
+        done, now = self.made + self.failed, time.monotonic()
+        if done < self.count and now - self._shown < _EVERY_S:
+            return
+        self._shown = now
+        bar = "█" * (_WIDTH * done // self.count)
+        last = event.path.name if isinstance(event, Made) else event.product
+        text = f"  products {bar:<{_WIDTH}} {self.made}/{self.count}{self._failures()}  {last[:40]:<40}"
+        print(f"\r{text}", end="", file=sys.stderr, flush=True)
+
+    def _failures(self) -> str:
+        return f", {self.failed} cannot be made" if self.failed else ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._is_terminal and not self.quiet and self._shown:
+            print(file=sys.stderr)

@@ -1,0 +1,245 @@
+"""The words of MARS in a requirement: lists and ranges written out, and keys that tell fields apart.
+
+Values are brought to one form each, so that what a file says and what an object has compare equal: steps are whole
+hours or ranges as ``0-24``, members whole numbers, levels numbers, days ``20261120``, times ``0600``; all else is text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+from junctura.products._schema import WORDS
+from junctura.products._specs import shown
+from junctura.products._yaml import Wrong
+
+Value: TypeAlias = "str | int | float"
+VALUES_MAX = 10_000
+_LENGTH_MAX = 200
+# What a selector may have at most: docs/formats/selector.md.
+_SELECTOR_BYTES_MAX, _SELECTOR_VALUES_MAX = 65_536, 10_000
+_UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
+_RESERVED = {"to", "by", "and", "or", "not", "exists"}
+_ORDERED = ("step", "number", "levelist", "date")
+
+
+class Key(Mapping[str, Any]):
+    """Words and their values, never changed, so that they can be looked up.
+
+    Examples
+    --------
+    >>> Key(step=6, param="t") == Key({"param": "t", "step": 6}), str(Key(step=6, param="t"))
+    (True, 'param=t,step=6')
+
+    """
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        self._items = dict(sorted({**(items or {}), **more}.items()))
+        self._hash = hash(tuple(self._items.items()))
+
+    def __getitem__(self, word: str) -> Any:
+        return self._items[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self._items == other._items if isinstance(other, Key) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Key, (self._items,)
+
+    def __str__(self) -> str:
+        return ",".join(f"{word}={value}" for word, value in self._items.items())
+
+    def __repr__(self) -> str:
+        return f"Key({self})"
+
+
+def canonical(word: str, value: Any) -> Value:
+    """The one form of a value.
+
+    Raises
+    ------
+    Wrong
+        The word has no such value.
+
+    """
+    if isinstance(value, datetime.timedelta):
+        value = value.total_seconds() / 3600
+    text = _text(value)
+    made = _FORMS.get(word, _any)(text)
+    if made is None or not text:
+        raise Wrong(f"{shown(value)} is not {_WHAT.get(word, f'a text of 1 to {_LENGTH_MAX} characters')}")
+    return made
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime.time):
+        return value.strftime("%H%M")
+    if isinstance(value, datetime.date):
+        return value.strftime("%Y%m%d")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _any(text: str) -> str | None:
+    return text if len(text) <= _LENGTH_MAX else None
+
+
+def _step(text: str) -> Value | None:
+    if found := re.fullmatch(r"([0-9]{1,6})h?", text):
+        return int(found[1])
+    if found := re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})h?", text):
+        return f"{int(found[1])}-{int(found[2])}" if int(found[1]) < int(found[2]) else None
+    return None
+
+
+def _whole(text: str) -> Value | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+
+
+def _level(text: str) -> Value | None:
+    return _number(Decimal(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", text) else None
+
+
+def _number(value: Decimal) -> Value:
+    return int(value) if value == int(value) else float(value)
+
+
+def _date(text: str) -> Value | None:
+    try:
+        day = datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d")
+    except ValueError:
+        return None
+    return day.strftime("%Y%m%d") if re.fullmatch(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else None
+
+
+def _time(text: str) -> Value | None:
+    digits = text.replace(":", "") if re.fullmatch(r"[0-9]{1,2}:[0-9]{2}", text) else text
+    if not re.fullmatch(r"[0-9]{1,4}", digits):
+        return None
+    full = f"{digits:0>2}00" if len(digits) <= 2 else f"{digits:0>4}"
+    return full if full[:2] < "24" and full[2:] < "60" else None
+
+
+_FORMS = {"step": _step, "number": _whole, "levelist": _level, "date": _date, "time": _time}
+_WHAT = {
+    "step": "a step: whole hours as 6, or a range of them as 0-24",
+    "number": "a member: a whole number from 0",
+    "levelist": "a level: a number",
+    "date": "a day as 20261120",
+    "time": "a time as 0600",
+}
+
+
+def values(word: str, given: Any) -> tuple[Value, ...]:
+    """All values that are asked for: one, a list, ``a/b/c``, or ``a/to/b/by/c`` written out.
+
+    Raises
+    ------
+    Wrong
+        One of them is none, comes twice, or they are too many.
+
+    """
+    if isinstance(given, list):
+        found = [value for index, item in enumerate(given) for value in _of_item(word, item, index)]
+    else:
+        found = list(_of_text(word, given))
+    if len(found) > VALUES_MAX:
+        raise Wrong(f"{len(found)} values, at most {VALUES_MAX} are possible")
+    twice = [value for index, value in enumerate(found) if value in found[:index]] if _repeats(found) else []
+    if twice:
+        raise Wrong(f"{shown(twice[0])} stands there twice")
+    return tuple(found)
+
+
+def _repeats(found: list[Value]) -> bool:
+    return len(set(found)) < len(found)
+
+
+def _of_item(word: str, item: Any, index: int) -> tuple[Value, ...]:
+    try:
+        return _of_text(word, item)
+    except Wrong as wrong:
+        raise wrong.within(index) from None
+
+
+def _of_text(word: str, given: Any) -> tuple[Value, ...]:
+    parts = [part.strip() for part in given.split("/")] if isinstance(given, str) else [given]
+    if parts[0] == "*" or parts[0] == "all":
+        raise Wrong("every value must be named, so that it is known what to wait for")
+    if len(parts) > 1 and any(str(part).lower() in ("to", "by") for part in parts):
+        return _range(word, given, [str(part) for part in parts])
+    return tuple(canonical(word, part) for part in parts)
+
+
+def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
+    keywords = [part.lower() for part in parts[1::2]]
+    if word not in _ORDERED or (len(parts), keywords) not in ((3, ["to"]), (5, ["to", "by"])):
+        what = f"{word} has no ranges" if word not in _ORDERED else "a range is a/to/b or a/to/b/by/c"
+        raise Wrong(f"{shown(given)}: {what}")
+    first, last = canonical(word, parts[0]), canonical(word, parts[2])
+    by = _increment(parts[4]) if len(parts) == 5 else Decimal(1)
+    if word == "date":
+        days = _written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by)
+        return tuple(datetime.date.fromordinal(int(day)).strftime("%Y%m%d") for day in days)
+    try:
+        found = _written_out(given, Decimal(str(first)), Decimal(str(last)), by)
+    except InvalidOperation:
+        raise Wrong(f"{shown(given)}: the ends of a range are single steps") from None
+    return tuple(canonical(word, _number(value)) for value in found)
+
+
+def _ordinal(day: Value) -> int:
+    return datetime.datetime.strptime(str(day), "%Y%m%d").toordinal()
+
+
+def _increment(text: str) -> Decimal:
+    number = text[:-1] if text.endswith("h") else text
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", number) or not Decimal(number):
+        raise Wrong(f"{shown(text)} is no number above 0 to go on by")
+    return Decimal(number)
+
+
+def _written_out(given: str, first: Decimal, last: Decimal, by: Decimal) -> list[Decimal]:
+    count = int(abs(last - first) / by) + 1
+    if count > VALUES_MAX:
+        raise Wrong(f"{shown(given)} has {count} values, at most {VALUES_MAX} are possible")
+    return [first + (by if last >= first else -by) * index for index in range(count)]
+
+
+def end_of(step: Value) -> int:
+    """The hour at which a step, or a range of steps, ends."""
+    return int(str(step).rpartition("-")[2])
+
+
+def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:
+    """The questions that find all fields with these values: one, if a selector can be as long as that."""
+    asked = ",".join(f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words)
+    if len(asked.encode()) <= _SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= _SELECTOR_VALUES_MAX:
+        return [asked]
+    longest = max(words, key=lambda word: len(words[word]))
+    half = len(words[longest]) // 2
+    parts = (words[longest][:half], words[longest][half:])
+    return [text for part in parts for text in selectors({**words, longest: part})]
+
+
+def _item(value: Value) -> str:
+    text = str(value)
+    if _UNQUOTED.fullmatch(text) and text.lower() not in _RESERVED:
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,173 @@
+"""A worker: takes a task of the broker's, reads what it needs where it lies in memory, hands over what comes of it.
+
+``python -m junctura.products._worker ADDRESS`` is one; the broker starts them, and whoever wants more may start more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import junctura
+from junctura.products import _tasks
+from junctura.products._decode import decode, decodes
+from junctura.products._field import Field
+from junctura.products._graph import Graph
+from junctura.products._make import Transforms, make
+from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Task
+
+
+class Worker:
+    """Does tasks, one at a time.
+
+    Parameters
+    ----------
+    pool
+        Of the broker's, where tasks and arrays are.
+    job
+        What it is all about.
+
+    """
+
+    def __init__(self, pool: junctura.Pool, job: Job) -> None:
+        self.pool = pool
+        self.job = job
+        self.graph = Graph(job.recipes)
+        self.out = Path(job.out)
+        self.transforms = Transforms()
+
+    @functools.cached_property
+    def source(self) -> junctura.Pool:
+        """Where inputs are; it may have ended when there is still something to be done with what is decoded."""
+        return junctura.Pool(self.job.source, name=WORKER, store=self.job.store)
+
+    def run(self) -> None:
+        """Until the broker says that there is nothing more to do."""
+        # What a worker had done when it died is withdrawn while it is on its way to another.
+        with self.pool.follow(group=_tasks.GROUP, window=1, gaps="ignore") as tasks:
+            for obj in tasks:
+                # Released when it is done; another worker gets it if this one dies.
+                with obj:
+                    done = self._attempt(_tasks.read_task(bytes(obj)), obj.redelivered)
+                    _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
+
+    def _attempt(self, task: Task, again: bool) -> Done:
+        begun = time.monotonic()
+        before = decodes()
+        try:
+            if again:
+                self._count(task)
+            done = self._do(task)
+        except Exception as error:
+            done = Done(task.number, failure=_words(error), failed=dict.fromkeys(task.keep, _words(error)))
+        seconds = time.monotonic() - begun
+        return Done(**{**vars(done), "decodes": decodes() - before, "seconds": seconds, "worker": os.getpid()})
+
+    def _count(self, task: Task) -> None:
+        """Gives a task up that ended several workers."""
+        begun = len(self.pool.list(f'kind=begun,name~"^begun/{task.number}/"'))
+        if begun + 1 >= ATTEMPTS_MAX:
+            raise junctura.Unsupported(f"task {task.number}", f"{begun + 1} workers ended while they did it")
+        self.pool.offer(b"", name=f"begun/{task.number}/{begun}", kind="begun")
+
+    def _do(self, task: Task) -> Done:
+        if task.product is not None:
+            return self._make(task, task.product)
+        made = Made(self, task)
+        failed = {}
+        for node in task.keep:
+            if cause := self._keep(node, made):
+                failed[node] = cause
+        made.close()
+        kept = tuple(node for node in task.keep if node not in failed)
+        return Done(task.number, kept, made.version, failed=failed)
+
+    def _keep(self, node: int, made: Made) -> str:
+        """Why it cannot; empty if it can."""
+        try:
+            _tasks.keep(self.pool, node, made.fields(node))
+        except Exception as error:
+            # Whatever it is: others can be kept.
+            return _words(error)
+        return ""
+
+    def _make(self, task: Task, product: int) -> Done:
+        about = self.graph.products[product]
+        fields = [field for node in about.nodes for field in _tasks.kept(self.pool, node)]
+        path, nbytes = make(about.wanted, fields, self.transforms, self.out, task.sources)
+        return Done(task.number, path=str(path), nbytes=nbytes)
+
+
+class Made:
+    """The fields of a task's nodes, each made once."""
+
+    def __init__(self, worker: Worker, task: Task) -> None:
+        self.worker, self.task = worker, task
+        self._fields: dict[int, Sequence[Field]] = {}
+        self._failures: dict[int, Exception] = {}
+        self._decoded: Sequence[Field] | None = None
+        self.version = ""
+
+    def fields(self, number: int) -> Sequence[Field]:
+        """Of a node: decoded, found in the pool, or made of those of its parents."""
+        if number in self._failures:
+            raise self._failures[number]
+        if number not in self._fields:
+            try:
+                self._fields[number] = self._make(number)
+            except Exception as error:
+                self._failures[number] = error
+                raise
+        return self._fields[number]
+
+    def close(self) -> None:
+        """Lets go of all fields now: failures hold on to them, and they to what lies in the pool."""
+        self._fields.clear()
+        self._failures.clear()
+
+    def _make(self, number: int) -> Sequence[Field]:
+        node = self.worker.graph.nodes[number]
+        if number in self.task.inputs:
+            return self._input()
+        if node.operation is None or not (self.task.inputs or number in self.task.keep):
+            return _tasks.kept(self.worker.pool, number)
+        given = [field for parent in node.parents for field in self.fields(parent)]
+        return node.operation(given, self.worker.transforms)
+
+    def _input(self) -> Sequence[Field]:
+        if self._decoded is None:
+            with self.worker.source.demand(self.task.key, timeout=0) as obj:
+                # It may have been replaced since the broker heard of it.
+                self.version = str(obj.version)
+                self._decoded = [decode(memoryview(obj), obj.attributes)]
+        return self._decoded
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, junctura.Error) else f"{type(error).__name__}: {error}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pool", help="where the broker's pool is")
+    arguments = parser.parse_args()
+    # Ctrl-C is the broker's: it ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # When the broker is gone, there is nothing to do, and nobody to tell.
+    with (
+        contextlib.suppress(junctura.Closed, junctura.Disconnected),
+        junctura.Pool(arguments.pool, name=WORKER) as pool,
+    ):
+        with pool.demand(name="job") as obj:
+            job = _tasks.read_job(bytes(obj))
+        Worker(pool, job).run()
+
+
+if __name__ == "__main__":
+    main()

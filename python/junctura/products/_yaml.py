@@ -1,0 +1,201 @@
+"""YAML as plain Python, with the place of every value kept, so that an error can name file, line and key.
+
+Only what a requirement needs is read: mappings, lists and plain values. Anchors, aliases, tags and keys given twice are
+refused, and so is what is larger or deeper than anybody writes by hand. Plain values mean what YAML 1.2 says and no
+more: ``no``, ``12:30``, ``0600`` and ``2026-11-20`` are texts, not a truth, a number of minutes, an octal number and a
+day.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from junctura._labels import needed
+from junctura.errors import InvalidArgument, Io, LimitExceeded, NotFound
+
+Step: TypeAlias = "str | int"
+Place: TypeAlias = "tuple[Step, ...]"
+_BYTES_MAX = 4 << 20
+_DEPTH_MAX = 32
+_VALUES_MAX = 1_000_000
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|(0|[1-9][0-9]*)(?=[eE]))([eE][-+]?[0-9]+)?")
+_DIGITS_MAX = 18
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+
+
+class Wrong(InvalidArgument):
+    """Something in a document is wrong; `place` leads to it from the value that was looked at."""
+
+    def __init__(self, cause: str, *place: Step) -> None:
+        super().__init__(named(place), cause)
+        self.place = place
+
+    def within(self, *place: Step) -> Wrong:
+        """The same, seen from further outside."""
+        return Wrong(self.cause, *place, *self.place)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file.
+
+    Attributes
+    ----------
+    value
+        Plain Python: dict, list, str, int, float, bool or None.
+    path
+        The file's name, for messages.
+
+    """
+
+    value: Any
+    path: str
+    lines: dict[Place, int] = field(repr=False)
+
+    def line(self, place: Place = ()) -> int:
+        """On which line something stands; of what does not stand there, that of what would hold it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines[place]
+
+    def error(self, wrong: Wrong) -> InvalidArgument:
+        """What is wrong, with file, line and key."""
+        key = named(wrong.place)
+        return InvalidArgument(f"{self.path}:{self.line(wrong.place)}", f"{key}: {wrong.cause}" if key else wrong.cause)
+
+
+def named(place: Place) -> str:
+    """The keys that lead to a place, as one text."""
+    return ".".join(step for step in place if isinstance(step, str))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What to say behind an unknown word: which known one is meant, or which there are."""
+    words = list(known)
+    if close := difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6):
+        return f'; did you mean "{close[0]}"?'
+    return f"; known are {', '.join(words)}" if words else ""
+
+
+def read(path: str | Path) -> list[Document]:
+    """The documents of a file.
+
+    Raises
+    ------
+    NotFound, Io
+        There is no such file, or it cannot be read.
+    LimitExceeded
+        It is larger than 4 MiB.
+    InvalidArgument
+        It is not YAML, or has what is refused; the error names the line.
+
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_BYTES_MAX + 1)
+    except FileNotFoundError as error:
+        raise NotFound(str(path), "there is no such file") from error
+    except (OSError, ValueError) as error:
+        raise Io(str(path), str(error)) from error
+    return documents(content, str(path))
+
+
+def documents(content: bytes, path: str) -> list[Document]:
+    """The documents in the content of a file; see `read`."""
+    if len(content) > _BYTES_MAX:
+        raise LimitExceeded(path, f"a requirement has at most {_BYTES_MAX >> 20} MiB")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidArgument(f"{path}:{line}", "the text is not UTF-8") from error
+    yaml = needed("yaml", "products")
+    try:
+        return list(_Composer(yaml, text, path).documents())
+    except InvalidArgument:
+        raise
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InvalidArgument(f"{path}:{line}", f"a character that no text has: {error.character!r}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}" if mark else path
+        raise InvalidArgument(where, f"not YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidArgument(path, f"not YAML: {error}") from error
+
+
+class _Composer:
+    """Puts the events of a parser together."""
+
+    def __init__(self, yaml: Any, text: str, path: str) -> None:
+        self._yaml = yaml
+        self._path = path
+        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
+        self._lines: dict[Place, int] = {}
+
+    def documents(self) -> Iterator[Document]:
+        for event in self._events:
+            if isinstance(event, self._yaml.DocumentStartEvent):
+                self._lines = {}
+                yield Document(self._value(next(self._events), ()), self._path, self._lines)
+
+    def _value(self, event: Any, place: Place) -> Any:
+        self._check(event, place)
+        self._lines.setdefault(place, event.start_mark.line + 1)
+        if isinstance(event, self._yaml.ScalarEvent):
+            return plain(event.value) if event.style is None else event.value
+        if isinstance(event, self._yaml.SequenceStartEvent):
+            return [self._value(item, (*place, index)) for index, item in enumerate(self._until_end())]
+        return self._mapping(place)
+
+    def _mapping(self, place: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for event in self._until_end():
+            self._check(event, place)
+            if not isinstance(event, self._yaml.ScalarEvent):
+                self._refuse(event, "a key is a word")
+            key = event.value
+            if key in found:
+                self._refuse(event, f'"{key}" stands there twice, first on line {self._lines[(*place, key)]}')
+            self._lines[(*place, key)] = event.start_mark.line + 1
+            found[key] = self._value(next(self._events), (*place, key))
+        return found
+
+    def _until_end(self) -> Iterator[Any]:
+        ends = (self._yaml.SequenceEndEvent, self._yaml.MappingEndEvent)
+        for event in self._events:
+            if isinstance(event, ends):
+                return
+            yield event
+
+    def _check(self, event: Any, place: Place) -> None:
+        if isinstance(event, self._yaml.AliasEvent) or event.anchor is not None:
+            self._refuse(event, "anchors (&) and aliases (*) are not read here: write the value out")
+        if event.tag is not None:
+            self._refuse(event, f"tags are not read here: {event.tag}")
+        if len(place) > _DEPTH_MAX:
+            self._refuse(event, f"nested deeper than {_DEPTH_MAX}")
+        if len(self._lines) > _VALUES_MAX:
+            self._refuse(event, f"more than {_VALUES_MAX} values")
+
+    def _refuse(self, event: Any, cause: str) -> None:
+        raise InvalidArgument(f"{self._path}:{event.start_mark.line + 1}", cause)
+
+
+def plain(text: str) -> str | int | float | bool | None:
+    """What a value without quotes means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) <= _DIGITS_MAX and _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and math.isfinite(value := float(text)):
+        return value
+    return text

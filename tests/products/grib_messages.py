@@ -1,0 +1,62 @@
+"""GRIB messages for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import eccodes
+import numpy as np
+
+from junctura.products._grid import gaussian_latitudes
+
+
+def _made(sample: str, keys: dict[str, Any], values: Any) -> bytes:
+    handle = eccodes.codes_grib_new_from_samples(sample)
+    try:
+        for key, value in keys.items():
+            eccodes.codes_set(handle, key, value)
+        given = np.asarray(values, np.float64).ravel()
+        if np.isnan(given).any():
+            eccodes.codes_set(handle, "bitmapPresent", 1)
+            eccodes.codes_set(handle, "missingValue", 1e9)
+            given = np.where(np.isnan(given), 1e9, given)
+        eccodes.codes_set_values(handle, given)
+        return bytes(eccodes.codes_get_message(handle))
+    finally:
+        eccodes.codes_release(handle)
+
+
+def gaussian(n: int, values: Any, **keys: Any) -> bytes:
+    """On the grid F`n`."""
+    first = float(gaussian_latitudes(n)[0])
+    shape = {"N": n, "Ni": 4 * n, "Nj": 2 * n, "iDirectionIncrementInDegrees": 90 / n}
+    ends = {
+        "latitudeOfFirstGridPointInDegrees": first,
+        "latitudeOfLastGridPointInDegrees": -first,
+        "longitudeOfLastGridPointInDegrees": 360 - 90 / n,
+    }
+    return _made("regular_gg_pl_grib2", {**shape, **ends, "bitsPerValue": 24, **keys}, values)
+
+
+def reduced(values: Any, **keys: Any) -> bytes:
+    """On the grid N32."""
+    return _made("reduced_gg_pl_32_grib2", {"bitsPerValue": 24, **keys}, values)
+
+
+def latlon(rows: int, columns: int, ends: tuple[float, float, float, float], values: Any, **keys: Any) -> bytes:
+    """With the first and the last latitude and longitude."""
+    names = ("latitudeOfFirst", "longitudeOfFirst", "latitudeOfLast", "longitudeOfLast")
+    given = {f"{name}GridPointInDegrees": end for name, end in zip(names, ends, strict=True)}
+    shape: dict[str, float] = {"Ni": columns, "Nj": rows}
+    if min(rows, columns) > 1:
+        shape["iDirectionIncrementInDegrees"] = abs((ends[3] - ends[1]) % 360) / (columns - 1)
+        shape["jDirectionIncrementInDegrees"] = abs(ends[2] - ends[0]) / (rows - 1)
+    sample = f"regular_ll_pl_grib{keys.pop('edition', 2)}"
+    return _made(sample, {**shape, **keys, **given, "bitsPerValue": 24}, values)
+
+
+def harmonics(truncation: int, values: Any, **keys: Any) -> bytes:
+    """Spherical harmonics, in complex packing."""
+    size = {"J": truncation, "K": truncation, "M": truncation}
+    packing = {"subSetJ": 20, "subSetK": 20, "subSetM": 20, "bitsPerValue": 24}
+    return _made("sh_pl_grib2", {**size, **packing, **keys}, values)

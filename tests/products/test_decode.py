@@ -1,0 +1,266 @@
+"""Messages as fields: every kind of grid, every order of points, and what is no message."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import eccodes
+import grib_messages
+import numpy as np
+import pytest
+
+from junctura.errors import Corrupt, Error, Unsupported
+from junctura.products._decode import decode, decodes
+from junctura.products._grid import Grid, grid
+
+_RNG = np.random.default_rng(7)
+# Of 24 bits over a range of some 10.
+_PACKED = 1e-6
+
+
+def _messages(path: Path) -> Iterator[bytes]:
+    whole, at = path.read_bytes(), 0
+    while (at := whole.find(b"GRIB", at)) >= 0:
+        bounds = (at + 8, at + 16) if whole[at + 7] == 2 else (at + 4, at + 7)
+        length = int.from_bytes(whole[slice(*bounds)], "big")
+        yield whole[at : at + length]
+        at += length
+
+
+_FILES = {
+    "era5-levels-corrupted.grib": {"Corrupt": 1, "3/3": 1},
+    "era5-levels-members.grib": {"3/3": 160},
+    "fields_with_missing_values.grib": {"2/2": 2},
+    "lambert_grid.grib": {"Unsupported": 1},
+    "nam.t00z.awp21100.tm00.grib2": {"Unsupported": 154},
+    "reduced_gg.grib": {"N48": 1},
+    "regular_gg_ml_g2.grib": {"F80": 3},
+    "regular_gg_sfc.grib": {"F48": 1},
+    "regular_ll_msl.grib": {"1/1": 1},
+    "spherical_harmonics.grib": {"T63": 1},
+    "t_analysis_and_fc_0.grib": {"5/5": 1},
+    "t_on_different_level_types.grib": {"5/5": 2},
+}
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_every_field_of_a_file_is_decoded_or_refused_by_name(shared: Path, name: str) -> None:
+    found: collections.Counter[str] = collections.Counter()
+    for message in _messages(shared / name):
+        found[_outcome(message)] += 1
+    assert found == _FILES[name]
+
+
+def _outcome(message: bytes) -> str:
+    """The grid of a message, or what kind of error it gives."""
+    try:
+        field = decode(message)
+    except Error as error:
+        return error.code if error.subject and error.cause else "an error that does not say what it is about"
+    return field.on.name if field.units and field.param != "?" else "a field without a name"
+
+
+def test_no_file_is_forgotten(shared: Path) -> None:
+    assert {path.name for path in shared.glob("*.grib*")} == set(_FILES)
+
+
+def test_missing_values_of_a_file_are_not_numbers(shared: Path) -> None:
+    field = decode(next(_messages(shared / "fields_with_missing_values.grib")))
+    assert np.isnan(field.values).sum() == 10808
+    assert 150 < np.nanmin(field.values) < np.nanmax(field.values) < 350
+
+
+def test_attributes_are_those_of_the_message_or_those_given() -> None:
+    message = grib_messages.gaussian(8, _RNG.normal(size=(16, 32)), shortName="u", level=500, step=6)
+    told = decode(message)
+    expected = {"param": "u", "paramId": 131, "levelist": 500, "step": 6, "levtype": "pl"}
+    assert expected.items() <= told.attributes.items() and told.units == "m s**-1"
+    assert decode(message, {"param": "x"}).attributes == {"param": "x"}
+
+
+def test_a_view_is_as_good_as_bytes() -> None:
+    message = grib_messages.gaussian(8, _RNG.normal(size=(16, 32)))
+    assert (decode(memoryview(message)).values == decode(message).values).all()
+
+
+_ENDS = (90.0, 0.0, -90.0, 330.0)
+
+
+@pytest.mark.parametrize("scanning", range(16))
+@pytest.mark.parametrize("edition", [1, 2])
+def test_any_order_of_points_becomes_that_of_the_grid(edition: int, scanning: int) -> None:
+    west, south, by_column, in_turns = (bool(scanning & bit) for bit in (1, 2, 4, 8))
+    if edition == 1 and in_turns:
+        pytest.skip("edition 1 has no rows in turns")
+    values = _RNG.normal(size=(7, 12))
+    given = values[:, ::-1] if west else values
+    given = given[::-1] if south else given
+    given = given.T.copy() if by_column else given.copy()
+    if in_turns:
+        given[1::2] = given[1::2, ::-1].copy()
+    first_lat, last_lat = (-90, 90) if south else (90, -90)
+    first_lon, last_lon = (330, 0) if west else (0, 330)
+    keys = {
+        "iScansNegatively": int(west),
+        "jScansPositively": int(south),
+        "jPointsAreConsecutive": int(by_column),
+        "iDirectionIncrementInDegrees": 30,
+        "jDirectionIncrementInDegrees": 30,
+    }
+    if edition == 2:
+        keys["alternativeRowScanning"] = int(in_turns)
+    ends = (first_lat, first_lon, last_lat, last_lon)
+    field = decode(grib_messages.latlon(7, 12, ends, given, edition=edition, **keys))
+    assert field.on == grid("30/30")
+    assert np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+def test_a_globe_that_begins_elsewhere_is_turned() -> None:
+    values = _RNG.normal(size=(7, 12))
+    turned = np.roll(values, 6, axis=1)
+    field = decode(grib_messages.latlon(7, 12, (90, 180, -90, 150), turned))
+    assert field.on == grid("30/30") and np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+@pytest.mark.parametrize(
+    ("ends", "shape", "name"),
+    [
+        ((72, 335, 34, 45), (77, 141), "0.5/0.5@72/-25/34/45"),
+        ((30, 0, -30, 359.5), (121, 720), "0.5/0.5@30/0/-30/359.5"),
+        ((50, 200, 40, 210), (11, 11), "1/1@50/-160/40/-150"),
+    ],
+)
+def test_an_area_is_named(ends: tuple[float, float, float, float], shape: tuple[int, int], name: str) -> None:
+    values = _RNG.normal(size=shape)
+    field = decode(grib_messages.latlon(*shape, ends, values))
+    assert field.on == grid(name) and np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+@pytest.mark.parametrize("edition", [1, 2])
+def test_an_area_of_a_third_of_a_degree_is_named_whatever_edition_rounds(edition: int) -> None:
+    # 11 rows from 10 1/3 to 7 and 7 columns from 1/3 to 2 1/3.
+    values = _RNG.normal(size=(11, 7))
+    field = decode(grib_messages.latlon(11, 7, (10 + 1 / 3, 1 / 3, 7, 2 + 1 / 3), values, edition=edition))
+    assert isinstance(field.on, Grid) and field.on == grid(field.on.name)
+    assert np.allclose([field.on.latitudes[0], field.on.longitudes[-1]], [10 + 1 / 3, 2 + 1 / 3], rtol=0, atol=1e-6)
+    assert np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+def test_an_area_of_gaussian_rows_is_named() -> None:
+    whole = grid("F48")
+    assert isinstance(whole, Grid)
+    area = whole.crop(72, -25, 34, 45)
+    ends = {
+        "latitudeOfFirstGridPointInDegrees": area.latitudes[0],
+        "latitudeOfLastGridPointInDegrees": area.latitudes[-1],
+        "longitudeOfFirstGridPointInDegrees": 360 + area.longitudes[0],
+        "longitudeOfLastGridPointInDegrees": area.longitudes[-1],
+    }
+    values = _RNG.normal(size=area.shape)
+    keys = {"Nj": area.shape[0], "Ni": area.shape[1], **ends}
+    field = decode(grib_messages.gaussian(48, values, **keys))
+    assert isinstance(field.on, Grid) and field.on.shape == area.shape and field.on.name.startswith("F48@")
+    assert np.allclose(field.on.latitudes, area.latitudes) and np.allclose(field.on.longitudes, area.longitudes)
+    assert np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ends"),
+    [((180, 360), (89.5, 0.5, -89.5, 359.5)), ((11, 11), (50.2, 0, 40.2, 10)), ((1, 11), (50, 0, 50, 10))]
+    + [((11, 11), (50, 0, 43, 7)), ((5, 5), (10, 3, 10, 7))],
+)
+def test_rows_that_are_none_of_a_whole_grid_are_refused_by_name(
+    shape: tuple[int, int], ends: tuple[float, float, float, float]
+) -> None:
+    with pytest.raises(Unsupported, match="regular_ll"):
+        decode(grib_messages.latlon(*shape, ends, np.zeros(shape)))
+
+
+def test_other_grids_are_refused_by_name() -> None:
+    for sample, name in (
+        ("polar_stereographic_pl_grib2", "polar_stereographic"),
+        ("rotated_ll_pl_grib2", "rotated_ll"),
+    ):
+        handle = eccodes.codes_grib_new_from_samples(sample)
+        message = bytes(eccodes.codes_get_message(handle))
+        eccodes.codes_release(handle)
+        with pytest.raises(Unsupported, match=f"grid {name}"):
+            decode(message)
+
+
+def test_missing_values_stay_missing() -> None:
+    values = _RNG.normal(size=(16, 32))
+    values[3:5, ::2] = np.nan
+    field = decode(grib_messages.gaussian(8, values))
+    assert (np.isnan(field.values) == np.isnan(values)).all()
+    assert np.isnan(decode(grib_messages.gaussian(8, np.full((16, 32), np.nan))).values).all()
+
+
+def test_spherical_harmonics_are_as_grib_has_them() -> None:
+    named = grid("T21")
+    coefficients = _RNG.normal(size=named.size)
+    # What does not change along a row has no imaginary part.
+    coefficients[1:44:2] = 0
+    field = decode(grib_messages.harmonics(21, coefficients))
+    assert field.on == named and np.allclose(field.values, coefficients, rtol=0, atol=1e-5)
+
+
+def test_a_number_of_columns_that_nothing_has_takes_no_memory() -> None:
+    message = bytearray(grib_messages.latlon(7, 12, _ENDS, _RNG.normal(size=(7, 12))))
+    assert message[67:71] == (12).to_bytes(4, "big")
+    message[67] = 8
+    with pytest.raises(Corrupt, match="points"):
+        decode(bytes(message))
+
+
+def test_several_fields_in_one_message_are_refused() -> None:
+    one = grib_messages.gaussian(8, _RNG.normal(size=(16, 32)))
+    again = _sections_from_4(one)
+    both = one[:8] + (len(one) + len(again)).to_bytes(8, "big") + one[16:-4] + again + b"7777"
+    with pytest.raises(Unsupported, match="2 fields"):
+        decode(both)
+
+
+def _sections_from_4(message: bytes) -> bytes:
+    at = 16
+    while message[at + 4] != 4:
+        at += int.from_bytes(message[at : at + 4], "big")
+    return message[at:-4]
+
+
+@pytest.mark.parametrize("edition", [1, 2])
+def test_no_cut_message_is_decoded(edition: int) -> None:
+    message = grib_messages.latlon(7, 12, _ENDS, _RNG.normal(size=(7, 12)), edition=edition)
+    for length in range(0, len(message), 3):
+        for part in (message[:length], message[:length] + b"7777"):
+            with pytest.raises(Corrupt):
+                decode(part)
+    with pytest.raises(Corrupt):
+        decode(message + message)
+
+
+@pytest.mark.parametrize("edition", [1, 2])
+def test_a_damaged_message_gives_an_error_with_a_name_or_a_field(edition: int) -> None:
+    message = grib_messages.latlon(7, 12, _ENDS, _RNG.normal(size=(7, 12)), edition=edition)
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        damaged = bytearray(message)
+        for at in rng.integers(4, len(message) - 4, 2):
+            damaged[at] = rng.integers(256)
+        assert not _outcome(bytes(damaged)).startswith("an error")
+
+
+def test_decodes_are_counted_in_all_threads() -> None:
+    message = grib_messages.gaussian(8, _RNG.normal(size=(16, 32)))
+    before = decodes()
+    threads = [threading.Thread(target=lambda: [decode(message) for _ in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with pytest.raises(Corrupt):
+        decode(message[:-1])
+    assert decodes() == before + 40

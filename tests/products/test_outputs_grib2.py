@@ -1,0 +1,188 @@
+"""GRIB2 that ecCodes reads back as what it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import eccodes
+import numpy as np
+import pytest
+from outputs_fields import PLACES, field, surface, with_gap, written
+
+import junctura
+from junctura.products._field import Field
+from junctura.products._grid import spectral
+from junctura.products._outputs import Output
+
+MARS = {"class": "od", "stream": "enfo", "expver": "0001", "type": "pf"}
+
+
+class Read:
+    """The keys and values of a message, by a reader that knows nothing of the writer."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self.handle = eccodes.codes_grib_new_from_file(file)
+        eccodes.codes_set(self.handle, "missingValue", -9e99)
+        values = eccodes.codes_get_values(self.handle)
+        self.values = np.where(values == -9e99, np.nan, values)
+
+    def __getitem__(self, key: str) -> Any:
+        return eccodes.codes_get(self.handle, key)
+
+    def __del__(self) -> None:
+        eccodes.codes_release(self.handle)
+
+    def having(self, **keys: Any) -> dict[str, Any]:
+        return {key: self[key.replace("__", ".")] for key in keys}
+
+
+def read(path: Path, one: Field, **to: Any) -> Read:
+    return Read(written(Output("grib2", **to), path / "p.grib2", one))
+
+
+@pytest.mark.parametrize(
+    "on",
+    ["1/1", "1/1@72/-25/34/45", "1.5/1", "0.25/0.5@10/350/-10/370", "F24", "F24@72/-25/34/45", "N32", "O24",
+     f"R8:{','.join(map(str, [12, 20] * 8))}"],
+)  # fmt: skip
+def test_grids_are_where_they_were(tmp_path: Path, on: str) -> None:
+    one = field(on)
+    back = read(tmp_path, one)
+    latitudes, longitudes = one.grid.points()
+    found = eccodes.codes_get_array(back.handle, "longitudes")
+    np.testing.assert_allclose(eccodes.codes_get_array(back.handle, "latitudes"), latitudes, atol=2e-6)
+    np.testing.assert_allclose(np.mod(found - longitudes + 180, 360), 180, atol=2e-6)
+    assert back["gridType"] == one.grid.kind
+
+
+@pytest.mark.parametrize("packing", ["simple", "ccsds"])
+@pytest.mark.parametrize("bits", [1, 8, 12, 16, 24])
+def test_values_are_as_near_as_the_bits_say(tmp_path: Path, packing: str, bits: int) -> None:
+    for one in (field(), with_gap(field()), field("N32"), field().having(field().values * 1e-6)):
+        values = one.values.ravel()
+        back = read(tmp_path, one, packing=packing, bits=bits)
+        np.testing.assert_array_equal(np.isnan(back.values), np.isnan(values))
+        reach = np.nanmax(values) - np.nanmin(values)
+        # Half a step, which ecCodes makes a power of two, and what the single precision of the least value costs.
+        assert np.nanmax(np.abs(back.values - values)) <= reach / (2**bits - 1) + np.nanmax(np.abs(values)) * 2.0**-23
+        assert (back["packingType"], back["bitsPerValue"]) == (f"grid_{packing}", bits)
+
+
+@pytest.mark.parametrize("packing", ["simple", "ccsds"])
+def test_constant_and_missing_fields_stay_so(tmp_path: Path, packing: str) -> None:
+    one = field()
+    sevens, zeros, nothing = (one.having(np.full(one.grid.shape, value)) for value in (7.25, 0.0, np.nan))
+    for same in (sevens, zeros, nothing, with_gap(sevens)):
+        np.testing.assert_array_equal(read(tmp_path, same, packing=packing).values, same.values.ravel())
+
+
+def test_an_infinite_value_is_refused(tmp_path: Path) -> None:
+    one = field()
+    with pytest.raises(junctura.errors.InvalidArgument, match="field t: a value is infinite"):
+        read(tmp_path, one.having(np.full(one.grid.shape, np.inf)))
+
+
+INTERVAL = {"step": "0-6", "stepType": "max"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "keys"),
+    [
+        ({}, {"productDefinitionTemplateNumber": 0, "shortName": "t", "level": 850, "stepRange": "6"}),
+        ({"step": "90m"}, {"stepRange": "90m", "validityTime": 1330}),
+        ({"time": 0, "date": 20260102}, {"dataDate": 20260102, "dataTime": 0}),
+        ({"number": 3, "members": 6}, {"productDefinitionTemplateNumber": 1, "number": 3}),
+        ({"number": 3, "members": 6}, {"numberOfForecastsInEnsemble": 6}),
+        ({"number": 3, **INTERVAL}, {"productDefinitionTemplateNumber": 11, "perturbationNumber": 3}),
+        ({**INTERVAL}, {"productDefinitionTemplateNumber": 8, "shortName": "max_t", "stepRange": "0-6"}),
+        ({"step": "0-6", "stepType": "avg"}, {"stepType": "avg", "typeOfStatisticalProcessing": 0}),
+        ({"step": "0-6", "stepType": "min"}, {"stepType": "min", "typeOfStatisticalProcessing": 3}),
+        ({"step": "0-6", "stepType": "accum"}, {"stepType": "accum", "typeOfStatisticalProcessing": 1}),
+        ({"statistic": "mean", "number": 1}, {"productDefinitionTemplateNumber": 2, "derivedForecast": 0}),
+        ({"statistic": "spread"}, {"productDefinitionTemplateNumber": 2, "derivedForecast": 4}),
+        ({"statistic": "min"}, {"productDefinitionTemplateNumber": 2, "derivedForecast": 8}),
+        ({"statistic": "max", **INTERVAL}, {"productDefinitionTemplateNumber": 12, "derivedForecast": 9}),
+        ({"statistic": "percentile", "percentile": 10}, {"productDefinitionTemplateNumber": 6, "percentileValue": 10}),
+        ({"statistic": "percentile", "percentile": 0, **INTERVAL}, {"productDefinitionTemplateNumber": 10}),
+        (
+            {"statistic": "probability", "threshold": 273.15},
+            {"productDefinitionTemplateNumber": 5, "probabilityType": 3, "lowerLimit": 273.15},
+        ),
+        (
+            {"statistic": "probability", "threshold": -1.25e-5, "condition": "below", **INTERVAL},
+            {"productDefinitionTemplateNumber": 9, "probabilityType": 4, "upperLimit": -1.25e-5},
+        ),
+        ({**MARS, "number": 3}, {"mars.class": "od", "mars.stream": "enfo", "mars.type": "pf", "mars.expver": "0001"}),
+        ({**MARS, "statistic": "mean"}, {"mars.type": "em", "productDefinitionTemplateNumber": 2}),
+        ({**MARS, "statistic": "spread"}, {"mars.type": "es"}),
+        ({**MARS, "statistic": "max"}, {"productDefinitionTemplateNumber": 2, "localUsePresent": 0}),
+        ({**MARS, "centre": "edzw"}, {"centre": "edzw", "localUsePresent": 0}),
+        ({"levtype": "ml", "levelist": 137}, {"typeOfLevel": "hybrid", "level": 137}),
+        ({"levtype": "pt", "levelist": 315, "param": "vo"}, {"typeOfLevel": "theta", "level": 315}),
+        ({"levtype": "pv", "levelist": 2000, "param": "pt"}, {"typeOfLevel": "potentialVorticity", "level": 2000}),
+        ({"levelist": 0.5}, {"typeOfLevel": "isobaricInPa", "level": 50}),
+        ({"param": "130.128"}, {"shortName": "t"}),
+        ({"param": "138"}, {"shortName": "vo"}),
+        ({"param": "mine", "paramId": 131}, {"shortName": "u"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_attributes_become_keys(tmp_path: Path, attributes: dict[str, Any], keys: dict[str, Any]) -> None:
+    back = read(tmp_path, field(**attributes))
+    assert {key: back[key] for key in keys} == keys
+
+
+@pytest.mark.parametrize(
+    ("param", "step", "keys"),
+    [
+        ("2t", 6, {"typeOfLevel": "heightAboveGround", "level": 2}),
+        ("10u", 6, {"typeOfLevel": "heightAboveGround", "level": 10}),
+        ("sp", 6, {"typeOfLevel": "surface"}),
+        ("msl", 6, {"typeOfLevel": "meanSea"}),
+        ("tp", "0-6", {"stepType": "accum", "stepRange": "0-6"}),
+    ],
+)
+def test_surface_fields_have_the_level_of_their_parameter(
+    tmp_path: Path, param: str, step: Any, keys: dict[str, Any]
+) -> None:
+    back = read(tmp_path, surface(param, "", step=step))
+    assert {key: back[key] for key in keys} == keys and back["shortName"] == param
+
+
+def test_probabilities_are_in_percent(tmp_path: Path) -> None:
+    one = field(statistic="probability", threshold=273.15)
+    half = one.having(np.linspace(0, 1, one.grid.size).reshape(one.grid.shape), units="1")
+    np.testing.assert_allclose(read(tmp_path, half).values, half.values.ravel() * 100, atol=1e-3)
+    percents = half.having(half.values, units="%")
+    np.testing.assert_allclose(read(tmp_path, percents).values, half.values.ravel(), atol=1e-4)
+
+
+def test_messages_stand_one_behind_another(tmp_path: Path) -> None:
+    path = written(Output("grib2"), tmp_path / "p", *(field(step=step) for step in (0, 6, 12)))
+    steps = []
+    with path.open("rb") as file:
+        while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+            steps.append(eccodes.codes_get(message, "step"))
+            eccodes.codes_release(message)
+    assert steps == [0, 6, 12]
+
+
+@pytest.mark.parametrize(
+    ("one", "named"),
+    [
+        (field(PLACES), "field t: GRIB2 has no grid of places"),
+        (Field(np.zeros(spectral(3).size), spectral(3), {"param": "t"}), "field t: it is spectral"),
+        (field(param="bogus"), "field bogus: ecCodes knows no parameter of this shortName: say its number .* paramId"),
+        (field(paramId=999999), "field 999999: ecCodes knows no parameter of this paramId"),
+        (field(levtype="xx"), "field t: levtype 'xx' is not one of sfc, pl, ml, pt, pv"),
+        (field(levtype="ml", levelist=1.5), "field t: levelist is 1.5"),
+        (field(step="0-6"), "field t: step 0-6: say what happens over it by stepType"),
+        (field(**{**MARS, "class": "zz"}), "field t: GRIB2 cannot say marsClass = 'zz'"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_by_name(tmp_path: Path, one: Field, named: str) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match=named):
+        written(Output("grib2"), tmp_path / "p", one)
+    assert not list(tmp_path.iterdir())

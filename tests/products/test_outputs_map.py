@@ -1,0 +1,281 @@
+"""Maps: colours where values are, coasts where land begins, nothing where there is nothing."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from outputs_fields import PLACES, field, with_gap, written
+from PIL import Image
+
+import junctura
+from junctura.products._field import Field
+from junctura.products._map import colours, picture, sheet
+from junctura.products._map.coast import coastlines
+from junctura.products._map.lettering import fitted, width
+from junctura.products._map.picture import GROUND, _Page, _view
+from junctura.products._map.projection import View
+from junctura.products._map.sampling import samples
+from junctura.products._map.scale import scale
+from junctura.products._outputs import Output
+from junctura.products._outputs.png import encoded
+
+PROJECTIONS = ("cylindrical", "robinson", "globe")
+VIEWS = [
+    View("cylindrical", 400, (0, 0)),
+    View("cylindrical", 400, (50, 10), (40, 70)),
+    View("robinson", 400, (0, -150)),
+    View("globe", 300, (40, -30)),
+    View("globe", 300, (-90, 0)),
+]
+
+
+def pixels(one: Field, **to: Any) -> npt.NDArray[np.uint8]:
+    return np.asarray(picture(one, Output("png", **{"width": 500, **to})))
+
+
+def colour_at(one: Field, latitude: float, longitude: float, **to: Any) -> tuple[int, ...]:
+    """Of the pixel in which a place lies."""
+    output = Output("png", **{"width": 500, "coast": False, **to})
+    page = _Page.of(_view(one.grid, output))
+    x, y, seen = page.view.pixels(np.array([latitude]), np.array([longitude]))
+    assert seen[0]
+    found = np.asarray(picture(one, output))[page.corner[1] + int(y[0]), page.corner[0] + int(x[0])]
+    return tuple(int(part) for part in found)
+
+
+def is_near(one: tuple[int, ...], other: Any, within: int = 6) -> bool:
+    return bool(np.abs(np.array(one) - np.array(other, int)).max() <= within)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_pixels_come_back_to_themselves(view: View) -> None:
+    latitudes, longitudes, seen = view.places()
+    assert latitudes.shape == seen.shape == (view.height, view.width)
+    assert np.abs(latitudes[seen]).max() <= 90
+    x, y, back = view.pixels(latitudes[seen], longitudes[seen])
+    rows, columns = np.nonzero(seen)
+    # Beside the rim a rounding error may put it behind it.
+    assert back.mean() > 0.999
+    np.testing.assert_allclose(x[back], columns[back] + 0.5, atol=1e-3)
+    np.testing.assert_allclose(y[back], rows[back] + 0.5, atol=1e-3)
+
+
+def test_robinson_is_as_its_table_says() -> None:
+    view = View("robinson", 1000, (0, 0))
+    x, y, _ = view.pixels(np.array([0.0, 45.0, -90.0]), np.array([90.0, 90.0, 90.0]))
+    np.testing.assert_allclose(x, [750, 500 + 250 * 0.8962, 500 + 250 * 0.5322])
+    np.testing.assert_allclose(1 - y / (view.height / 2), [0, 0.5571, -1], atol=1e-9)
+    assert view.height == 507
+
+
+@pytest.mark.parametrize("on", ["1/1", "1/1@72/-25/34/45", "1/1@10/350/-10/370", "F24", "N32", "O24"])
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_a_smooth_field_is_sampled_smoothly(on: str, view: View) -> None:
+    """Between values of a linear function it is that function, for every kind of rows."""
+    one = field(on)
+    north, _ = one.grid.points()
+    made_of = samples(on, view)
+    latitudes = view.places()[0].ravel()[made_of.pixels]
+    found = made_of.of(north.reshape(one.grid.shape))
+    inside = np.abs(latitudes) < np.abs(north).max()
+    if "@" in on:
+        inside &= (latitudes < north.max()) & (latitudes > north.min())
+    np.testing.assert_allclose(found[inside], latitudes[inside], atol=1e-3)
+    if one.grid.is_global:
+        assert len(made_of.pixels) == int(view.places()[2].sum())
+
+
+def test_where_values_are_missing_the_nearest_counts() -> None:
+    one = field("10/10")
+    values = one.values.copy()
+    values[9, 0] = np.nan
+    view = View("cylindrical", 360, (0, 0))
+    found = np.full(view.width * view.height, -1.0)
+    made_of = samples("10/10", view)
+    found[made_of.pixels] = made_of.of(values)
+    rows, columns = np.nonzero(np.isnan(found.reshape(view.height, view.width)))
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (85, 94, 175, 184)
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_colours_are_those_of_the_values(projection: Any) -> None:
+    one = field("1/1")
+    north = one.grid.points()[0].reshape(one.grid.shape)
+    given = {"projection": projection, "centre": (0.0, 0.0), "colours": "depth", "range": (-90.0, 90.0)}
+    table = colours.table("depth").astype(int)
+    for latitude in (-40.0, 3.0, 50.0):
+        expected = table[int((latitude + 90) / 180 * colours.SIZE)]
+        shade = 1.0
+        if projection == "globe":
+            depth = np.cos(np.radians(latitude)) * np.cos(np.radians(7.0))
+            shade = 0.52 + 0.48 * depth**0.6
+        assert is_near(colour_at(one.having(north), latitude, 7.0, **given), expected * shade)
+
+
+def test_missing_values_are_hatched_in_grey() -> None:
+    nothing = field().having(np.full(field().grid.shape, np.nan))
+    found = pixels(nothing, coast=False)[100:200, 100:400].reshape(-1, 3).astype(int)
+    greys, counts = np.unique(found, axis=0, return_counts=True)
+    common = {tuple(grey.tolist()) for grey in greys[counts > 1000]}
+    assert common == {(112, 116, 122), (88, 92, 99)}
+    assert is_near(colour_at(with_gap(field()), 80.0, 20.0), (100, 104, 110), 14)
+    assert not is_near(colour_at(with_gap(field()), -60.0, 20.0), (100, 104, 110), 14)
+
+
+def test_where_a_grid_does_not_reach_the_map_is_dark() -> None:
+    one = field("1/1@72/-25/34/45")
+    assert is_near(colour_at(one, -40.0, 100.0, projection="robinson"), (58, 65, 79))
+    assert not is_near(colour_at(one, 52.0, 7.0, projection="robinson"), (58, 65, 79), 30)
+
+
+@pytest.mark.parametrize("projection", ["robinson", "globe"])
+def test_beyond_the_map_is_the_ground(projection: Any) -> None:
+    found = pixels(field(), projection=projection)
+    assert tuple(found[60, 490]) == tuple(found[-60, 3]) == GROUND
+
+
+def test_bands_have_one_colour_each() -> None:
+    one = field("1/1", step=0)
+    found = pixels(one, levels=(280.0, 285.0, 290.0, 295.0), coast=False, projection="robinson")[60:280]
+    shades, counts = np.unique(found.reshape(-1, 3), axis=0, return_counts=True)
+    common = [tuple(shade) for shade in shades[np.argsort(counts)[-4:]].tolist()]
+    table = colours.table("thermal")
+    middle = table[(colours.SIZE - 1) // 2]
+    assert set(common) == {GROUND, tuple(table[0].tolist()), tuple(middle.tolist()), tuple(table[-1].tolist())}
+
+
+def test_coastlines_are_dark_and_only_where_asked_for() -> None:
+    flat = field("1/1").having(np.zeros(field("1/1").grid.shape))
+    with_coast, without = (pixels(flat, coast=coast, width=1000).astype(int) for coast in (True, False))
+    page = _Page.of(_view(flat.grid, Output("png", width=1000)))
+    darker = (without - with_coast).sum(axis=2) > 60
+    fine = coastlines("50m")
+    latitudes = np.concatenate([line[0] for line in fine])
+    longitudes = np.concatenate([line[1] for line in fine])
+    x, y, seen = page.view.pixels(latitudes, longitudes)
+    seen &= (x >= 1) & (x < page.view.width - 1) & (y >= 1) & (y < page.view.height - 1)
+    at = darker[page.corner[1] + y[seen].astype(int), page.corner[0] + x[seen].astype(int)]
+    assert at.mean() > 0.9
+    assert 0.01 < darker.mean() < 0.15
+
+
+@pytest.mark.parametrize(("scale", "points"), [("110m", 5000), ("50m", 60000)])
+def test_coasts_are_all_there(scale: Any, points: int) -> None:
+    lines = coastlines(scale)
+    assert abs(sum(len(line[0]) for line in lines) - points) < points / 20
+    latitudes, longitudes = (np.concatenate([line[axis] for line in lines]) for axis in (0, 1))
+    assert -86 < latitudes.min() < -70 and 82 < latitudes.max() < 84
+    for latitude, longitude in ((51.0, 1.4), (-34.4, 18.4), (71.1, 25.8), (-55.9, -67.3), (1.3, 104.0)):
+        # Dover, Cape of Good Hope, North Cape, Cape Horn, Singapore.
+        east = (longitudes - longitude + 180) % 360 - 180
+        assert np.hypot(latitudes - latitude, east).min() < 1.5
+    for one, other in lines:
+        # No line along which the map was cut.
+        assert max(np.abs(np.diff(one)).max(), np.abs(np.diff(other)).max()) < 15
+
+
+def test_places_are_discs_of_their_colours() -> None:
+    one = field(PLACES).having(np.array([0.0, 1.0, np.nan]))
+    given = {"colours": "wind", "range": (0.0, 1.0)}
+    table = colours.table("wind")
+    assert is_near(colour_at(one, 50.1, 8.7, **given), table[0])
+    assert is_near(colour_at(one, 48.2, 16.4, **given), table[-1])
+    assert is_near(colour_at(one, -3.0, -60.0, **given), (112, 116, 122))
+    assert is_near(colour_at(one, 20.0, -20.0, **given), (58, 65, 79))
+
+
+@pytest.mark.parametrize("name", colours.NAMES)
+def test_steps_of_a_table_look_alike(name: str) -> None:
+    table = colours.table(name)
+    assert table.shape == (colours.SIZE, 3) and table.dtype == np.uint8
+    # Bytes are too coarse for neighbours.
+    steps = np.linalg.norm(np.diff(colours.oklab(table[::64] / 255), axis=0), axis=1)
+    half = len(steps) // 2
+    parts = [steps[: half - 1], steps[half + 1 :]] if name in ("balance", "thermal") else [steps]
+    for part in parts:
+        assert part.max() < 1.15 * part.min()
+    np.testing.assert_allclose(colours.srgb(colours.oklab(table / 255)) * 255, table, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in colours.NAMES if name not in ("balance", "thermal")])
+def test_sequential_tables_go_one_way(name: str) -> None:
+    lightness = colours.oklab(colours.table(name)[::16] / 255)[:, 0]
+    assert (np.diff(lightness) > 0).all() or (np.diff(lightness) < 0).all()
+
+
+def test_an_unknown_table_is_named() -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match=r"colours jet: not one of balance, .*"):
+        pixels(field(), colours="jet")
+
+
+@pytest.mark.parametrize(
+    ("values", "units", "is_about_zero", "ends", "labels", "words"),
+    [
+        ([241.2, 304.9], "K", False, (240, 310), "240 260 280 300", "K"),
+        ([-7.7e-5, 3e-5], "s**-1", True, (-8e-5, 8e-5), "-5 0 5", "10^{-5} s^{-1}"),
+        ([98000, 104000], "Pa", False, (98000, 104000), "98 99 100 101 102 103 104", "10^{3} Pa"),
+        ([5.0, 5.0], "m s**-1", False, (2.5, 7.5), "3 4 5 6 7", "m s^{-1}"),
+        ([0.0, 0.0], "m", True, (-1, 1), "-1 -0.5 0 0.5 1", "m"),
+        ([np.nan, np.nan], "1", False, (0, 1), "0 0.2 0.4 0.6 0.8 1", ""),
+    ],
+)
+def test_bars_end_at_round_numbers(
+    values: list[float], units: str, is_about_zero: bool, ends: tuple[float, float], labels: str, words: str
+) -> None:
+    bar = scale(np.array(values), units, is_about_zero=is_about_zero)
+    assert (bar.low, bar.high) == pytest.approx(ends)
+    assert (" ".join(bar.labels), bar.units) == (labels, words)
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("on", ["3/3", "1/1@72/-25/34/45", "F16", "O24", PLACES])
+def test_every_grid_has_a_map(tmp_path: Path, on: str, projection: Any) -> None:
+    size = 333
+    path = written(Output("png", projection=projection, width=size, title="ß 東 10^{-5}"), tmp_path / "p", field(on))
+    with Image.open(path) as found:
+        found.load()
+        assert (found.format, found.mode, found.width) == ("PNG", "RGB", size)
+        assert len(found.getcolors(1 << 20) or []) > 50
+
+
+def test_a_map_is_the_same_each_time() -> None:
+    np.testing.assert_array_equal(pixels(field(), projection="globe"), pixels(field(), projection="globe"))
+
+
+def test_a_map_is_of_one_field(tmp_path: Path) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match="map: of one field, not of 2"):
+        written(Output("png"), tmp_path / "p", field(), field())
+
+
+def test_pixels_are_in_the_file_as_they_were() -> None:
+    given = np.random.default_rng(1).integers(0, 256, (7, 5, 3), np.uint8)
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encoded(given)))), given)
+
+
+def test_words_that_are_too_long_are_cut() -> None:
+    assert fitted("short", 20, 500) == "short"
+    cut = fitted("a title that goes on and on", 20, 100)
+    assert cut.endswith("…") and width(cut, 20) <= 100
+    assert width("m s^{-1}", 20) < width("m s-1", 20)
+
+
+def test_a_sheet_has_all_pictures_in_order() -> None:
+    shades = [(200, 10 * number, 30) for number in range(5)]
+    pictures = [Image.new("RGB", (100, 60 - number), shade) for number, shade in enumerate(shades)]
+    found = sheet(pictures, 2, "All of them")
+    colours_found = [tuple(one) for one in np.asarray(found).reshape(-1, 3).tolist()]
+    assert list(dict.fromkeys(one for one in colours_found if one in shades)) == shades
+    assert all(colours_found.count(shade) == 100 * (60 - number) for number, shade in enumerate(shades))
+    assert found.getpixel((1, 1)) == GROUND
+    assert sheet(pictures[:1], 3).width < found.width < sheet(pictures, 5).width
+
+
+@pytest.mark.parametrize(("count", "columns"), [(0, 2), (1, 0)])
+def test_a_sheet_of_nothing_is_refused(count: int, columns: int) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match="sheet"):
+        sheet([Image.new("RGB", (9, 9))] * count, columns)

@@ -1,0 +1,173 @@
+"""netCDF and Zarr: one data set, which the checker of the CF conventions has nothing against."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+from outputs_fields import PLACES, field, surface, with_gap, written
+
+import junctura
+from junctura.products._field import Field
+from junctura.products._outputs import Output
+
+KINDS = ("netcdf", "zarr")
+SETS = {
+    "one": [field()],
+    "cube": [
+        field(step=step, number=number, levelist=level) for step in (0, 6) for number in (1, 2) for level in (500, 850)
+    ],
+    "mixed": [one for step in (0, 6) for one in (field(step=step), surface("2t", "K", step=step))],
+    "area": [field("1/1@72/-25/34/45")],
+    "gaussian": [field("F16", step=step, stepType="max") for step in ("0-6", "6-12")],
+    "sum": [surface("tp", "m", step="0-6", stepType="accum")],
+    "places": [field(PLACES, step=step) for step in (0, 6)],
+    "place": [field("points@50/8")],
+    "members at places": [field(PLACES, step=step, number=number) for step in (0, 6) for number in (1, 2)],
+    "model levels": [field(levtype="ml", levelist=level) for level in (136, 137)],
+    "isentropes": [field(levtype="pt", levelist=level) for level in (315, 330)],
+    "pv": [field(levtype="pv", param="pt", levelist=2000)],
+    "units": [
+        field(param=param, units=units)
+        for param, units in (("u", "m s**-1"), ("vo", "s**-1"), ("gh", "gpm"), ("z", "m**2 s**-2"), ("q", "kg kg**-1"))
+    ],
+    "unknown": [field(param="my-thing", units="m s**-1")],
+    "chances": [
+        field(statistic="percentile", percentile=10),
+        field(statistic="probability", threshold=273.15, units="%"),
+    ],
+    "missing": [with_gap(field())],
+}
+CHECK = """
+import sys
+from compliance_checker.runner import CheckSuite, ComplianceChecker
+CheckSuite.load_all_available_checkers()
+good = True
+for path in sys.argv[1:]:
+    passed, broken = ComplianceChecker.run_checker(path, ["cf:1.11"], 0, "strict", output_filename="-")
+    good = good and passed and not broken
+sys.stdout.flush()
+sys.exit(not good)
+"""
+
+
+def opened(to: Output, path: Path, *fields: Field) -> xarray.Dataset:
+    written(to, path, *fields)
+    with xarray.open_dataset(path, engine="netcdf4" if to.format == "netcdf" else "zarr") as data:
+        return data.load()
+
+
+def test_the_checker_of_the_conventions_has_nothing_to_say(tmp_path: Path) -> None:
+    paths = [written(Output("netcdf"), tmp_path / f"{name}.nc", *fields) for name, fields in SETS.items()]
+    # In a process of its own: together with ecCodes the checker's libraries break the heap when a process ends.
+    done = subprocess.run([sys.executable, "-c", CHECK, *map(str, paths)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_zarr_has_what_netcdf_has(tmp_path: Path, name: str) -> None:
+    one, other = (opened(Output(kind), tmp_path / kind, *SETS[name]) for kind in KINDS)  # type: ignore[arg-type]
+    xarray.testing.assert_identical(one.drop_encoding(), other.drop_encoding())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("compression", ["zstd", "zlib"])
+def test_a_cube_has_each_field_where_it_belongs(tmp_path: Path, kind: Any, compression: Any) -> None:
+    fields = [one.having(one.values + number) for number, one in enumerate(SETS["cube"])]
+    data = opened(Output(kind, compression=compression), tmp_path / "p", *fields[::-1])
+    assert data.t.dims == ("realization", "time", "level", "latitude", "longitude")
+    for one in fields:
+        said = one.attributes
+        time = np.datetime64("2026-08-01T12:00") + np.timedelta64(said["step"], "h")
+        found = data.t.sel(time=time, realization=said["number"], level=said["levelist"])
+        np.testing.assert_array_equal(found.values, one.values.astype(np.float32))
+        assert found.forecast_period == said["step"]
+    assert data.forecast_reference_time == np.datetime64("2026-08-01T12:00")
+    np.testing.assert_array_equal(data.latitude, fields[0].grid.latitudes)
+    np.testing.assert_array_equal(data.longitude, fields[0].grid.longitudes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["units"], field(statistic="spread"))
+    names = {name: (one.attrs.get("standard_name"), one.attrs["units"]) for name, one in data.data_vars.items()}
+    assert names == {
+        "u": ("eastward_wind", "m s-1"),
+        "vo": ("atmosphere_relative_vorticity", "s-1"),
+        "gh": ("geopotential_height", "m"),
+        "z": ("geopotential", "m2 s-2"),
+        "q": ("specific_humidity", "kg kg-1"),
+        "t_spread": ("air_temperature", "K"),
+    }
+    assert data.t_spread.attrs["cell_methods"] == "realization: standard_deviation"
+    assert data.attrs["Conventions"] == "CF-1.11"
+    summed = opened(Output(kind), tmp_path / "q", *SETS["sum"])
+    assert summed.tp.attrs["cell_methods"] == "time: sum"
+    times = summed.time_bnds.values.ravel()
+    np.testing.assert_array_equal(times, np.array(["2026-08-01T12:00", "2026-08-01T18:00"], "M8[ns]"))
+    with xarray.open_dataset(
+        tmp_path / "p", engine="netcdf4" if kind == "netcdf" else "zarr", decode_times=False
+    ) as raw:
+        assert raw.time.attrs["units_metadata"] == "leap_seconds: none"
+        assert raw.time.attrs["units"] == "hours since 2026-08-01 12:00:00"
+    unknown = opened(Output(kind), tmp_path / "r", *SETS["unknown"])
+    assert unknown.my_thing.attrs["long_name"] == "my-thing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_places_are_time_series(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["places"])
+    assert data.attrs["featureType"] == "timeSeries" and data.t.dims == ("station", "time")
+    assert data.station_name.attrs["cf_role"] == "timeseries_id"
+    assert data.station_name.values.tolist() == ["50.1/8.7", "48.2/16.4", "-3/-60"]
+    np.testing.assert_array_equal(data.latitude, [50.1, 48.2, -3])
+    np.testing.assert_array_equal(data.t.isel(time=1), SETS["places"][1].values.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reduced_grids_are_a_list_of_cells(tmp_path: Path, kind: Any) -> None:
+    one = field("N32")
+    data = opened(Output(kind), tmp_path / "p", one)
+    assert data.t.dims == ("time", "cell")
+    np.testing.assert_array_equal(data.longitude, one.grid.longitudes)
+    np.testing.assert_array_equal(data.t[0], one.values.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_and_constant_values_stay_so(tmp_path: Path, kind: Any) -> None:
+    one = field()
+    for values in (with_gap(one).values, np.full(one.grid.shape, np.nan), np.zeros(one.grid.shape)):
+        data = opened(Output(kind), tmp_path / "p", one.having(values))
+        np.testing.assert_array_equal(data.t[0], values.astype(np.float32))
+        if kind == "netcdf":
+            assert np.isnan(data.t.encoding["_FillValue"])
+        else:
+            assert np.isnan(zarr.open_array(tmp_path / "p/t", mode="r").fill_value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ([field(), field()], "field t: step 6, levelist 850.0: there is another"),
+        ([*SETS["cube"][1:]], "field t: none for realization 1, step 0 h, level 500; 1 lack"),
+        ([field(), field("F16")], "field t: it is on F16, but t on 3/3"),
+        ([field(), field(date="2026-08-02")], "field t: its base time is 2026-08-02"),
+        ([field(), field(levelist=500, levtype="ml")], "field t: levels of ml and pl"),
+        ([field(), field(step=12, units="C")], "other units"),
+        ([field(step=0), field(step=6), field(param="u", step=0)], "field u: none for step 6 h"),
+        ([field(param="time")], "field time: a coordinate has this name"),
+        ([field(step="0-12", stepType="max"), field(step="6-12", stepType="max")], "two ranges of steps end together"),
+        ([field(), field(number=1)], "field t: step 6, number 1"),
+    ],
+)
+def test_what_is_no_cube_is_refused_by_name(tmp_path: Path, kind: Any, fields: list[Field], named: str) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match=named):
+        written(Output(kind), tmp_path / "p", *fields)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,617 @@
+"""Requirements for products: what they mean, which files and inputs follow, and what every mistake is told."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import junctura
+from junctura.products import _schema
+from junctura.products._names import Template, file_name
+from junctura.products._reading import recipe_of
+from junctura.products._recipe import Recipe, load_all
+from junctura.products._words import Key, canonical, selectors, values
+from junctura.products._yaml import Document, Wrong, documents
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples/12_products/requirements"
+FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+PUBLISHED = ROOT / "python/junctura/products/recipe.schema.json"
+
+EVERYTHING = """\
+product: t850-europe
+from: {param: t, levelist: 850, step: 0/to/48/by/6, number: 1/to/6}
+do:
+  - grid: {type: regular_ll, resolution: 0.25}
+  - crop: {north: 72, west: -25, south: 34, east: 45}
+  - units: {t: degC}
+  - mask: {below: -100}
+  - fill: 0
+  - mask: {where: "t < 0 and not t > 5"}
+  - ensemble: [mean, spread, min, max, {probability: {above: 273.15}}, {percentile: [10, 50, 90]}]
+  - statistics: {over: 24h, of: [mean, max]}
+  - compute: {tk: {formula: "t + 273.15", units: K}}
+  - keep: [t, tk]
+to: {format: grib2, bits: 16, packing: ccsds, name: "t850_{step:03}.grib2"}
+"""
+
+# What every field of the schema has, whether a recipe asks for it or not.
+REST = {
+    "class": "od",
+    "expver": "0001",
+    "stream": "enfo",
+    "date": "20261120",
+    "time": "0000",
+    "type": "pf",
+    "levtype": "pl",
+}
+
+
+def recipe(text: str) -> Recipe:
+    (document,) = documents(text.encode(), "dir/t.yaml")
+    return recipe_of(document)
+
+
+def asked(
+    to: str = "format: grib2, name: 'x_{step}_{number}_{levelist}'",
+    do: str = "",
+    fields: str = "param: t, levelist: 850, step: 0/6/12, number: 1/2",
+) -> Recipe:
+    return recipe(f"product: p\nfrom: {{{fields}}}\ndo: [{do}]\nto: {{{to}}}\n")
+
+
+def test_everything_that_can_be_said_is_read() -> None:
+    read = recipe(EVERYTHING)
+    assert [operation.name for operation in read.operations] == [
+        next(iter(item)) for item in yaml.safe_load(EVERYTHING)["do"]
+    ]
+    assert read.output.format == "grib2"
+    assert dict(read.output.options) == {"bits": 16, "packing": "ccsds"}
+    assert read.params == ("t", "tk")
+    assert read.where == "dir/t.yaml:1"
+    assert [operation.name for operation in read.rest] == [
+        "mask",
+        "ensemble",
+        "statistics",
+        "compute",
+        "keep",
+    ]
+
+
+def test_by_default_each_step_level_and_member_is_a_file_with_all_parameters() -> None:
+    read = asked(fields="param: [u, v], levelist: 850/500, step: 0/6, number: 1/2")
+    files = list(read.wanted())
+    assert [str(file.attributes) for file in files] == [
+        f"levelist={level},number={number},product=p,step={step}"
+        for step in (0, 6)
+        for level in (850, 500)
+        for number in (1, 2)
+    ]
+    assert files[0].inputs == tuple(Key(param=param, levelist=850, step=0, number=1) for param in "uv")
+    assert [file.name() for file in files[:2]] == ["x_0_1_850", "x_0_2_850"]
+
+
+def test_an_ensemble_gathers_members() -> None:
+    read = asked("format: grib2, name: 'x{step}.grib2'", "ensemble: [mean]")
+    files = list(read.wanted())
+    assert [file.attributes["step"] for file in files] == [0, 6, 12]
+    assert "number" not in files[0].attributes
+    assert [key["number"] for key in files[1].inputs] == [1, 2]
+
+
+def test_files_come_in_the_order_in_which_they_can_be_complete() -> None:
+    read = asked("format: csv, name: 'x{step}'", fields="param: t, step: 12/0/6-9/3-6")
+    assert [file.attributes["step"] for file in read.wanted()] == [0, "3-6", "6-9", 12]
+
+
+def test_windows_gather_the_steps_behind_their_start() -> None:
+    read = asked(
+        "format: grib2, name: 'x_{step:02}'", "statistics: {over: 12h, of: mean}", "param: t, step: 0/to/24/by/6"
+    )
+    files = list(read.wanted())
+    assert [file.attributes["step"] for file in files] == ["0-12", "12-24"]
+    assert [[key["step"] for key in file.inputs] for file in files] == [[6, 12], [18, 24]]
+    assert [file.name() for file in files] == ["x_00-12", "x_12-24"]
+    assert read.sources() == ["step=6/12/18/24,param=t"]
+    assert read.key({"param": "t", "step": "0"}) is None
+
+
+def test_an_accumulation_needs_the_ends_of_its_window() -> None:
+    read = asked(
+        "format: grib2, name: 'x_{step}'", "statistics: {over: 12h, of: accumulation}", "param: tp, step: 0/to/36/by/6"
+    )
+    files = list(read.wanted())
+    assert [[key["step"] for key in file.inputs] for file in files] == [[12], [12, 24], [24, 36]]
+    assert [file.window.start for file in files if file.window] == [0, 12, 24]
+    assert str(files[1].rest[0]).endswith("begin=12)")
+
+
+def test_windows_begin_at_the_first_step() -> None:
+    read = asked(
+        "format: grib2, name: 'x_{step}'", "statistics: {over: 6, of: instant}", "param: t, step: 3/to/15/by/3"
+    )
+    assert [file.attributes["step"] for file in read.wanted()] == [9, 15]
+
+
+def test_what_is_gathered_is_one_file() -> None:
+    read = asked("format: netcdf, gather: [step, levelist], name: 'x_{number}.nc'")
+    files = list(read.wanted())
+    assert [str(file.attributes) for file in files] == [
+        f"levelist=850,number={number},param=t,product=p" for number in (1, 2)
+    ]
+    assert [key["step"] for key in files[0].inputs] == [0, 6, 12]
+    windows = asked(
+        "format: netcdf, gather: step, name: x.nc",
+        "statistics: {over: 6, of: accumulation}",
+        "param: t, step: 0/to/12/by/6",
+    )
+    (file,) = windows.wanted()
+    assert [key["step"] for key in file.inputs] == [6, 12]
+    assert file.rest == windows.rest
+
+
+def test_an_arriving_field_is_known_by_its_attributes() -> None:
+    read = asked()
+    said = {"param": "t", "levelist": "850", "step": "6", "number": 2.0, "class": "od", "date": "20261120"}
+    key = read.key(said)
+    assert key == Key(param="t", levelist=850, step=6, number=2)
+    assert key in {key for file in read.wanted() for key in file.inputs}
+    for word, value in (("step", "7"), ("step", "90m"), ("number", None), ("param", "u"), ("levelist", "850hPa")):
+        assert read.key({**said, word: value}) is None
+    assert read.key({word: value for word, value in said.items() if word != "number"}) is None
+
+
+def test_selectors_find_the_inputs_and_no_others() -> None:
+    read = asked(fields="param: t/2t, class: od, levelist: 850/0.5, step: 0/6/6-12, number: 1/2, date: 2026-11-20")
+    assert read.sources() == ["class=od,date=20261120,levelist=850/0.5,step=0/6/6-12,number=1/2,param=t/2t"]
+    selector = junctura.Selector(read.sources()[0], "mars")
+    inputs = {key for file in read.wanted() for key in file.inputs}
+    assert len(inputs) == 24
+    for key in inputs:
+        assert selector.matches({**REST, **key})
+
+
+def test_a_question_that_is_too_long_becomes_several() -> None:
+    words: dict[str, tuple[str | int | float, ...]] = {"param": ("t",), "levelist": tuple(range(100))}
+    words["step"] = tuple(range(9950))
+    found = [junctura.Selector(text, "mars") for text in selectors(words)]
+    field = {**REST, "param": "t", "levelist": 7, "step": 9000}
+    assert [selector.matches(field) for selector in found] == [False, True]
+    assert len(selectors({"param": tuple(f"{index:0200}" for index in range(1000))})) == 4
+
+
+def test_words_of_the_selector_are_quoted() -> None:
+    read = asked("format: csv, name: '{param}'", fields='param: ["to"], domain: "a b\\"c"')
+    (selector,) = read.sources()
+    assert junctura.Selector(selector, "mars").matches({**REST, "param": "to", "domain": 'a b"c'})
+
+
+def test_prefixes_are_what_products_share() -> None:
+    first = "{wind: {grid: 1/1}}, {units: {u: kt}}, {crop: {north: 9, west: 0, south: 0, east: 9}}"
+    behind = "{compute: {w: {formula: u+v, units: kt}}}, {units: {w: km/h}}"
+    read = asked("format: csv, name: 'x{step}'", f"{first}, {behind}", "param: [vo, d, t], step: 0/6")
+    prefix = {
+        param: [operation.name for operation in read.prefix(Key(param=param, step=0))] for param in ("vo", "d", "t")
+    }
+    assert prefix == {"vo": ["wind", "units", "crop"], "d": ["wind", "units", "crop"], "t": ["crop"]}
+    assert [operation.name for operation in read.rest] == ["compute", "units"]
+    texts = [operation.text for operation in read.prefix({"param": "vo"})]
+    assert texts == [
+        '{"wind":{"grid":"1/1"}}',
+        '{"units":{"to":[["u","kt"]]}}',
+        '{"crop":{"east":9.0,"north":9.0,"south":0.0,"west":0.0}}',
+    ]
+
+
+def test_a_wind_goes_to_the_grid_behind_it() -> None:
+    do = "{wind: {}}, {grid: {type: regular_gg, n: 48}}"
+    read = asked("format: csv, name: 'x{step}'", do, "param: [vo, d], step: 0")
+    assert read.operations[0].text == '{"wind":{"grid":"F48"}}'
+    assert read.params == ("u", "v")
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("0.25/0.25", "0.25/0.25"),
+        ("F48", "F48"),
+        ("O96", "O96"),
+        ("1/1@72/-25/34/45", "1/1@72/-25/34/45"),
+        ("{name: O96, method: nearest}", "O96"),
+        ("{type: regular_ll, resolution: 0.25}", "0.25/0.25"),
+        ("{type: regular_ll, resolution: [1, 0.5]}", "1/0.5"),
+        ("{type: regular_gg, n: 48, method: bilinear}", "F48"),
+        ("{type: reduced_gg, n: 48}", "N48"),
+        ("[{name: Bonn, latitude: 50.7, longitude: 7.1}]", "points@50.7/7.1"),
+        ("{type: points, points: [{latitude: 50.7, longitude: 7.1}]}", "points@50.7/7.1"),
+    ],
+)
+def test_grids_are_named_in_several_ways(said: str, name: str) -> None:
+    (operation,) = asked(do=f"{{grid: {said}}}").operations
+    assert json.loads(operation.text)["grid"]["grid"] == name
+
+
+def test_the_fingerprint_is_of_the_meaning() -> None:
+    first = asked(do="{grid: 0.25/0.25}, {units: m/s}").fingerprint
+    written = """
+to: {name: 'x_{step}_{number}_{levelist}', format: "grib2"}   # a remark
+do:
+- grid: {resolution: 0.250, type: regular_ll, method: linear}
+- units: m s**-1
+from: {number: [1, 2], step: 0/to/12/by/6, levelist: 850.0, param: [t]}
+product: p
+"""
+    assert recipe(written).fingerprint == first
+    assert len(first) == 64
+    changes = [
+        asked(do="{grid: 0.25/0.25}, {units: kt}"),
+        asked(do="{units: m/s}, {grid: 0.25/0.25}"),
+        asked(do="{grid: 0.25/0.25}, {units: m/s}", fields="param: t, levelist: 850, step: 0/6, number: 1/2"),
+        asked("format: grib2, bits: 12, name: 'x_{step}_{number}'", "{grid: 0.25/0.25}, {units: m/s}"),
+    ]
+    assert len({first, *(change.fingerprint for change in changes)}) == 5
+
+
+def test_recipes_and_what_is_wanted_go_to_other_processes() -> None:
+    read = recipe(EVERYTHING)
+    again = pickle.loads(pickle.dumps(read))
+    assert again == read and again.fingerprint == read.fingerprint
+    assert pickle.loads(pickle.dumps(list(read.wanted()))) == list(read.wanted())
+
+
+def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None:
+    for product in "ab":
+        text = f"product: {product}{{}}\nfrom: {{param: t, step: 0}}\nto: {{format: csv, name: {product}{{}}.csv}}\n"
+        text = "---\n".join(text.replace("{}", str(index)) for index in range(2))
+        (tmp_path / f"{product}.yaml").write_text(text)
+    assert [read.product for read in Recipe.load(tmp_path / "a.yaml")] == ["a0", "a1"]
+    found = load_all([tmp_path / "*.yaml"])
+    assert [read.product for read in found] == ["a0", "a1", "b0", "b1"]
+    assert [read.where for read in found[:2]] == [f"{tmp_path}/a.yaml:1", f"{tmp_path}/a.yaml:5"]
+    with pytest.raises(junctura.AlreadyExists, match=r'a\.yaml:1: product: "a0" is asked for already, in .*a\.yaml:1'):
+        load_all([tmp_path / "a.yaml", tmp_path / "a.yaml"])
+    with pytest.raises(junctura.NotFound, match="no file is found"):
+        load_all([tmp_path / "*.yml"])
+    with pytest.raises(junctura.NotFound):
+        Recipe.load(tmp_path / "c.yaml")
+
+
+def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
+    text = "product: {}\nfrom: {{param: t, step: 0/6}}\nto: {{format: csv, name: '{{step}}.csv'}}\n"
+    (tmp_path / "a.yaml").write_text(text.format("one") + "---\n" + text.format("other"))
+    with pytest.raises(
+        junctura.AlreadyExists, match=r'a\.yaml:5: to.name: files of "other" and "one" are both named 0'
+    ):
+        Recipe.load(tmp_path / "a.yaml")
+
+
+def test_an_empty_file_has_no_requirement(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("# nothing\n")
+    with pytest.raises(junctura.InvalidArgument, match="there is no requirement in it"):
+        Recipe.load(tmp_path / "a.yaml")
+
+
+# Each with the text that it stands for in EVERYTHING, what stands there instead, the line, and what is said.
+MISTAKES = [
+    ("product: t850-europe", "produkt: t850", 1, '"produkt" is no key here; did you mean "product"?'),
+    ("product: t850-europe\n", "", 1, '"product" is missing'),
+    ("product: t850-europe", "product: a/b", 1, 'product: expected a name of letters, digits, . _ and -, not "a/b"'),
+    ("product: t850-europe", "product: 7", 1, "not 7"),
+    ("product: t850-europe", "product:", 1, "not nothing"),
+    ("levelist: 850", "level: 850", 2, 'from.level: "level" is no key here; did you mean "levelist"?'),
+    ("param: t,", "", 2, 'from: "param" is missing'),
+    ("param: t,", "param: [],", 2, "from.param: a list of 0"),
+    ("param: t,", "param: {t: 1},", 2, "from.param: expected"),
+    ("param: t,", f"param: {'t' * 201},", 2, "is not a text of 1 to 200 characters"),
+    ("levelist: 850", "levelist: high", 2, 'from.levelist: "high" is not a level'),
+    ("levelist: 850", "levelist: 850/850", 2, "from.levelist: 850 stands there twice"),
+    ("levelist: 850", "levelist: '*'", 2, "every value must be named"),
+    ("0/to/48/by/6", "0/to/48/by/0", 2, 'from.step: "0" is no number above 0'),
+    ("0/to/48/by/6", "0/to/48/6", 2, "a range is a/to/b or a/to/b/by/c"),
+    ("0/to/48/by/6", "0/to/999999/by/1", 2, "at most 10000"),
+    ("0/to/48/by/6", "90m", 2, 'from.step: "90m" is not a step'),
+    ("0/to/48/by/6", "0-24/to/48", 2, "the ends of a range are single steps"),
+    ("0/to/48/by/6", "12-6", 2, '"12-6" is not a step'),
+    ("number: 1/to/6", "number: -1", 2, "from.number: -1 is not a member"),
+    ("number: 1/to/6", "date: 20261399", 2, "from.date: 20261399 is not a day"),
+    ("number: 1/to/6", "time: '25'", 2, 'from.time: "25" is not a time'),
+    ("number: 1/to/6", "type: a/to/b", 2, "type has no ranges"),
+    ("number: 1/to/6", "number: 1/to/9000, date: 20260101/to/20261231", 2, "fields, at most 1000000"),
+    ("param: t, levelist: 850, step: 0/to/48/by/6, number: 1/to/6", "param: t, step: 0/6", 10, '"number" is missing'),
+    ("  - crop:", "  - krop:", 5, 'do: "krop" is no operation; did you mean "crop"?'),
+    ("ensemble: [", "ensembel: [", 10, 'do: "ensembel" is no operation; did you mean "ensemble"?'),
+    ("  - fill: 0", "  - fill", 8, 'do: expected a mapping with one key, not "fill"'),
+    ("  - fill: 0", "  - {fill: 0, units: K}", 8, "not 2 (fill, units)"),
+    ("  - fill: 0", "  - fill: zero", 8, 'do.fill: expected a number, not "zero"'),
+    ("  - fill: 0", "  - fill: true", 8, "do.fill: expected a number, not true"),
+    ("resolution: 0.25", "resolution: 0.7", 4, "do.grid: grid 0.7/0.7: 0.7 degrees do not divide 360"),
+    ("resolution: 0.25", "resolution: 0", 4, "do.grid.resolution: expected a number from 0.001 to 360, not 0"),
+    ("resolution: 0.25", "resolution: 0.25, metod: linear", 4, 'did you mean "method"?'),
+    ("resolution: 0.25", "resolution: 0.25, method: cubic", 4, '"cubic" is no method; known are linear, bilinear'),
+    ("type: regular_ll", "type: regular_l", 4, 'do.grid.type: "regular_l" is no type; did you mean "regular_ll"?'),
+    ("type: regular_ll, ", "", 4, 'do.grid: "type" is missing'),
+    ("{type: regular_ll, resolution: 0.25}", "N17", 4, "do.grid: grid N17: ecCodes knows no classical"),
+    ("{type: regular_ll, resolution: 0.25}", "T63", 4, "do.grid: grid T63: fields are brought to grids"),
+    ("{type: regular_ll, resolution: 0.25}", "nonsense", 4, "do.grid: grid nonsense: names of grids are like"),
+    (
+        "{type: regular_ll, resolution: 0.25}",
+        "[{latitude: 91, longitude: 0}]",
+        4,
+        "do.grid.latitude: expected a number from -90 to 90, not 91",
+    ),
+    (
+        "{type: regular_ll, resolution: 0.25}",
+        "[{name: a, latitude: 1, longitude: 0}, {name: a, latitude: 2, longitude: 0}]",
+        4,
+        'do.grid: two places have the name "a"',
+    ),
+    (
+        "{type: regular_ll, resolution: 0.25}",
+        "O96",
+        5,
+        "do.crop: grid O96: an area can be cut out of whole regular grids",
+    ),
+    ("north: 72", "north: 30", 5, "do.crop: area 30/-25/34/45: expected north/west/south/east"),
+    ("north: 72, ", "", 5, 'do.crop: "north" is missing'),
+    ("{t: degC}", "{t: degX}", 6, "do.units: unit 'degX': \"degX\" is no unit; did you mean"),
+    ("{t: degC}", "{u: degC}", 6, 'do.units: "u" is no field here; known are t'),
+    ("{below: -100}", "{under: 0}", 7, 'do.mask: "under" is no condition'),
+    ('"t < 0 and not t > 5"', '"t < 0 and not u > 5"', 9, 'do.mask: "u" is no field here'),
+    ('"t < 0 and not t > 5"', '"t < "', 9, 'do.mask: "t < " is no formula'),
+    ("spread", "sprad", 10, 'do.ensemble: "sprad" is no statistic; did you mean "spread"?'),
+    ("{above: 273.15}", "{over: 273.15}", 10, 'do.ensemble.probability: "over" is no comparison'),
+    ("[10, 50, 90]", "[10, 101]", 10, "do.ensemble.percentile: expected a whole number from 0 to 100, not 101"),
+    ("over: 24h", "over: 24m", 11, 'do.statistics.over: expected hours as 24h, not "24m"'),
+    ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
+    ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
+    ("[mean, max]", "[mean, median]", 11, 'do.statistics.of: "median" is no statistic'),
+    ("0/to/48/by/6", "0-24/24-48", 11, "do.statistics: steps are ranges already"),
+    ("0/to/48/by/6", "24", 11, "do.statistics: the steps fill no window of 24 hours"),
+    ("t + 273.15", "temp + 1", 12, 'do.compute: "temp" is no field here'),
+    ("t + 273.15", "sqr(t)", 12, 'do.compute: "sqr" is no function; did you mean "sqrt"?'),
+    ("t + 273.15", "t.real", 12, 'do.compute: "t.real" has no meaning in a formula'),
+    (", units: K}", "}", 12, 'do.compute.tk: "units" is missing'),
+    ("tk: {", "t-k: {", 12, '"t-k" is not a name of letters, digits and _'),
+    ("keep: [t, tk]", "keep: [t, ws]", 13, 'do.keep: "ws" is no field here'),
+    ("format: grib2", "format: grib", 14, 'to.format: "grib" is no format; did you mean "grib2"?'),
+    ("format: grib2, ", "", 14, 'to: "format" is missing'),
+    ("bits: 16", "bits: 33", 14, "to.bits: expected a whole number from 1 to 32, not 33"),
+    ("bits: 16", "bits: 1.5", 14, "to.bits: expected a whole number from 1 to 32, not 1.5"),
+    ("bits: 16", "width: 16", 14, 'to.width: "width" is no key here'),
+    ("bits: 16", "gather: [param]", 14, '"param" is no word of `from`'),
+    ("bits: 16", "gather: [date]", 14, 'to.gather: "date" is not in from'),
+    ("{step:03}", "", 14, 'two files have the name "t850_.grib2": that of step 0-24, and that of step 24-48'),
+    ("{step:03}", "{stepp}", 14, 'to.name: "{stepp}" is no word of a file; did you mean "step"?'),
+    ("{step:03}", "{step}{number}", 14, '"{number}" has no single value: a file has all of them'),
+    ("{step:03}", "{step}{param}", 14, '"{param}" has no single value: a file has t and tk'),
+    ("{step:03}", "{step.real}", 14, 'to.name: "{step.real}": in braces stands a word such as step'),
+    ("{step:03}", "{step[0]}", 14, "in braces stands a word"),
+    ("{step:03}", "{}", 14, "in braces stands a word"),
+    ("{step:03}", "{step!r}", 14, "behind the colon stands a width"),
+    ("{step:03}", "{step:{step}}", 14, "behind the colon stands a width"),
+    ("{step:03}", "{step:9999999}", 14, "behind the colon stands a width"),
+    ("{step:03}", "{step", 14, "to.name"),
+    ("{step:03}", "{product:03}{step}", 14, '"{product:03}" is for whole numbers, and product is t850-europe'),
+    ('"t850_{step:03}.grib2"', '"../{step}"', 14, 'to.name: "../0-24" is no name below a folder'),
+    ('"t850_{step:03}.grib2"', '"/tmp/{step}"', 14, "is no name below a folder"),
+    ('"t850_{step:03}.grib2"', '"a/./{step}"', 14, "is no name below a folder"),
+    ('"t850_{step:03}.grib2"', '"a//{step}"', 14, "is no name below a folder"),
+    ('"t850_{step:03}.grib2"', '"a\\n{step}"', 14, "is no file's name"),
+    ('"t850_{step:03}.grib2"', '"{step}' + "x" * 255 + '"', 14, "more than 255 bytes"),
+]
+
+
+@pytest.mark.parametrize(("there", "instead", "line", "says"), MISTAKES)
+def test_a_mistake_names_file_line_and_word(there: str, instead: str, line: int, says: str) -> None:
+    assert EVERYTHING.count(there) == 1
+    with pytest.raises(junctura.InvalidArgument) as caught:
+        recipe(EVERYTHING.replace(there, instead))
+    assert caught.value.subject == f"dir/t.yaml:{line}"
+    assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("do", "fields", "says"),
+    [
+        ("{wind: {}}", "param: [vo, d], step: 0", "do.wind: on which grid?"),
+        ("{wind: {grid: 1/1}}", "param: [vo], step: 0", 'do.wind: "d" is no field here'),
+        ("{wind: {grid: 1/1}}", "param: [vo, d, u], step: 0", 'do.wind: "u" and "v" are there already'),
+        ("{grid: 1/1}, {wind: {grid: 1/1}}", "param: [vo, d], step: 0", "do.wind: vorticity and divergence must be"),
+        (
+            "{ensemble: [mean]}, {ensemble: [mean]}",
+            "param: t, step: 0, number: 1",
+            "do.ensemble: it stands there twice",
+        ),
+        ("{statistics: {over: 6, of: mean}}", "param: t", 'do.statistics: "step" is missing in from'),
+        ("{keep: [t, t]}", "param: t, step: 0", "do.keep: a parameter stands there twice"),
+    ],
+)
+def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:3") as caught:
+        asked("format: csv, name: x", do, fields)
+    assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
+        ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
+        ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
+        ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
+        ("format: png, name: x, width: 9000", "to.width: expected a whole number from 160 to 8000"),
+        ("format: csv, name: x, bits: 16", 'to.bits: "bits" is no key here'),
+        ("format: zarr, name: x, compression: lz4", 'to.compression: "lz4" is no word'),
+    ],
+)
+def test_options_of_another_format_are_refused(to: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
+        asked(to, fields="param: t, step: 0")
+    assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "do", "fields", "count"),
+    [
+        ("", "", "param: [t, u], step: 0/6", 2),
+        ("gather: step, ", "", "param: t, step: 0/6/12", 3),
+        ("", "{ensemble: [mean, {percentile: [1, 2]}]}", "param: t, step: 0, number: 1/2", 3),
+        ("gather: step, ", "{statistics: {over: 6, of: [min, max]}}", "param: t, step: 0/6/12", 4),
+    ],
+)
+def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f"to.format: a map has one field, .* would have {count}"):
+        asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
+    one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
+    assert len(list(one_field.files())) == 2
+
+
+def test_a_name_may_have_what_only_fields_tell() -> None:
+    (file,) = asked("format: csv, name: '{date}/{time}_{step:03}.csv'", fields="param: t, step: 6").wanted()
+    assert file.name(date="20261120", time="0000") == "20261120/0000_006.csv"
+    with pytest.raises(junctura.InvalidArgument, match="date"):
+        file.name(time="0000")
+    with pytest.raises(junctura.InvalidArgument, match="below a folder"):
+        file.name(date="..", time="0000")
+
+
+def test_a_title_is_filled_in() -> None:
+    read = asked("format: png, name: x, width: 500, range: [1, 2], title: '{param} {date}'", fields="param: t, step: 6")
+    (file,) = read.wanted()
+    assert file.options(date="20261120") == {"width": 500, "range": (1, 2), "title": "t 20261120"}
+    with pytest.raises(junctura.InvalidArgument, match=r'to.title: "{stepp}" is no word of a file'):
+        asked("format: png, name: x, title: '{stepp}'", fields="param: t, step: 6")
+
+
+def test_templates_know_their_words() -> None:
+    assert Template("a{{b}}_{step:03}_{number}{step}").words == ("step", "number")
+    assert file_name(Template("a{{b}}_{step:03}"), {"step": 6}) == "a{b}_006"
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "found"),
+    [
+        ("step", "0/to/12/by/6", (0, 6, 12)),
+        ("step", "12/to/0/by/6", (12, 6, 0)),
+        ("step", "0/TO/12/BY/6h", (0, 6, 12)),
+        ("step", "0/to/13/by/6", (0, 6, 12)),
+        ("step", "6h", (6,)),
+        ("step", [0, "6/12", "12-24"], (0, 6, 12, "12-24")),
+        ("step", datetime.timedelta(hours=6), (6,)),
+        ("levelist", "0/to/1/by/0.25", (0, 0.25, 0.5, 0.75, 1)),
+        ("levelist", 850.0, (850,)),
+        ("number", "1/to/3", (1, 2, 3)),
+        ("date", "20261130/to/20261202", ("20261130", "20261201", "20261202")),
+        ("date", datetime.date(2026, 11, 20), ("20261120",)),
+        ("date", "2026-11-20", ("20261120",)),
+        ("time", "0600", ("0600",)),
+        ("time", 6, ("0600",)),
+        ("time", 0, ("0000",)),
+        ("time", "6:30", ("0630",)),
+        ("time", datetime.time(12, 30), ("1230",)),
+        ("expver", "0001", ("0001",)),
+        ("param", "t / 2t", ("t", "2t")),
+        ("param", 130, ("130",)),
+    ],
+)
+def test_values_are_written_out_in_one_form(word: str, given: Any, found: tuple[Any, ...]) -> None:
+    assert values(word, given) == found
+    assert all(canonical(word, value) == value for value in found)
+
+
+@pytest.mark.parametrize("given", ["", "1/", "/", "to", "to/1", "0/by/6", "0/to", "a/to/b", [["0"]], None, True, -1])
+def test_what_is_no_value_is_refused(given: Any) -> None:
+    with pytest.raises(Wrong):
+        values("step", given)
+
+
+def test_keys_are_never_changed_and_compare_by_their_items() -> None:
+    key = Key(step=6, param="t")
+    assert key == Key({"param": "t"}, step=6) and hash(key) == hash(Key(param="t", step=6))
+    assert key != Key(step=6) and key != {"step": 6, "param": "t"}
+    assert dict(key) == {"param": "t", "step": 6} and len(key) == 2
+    assert repr(key) == "Key(param=t,step=6)"
+    assert copy.copy(key) == pickle.loads(pickle.dumps(key)) == key
+
+
+def test_the_published_schema_is_valid_and_what_is_checked() -> None:
+    assert PUBLISHED.read_text() == _schema.text(), "python -m junctura.products._schema > .../recipe.schema.json"
+    jsonschema.Draft202012Validator.check_schema(_schema.schema())
+
+
+VALIDATOR = jsonschema.Draft202012Validator(_schema.schema())
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_are_read(path: Path) -> None:
+    (read,) = Recipe.load(path)
+    assert len(list(read.wanted())) == 21
+    assert read.product == path.stem
+    VALIDATOR.validate(documents(path.read_bytes(), str(path))[0].value)
+
+
+def both_agree(value: Any) -> None:
+    said = ""
+    try:
+        _schema.RECIPE.check(value)
+    except Wrong as wrong:
+        said = str(wrong)
+    assert VALIDATOR.is_valid(value) is not bool(said), said
+
+
+@pytest.mark.parametrize(("there", "instead"), [mistake[:2] for mistake in MISTAKES])
+def test_schema_and_check_agree_about_mistakes(there: str, instead: str) -> None:
+    both_agree(documents(EVERYTHING.replace(there, instead).encode(), "f")[0].value)
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place, *(found for key, item in inner for found in places(item, (*place, key)))]
+
+
+WHOLE = documents(EVERYTHING.encode(), "f")[0].value
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1000, 1000),
+    st.sampled_from([0.5, -0.5, 1e9]),
+    st.sampled_from(["", "t", "grid", "mean", "24h", "x\n", "grib2", "../x"]),
+    st.lists(st.sampled_from([1, "t", {}]), max_size=3),
+    st.dictionaries(st.sampled_from(["grid", "type", "name", "u", "x y"]), st.sampled_from([1, "t", []]), max_size=2),
+)
+
+
+@FIXED
+@given(st.sampled_from(places(WHOLE)[1:]), ODD)
+def test_schema_and_check_agree_about_anything(place: tuple[Any, ...], odd: Any) -> None:
+    value = copy.deepcopy(WHOLE)
+    inner = value
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = odd
+    both_agree(value)
+    with contextlib.suppress(junctura.Error):
+        recipe_of(Document(value, "f", {(): 1}))
+
+
+@FIXED
+@given(st.data())
+def test_damaged_files_raise_nothing_but_what_is_said(data: st.DataObject) -> None:
+    content = bytearray(EVERYTHING.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=2))
+    with contextlib.suppress(junctura.Error):
+        for document in documents(bytes(content), "f"):
+            recipe_of(document)
