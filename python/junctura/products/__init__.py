@@ -3,6 +3,7 @@
 ```text
   load_all(files)      requirements for products, in YAML, each checked before anything runs
   Broker(…).run()      asks a pool for their inputs, has workers make them, says what could not be made and why
+  run(plan, pool, out) lets fields through a plan as they come, into pools, stores, files and products
   grid(name)           a grid by its name: 0.5/0.5, F48, O96, T63, 0.25/0.25@72/-25/34/45
   sheet(pictures)      maps beside each other
   Field                values, where they lie, and what they mean
@@ -19,7 +20,23 @@ from junctura.products._broker import Broker
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral, grid
 from junctura.products._map.sheet import sheet
+from junctura.products._plan import Plan, Ran, run
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._report import Failed, Made, Report
 
-__all__ = ["Broker", "Failed", "Field", "Grid", "Made", "Recipe", "Report", "Spectral", "grid", "load_all", "sheet"]
+__all__ = [
+    "Broker",
+    "Failed",
+    "Field",
+    "Grid",
+    "Made",
+    "Plan",
+    "Ran",
+    "Recipe",
+    "Report",
+    "Spectral",
+    "grid",
+    "load_all",
+    "run",
+    "sheet",
+]

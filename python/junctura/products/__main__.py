@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from junctura.errors import Error, InvalidArgument
-from junctura.products import Broker, Failed, Made, Recipe, Report, load_all
+from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
+from junctura.products._plan import plan_of
 from junctura.products._recipe import OPEN_WORDS
 from junctura.products._view import View
 
@@ -28,11 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Does what the command line says; returns the exit status."""
     given = _parser().parse_args(arguments)
     try:
-        recipes = load_all(given.files)
+        plan = plan_of(given.files)
+        recipes = [] if plan else load_all(given.files)
     except Error as error:
         print(f"junctura: {error}", file=sys.stderr)
         return 2
     try:
+        if plan:
+            return _run_plan(plan, given)
         if given.check:
             return _check(recipes, given)
         return _run(recipes, given)
@@ -47,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, in YAML")
+    add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, or a plan; in YAML")
     add("--pool", default="unix:default", metavar="URL", help="where the fields are (unix:default)")
     add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
@@ -92,6 +96,31 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
         report = broker.run()
     print(json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out))
     return 1 if report.failed else 0
+
+
+def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
+    if given.check:
+        print(f"{plan.where}: a plan, of {len(plan.sources)} sources")
+        return 0
+    options: dict[str, Any] = {"workers": given.workers, "until_gone": given.until_gone}
+    ran = run(plan, given.pool, given.out, **options, told=lambda text: print(f"  {text}", file=sys.stderr, flush=True))
+    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran))
+    return 1 if ran.told else 0
+
+
+def plan_document(ran: Ran) -> dict[str, Any]:
+    """What became of a plan, as JSON has it."""
+    names = ("name", "taken", "given", "failed", "seconds")
+    actions = [{name: getattr(counted, name) for name in names} for counted in ran.actions]
+    return {"fields": ran.fields, "actions": actions, "wrong": ran.told}
+
+
+def _plan_in_words(ran: Ran) -> str:
+    lines = [f"{ran.fields} fields came", f"{'action':<12}{'in':>8}{'out':>8}{'wrong':>8}{'ms each':>10}"]
+    for one in ran.actions:
+        each = 1000 * one.seconds / max(1, one.taken)
+        lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
+    return "\n".join(lines)
 
 
 def _wanted(recipes: Sequence[Recipe]) -> Any:

@@ -132,7 +132,8 @@ class Broker:
                 _each(answers, self.desk.take)
                 self._take_inputs(inputs)
                 self.desk.give()
-                self._wait(crew)
+                if not self._has_more(inputs, answers):
+                    self._wait(crew)
         for product in self.graph.open():
             keys = ", ".join(map(str, self.graph.missing(product)))
             self._fail(product.number, f"it waits for {keys}")
@@ -140,6 +141,12 @@ class Broker:
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
+
+    def _has_more(self, inputs: junctura.Follow, answers: junctura.Follow) -> bool:
+        """Whether something is there already: what was read together with something else wakes nobody any more."""
+        if _is_ready(self.pool, answers):
+            return True
+        return not self._is_over and _is_ready(self.source, inputs, *self._departures.awaited)
 
     def _wait(self, crew: Crew) -> None:
         if self._is_through():
@@ -255,6 +262,17 @@ class Broker:
         for node in nodes:
             if self.graph.nodes[node].is_kept:
                 _tasks.free(self.pool, node)
+
+
+def _is_ready(pool: junctura.Pool, *on: Any) -> bool:
+    try:
+        pool.wait(*on, timeout=0)
+    except junctura.Timeout:
+        return False
+    except (junctura.Closed, junctura.Disconnected):
+        # Whoever takes it is told so.
+        return True
+    return True
 
 
 def _each(items: Any, take: Callable[[Any], None]) -> bool:

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+import junctura
 from junctura._labels import needed, values_of
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.products._field import Field
-from junctura.products._grid import Grid, Spectral, reduced_gg, regular_gg, regular_ll, spectral
+from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
 
 Floats = npt.NDArray[np.float64]
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
@@ -75,6 +76,30 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
         raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
     finally:
         eccodes.codes_release(handle)
+
+
+def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
+    """The field of an object: a message, or an array with the attributes `grid` and `units`, as it lies in memory.
+
+    Of an array in double precision nothing is copied: the field has the object's memory.
+
+    Raises
+    ------
+    InvalidArgument
+        An array has no grid, or another size than its grid.
+    Corrupt, Unsupported, ImportError
+        See `decode`.
+
+    """
+    if "dtype" not in attributes:
+        return decode(memoryview(obj), attributes)
+    if "grid" not in attributes:
+        raise InvalidArgument("array", "where do its values lie? expected the attribute grid, as 0.5/0.5 or F48")
+    on = grid(str(attributes["grid"]))
+    values = obj.array().astype(np.float64, copy=False)
+    if values.size != on.size:
+        raise InvalidArgument(f"array of {values.size} values", f"the grid {on.name} has {on.size} points")
+    return Field(values.reshape(on.shape), on, dict(attributes), str(attributes.get("units", "")))
 
 
 class _Message(NamedTuple):

@@ -42,6 +42,11 @@ class Departures:
             self._there.add(client)
             self._seen.update(patterns)
 
+    @property
+    def awaited(self) -> list[junctura.Subscription]:
+        """What tells it, for `Pool.wait`."""
+        return [] if self._events is None else [self._events]
+
     def all_are_gone(self) -> bool:
         """Whether somebody of each name has been there, and nobody of them is."""
         if self._events is None:

@@ -63,13 +63,12 @@ def _or_list(spec: Spec, doc: str = "", high: int = 100) -> Either:
 
 
 _VALUE = Either((Text(what="a text", length_max=65536), Number()))
+VALUES: dict[str, Spec] = {
+    word: Either((*_VALUE.specs, ListOf(_VALUE, high=10_000)), f"{doc}. One, a list, or a/to/b/by/c")
+    for word, doc in WORDS.items()
+}
 _FROM = Record(
-    {
-        word: Either((*_VALUE.specs, ListOf(_VALUE, high=10_000)), f"{doc}. One, a list, or a/to/b/by/c")
-        for word, doc in WORDS.items()
-    },
-    ("param",),
-    "Which fields it is made of: words of MARS; all combinations of their values are needed",
+    VALUES, ("param",), "Which fields it is made of: words of MARS; all combinations of their values are needed"
 )
 _NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
 _METHOD = Word(METHODS, "How values are found between points; spectral fields need none", "a method")

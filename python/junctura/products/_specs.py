@@ -7,7 +7,7 @@ word; `Spec.json` is the same as JSON Schema (draft 2020-12), for editors.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -282,6 +282,22 @@ class Kinds:
     def json(self) -> Json:
         choices = [self._of(word) for word in self.records] + ([self.otherwise] if self.otherwise else [])
         return _documented(self.doc, {"oneOf": [choice.json() for choice in choices]})
+
+
+@dataclass(frozen=True)
+class Nested:
+    """What is said elsewhere in the same schema, of which this is a part itself."""
+
+    found: Callable[[], Record]
+    name: str
+    what: str = "a mapping"
+    kinds: tuple[type, ...] = (dict,)
+
+    def check(self, value: Any) -> None:
+        self.found().check(value)
+
+    def json(self) -> Json:
+        return {"$ref": f"#/$defs/{self.name}"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import junctura
 from junctura.products import _tasks
-from junctura.products._decode import decode, decodes
+from junctura.products._decode import decodes, field_of
 from junctura.products._field import Field
 from junctura.products._graph import Graph
 from junctura.products._make import Transforms, make
@@ -145,7 +145,7 @@ class Made:
             with self.worker.source.demand(self.task.key, timeout=0) as obj:
                 # It may have been replaced since the broker heard of it.
                 self.version = str(obj.version)
-                self._decoded = [decode(memoryview(obj), obj.attributes)]
+                self._decoded = [field_of(obj, obj.attributes)]
         return self._decoded
 
 

@@ -94,6 +94,10 @@ class Statistics(Operation):
                 )
         return windows
 
+    def window(self, end: int) -> Window:
+        """The window that ends with a step."""
+        return Window(end - self.over, end)
+
     def of_window(self, window: Window) -> Statistics:
         """The same for fields of one window: what it needs of the window before it is no window of its own."""
         return replace(self, begin=window.start)

@@ -1,0 +1,13 @@
+"""Plans: what is done with fields as they come, from their sources through actions into sinks.
+
+```text
+  sources ──> actions: select, set, aggregate, grid, crop, units, mask, fill, statistics, encode, print, python
+                 └──> sinks, of which each gets every field: offer, archive, file, product, and plans in the plan
+```
+A field is decoded when the first action asks for its values, and once however many branches do; nothing is copied.
+"""
+
+from junctura.products._plan._reading import Plan, plan_of
+from junctura.products._plan._run import Ran, run
+
+__all__ = ["Plan", "Ran", "plan_of", "run"]

@@ -1,0 +1,87 @@
+"""How fields go through a plan: every branch gets every field, and each action is counted and timed.
+
+A field that an action cannot do with is named and goes no further; all others do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import junctura
+from junctura.products._plan._actions import Action
+from junctura.products._plan._item import Item
+
+
+@dataclass
+class Counted:
+    """An action, and what it did.
+
+    Attributes
+    ----------
+    name
+        As in the plan.
+    taken, given, failed
+        How many fields.
+    seconds
+        How long it took for all of them.
+
+    """
+
+    name: str
+    action: Action
+    taken: int = 0
+    given: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Flow:
+    """Actions one after another, and behind them branches that each get all that comes.
+
+    Attributes
+    ----------
+    told
+        Is called with what is wrong.
+
+    """
+
+    actions: list[Counted] = field(default_factory=list)
+    branches: list[Flow] = field(default_factory=list)
+    told: Callable[[str], None] = print
+
+    def take(self, items: Sequence[Item], first: int = 0) -> None:
+        """Lets fields through, from this action on."""
+        for counted in self.actions[first:]:
+            items = [made for item in items for made in self._through(counted, item)]
+        for branch in self.branches:
+            branch.take(items)
+
+    def end(self) -> None:
+        """Nothing more comes: what was kept back goes on."""
+        for at, counted in enumerate(self.actions):
+            self.take(self._timed(counted, counted.action.end, counted.name), at + 1)
+        for branch in self.branches:
+            branch.end()
+
+    def all_counted(self) -> list[Counted]:
+        """All actions, those of branches behind the others."""
+        return self.actions + [counted for branch in self.branches for counted in branch.all_counted()]
+
+    def _through(self, counted: Counted, item: Item) -> Sequence[Item]:
+        counted.taken += 1
+        return self._timed(counted, lambda: counted.action.take(item), item.named)
+
+    def _timed(self, counted: Counted, work: Callable[[], Sequence[Item]], about: str) -> Sequence[Item]:
+        begun = time.monotonic()
+        try:
+            made = work()
+        except junctura.Error as error:
+            counted.failed += 1
+            self.told(f"{counted.name}: {about}: {error}")
+            made = []
+        counted.seconds += time.monotonic() - begun
+        counted.given += len(made)
+        return made

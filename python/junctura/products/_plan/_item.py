@@ -1,0 +1,86 @@
+"""A field on its way through a plan: what it means, and its values, decoded when the first action asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import junctura
+from junctura.errors import InvalidArgument
+from junctura.products._decode import field_of
+from junctura.products._field import Field
+
+_PIECES = b"junctura-array 1\n"
+
+
+class Item:
+    """One field, shared by all branches that it goes into; nobody changes it.
+
+    Parameters
+    ----------
+    attributes
+        What it means.
+    source
+        The object that it came as, whose memory it holds; None for what an action has made.
+    field
+        Its values, where they are known.
+    message
+        The field as a message of GRIB, where it is one.
+
+    """
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Any],
+        source: junctura.Object | None = None,
+        field: Field | None = None,
+        message: bytes | None = None,
+    ) -> None:
+        self.attributes = dict(attributes)
+        self.source = source
+        self._field = field
+        self._message = message
+
+    @property
+    def is_in_pieces(self) -> bool:
+        """Whether it is an array that ranks have offered in pieces, which `aggregate` gathers."""
+        return self.source is not None and bytes(memoryview(self.source)[: len(_PIECES)]) == _PIECES
+
+    @property
+    def message(self) -> bytes | memoryview | None:
+        """The message of GRIB that it is; None where it is values only."""
+        if self._message is not None:
+            return self._message
+        if self.source is None or bytes(memoryview(self.source)[:4]) != b"GRIB":
+            return None
+        return memoryview(self.source)
+
+    @property
+    def field(self) -> Field:
+        """Its values; a message is decoded the first time.
+
+        Raises
+        ------
+        InvalidArgument, Corrupt, Unsupported
+            See `junctura.products._decode.field_of`.
+
+        """
+        if self._field is None:
+            self._field = self._read()
+        return self._field
+
+    def _read(self) -> Field:
+        if self.source is None or self.is_in_pieces:
+            raise InvalidArgument(self.named, "it is an array in pieces: aggregate it first")
+        return field_of(self.source, self.attributes)
+
+    @property
+    def named(self) -> str:
+        """What it is, for messages."""
+        words = ("param", "levelist", "step", "number")
+        said = ",".join(f"{word}={self.attributes[word]}" for word in words if word in self.attributes)
+        return f"field {said or self.attributes}"
+
+    def of(self, field: Field) -> Item:
+        """Other values, on the way in its place; a message of them is not made yet."""
+        return Item(field.attributes, field=field)

@@ -1,0 +1,234 @@
+"""From documents to plans: what can be known to be wrong is said before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import junctura
+from junctura.errors import InvalidArgument
+from junctura.products._names import Template
+from junctura.products._operations import Crop, Fill, Mask, Operation, Statistics, ToGrid, Units
+from junctura.products._outputs import Output
+from junctura.products._plan._actions import (
+    Action,
+    Aggregate,
+    Do,
+    Encode,
+    OverSteps,
+    Print,
+    Python,
+    Select,
+    Set,
+    whole_grid,
+)
+from junctura.products._plan._flow import Counted, Flow
+from junctura.products._plan._schema import ALONE, PLAN
+from junctura.products._plan._sinks import Archive, File, Offer, Products
+from junctura.products._recipe import Recipe, load_all
+from junctura.products._words import values
+from junctura.products._yaml import Document, Step, Wrong, read
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where fields come from; see the schema."""
+
+    follow: str
+    pool: str | None
+    group: str | None
+    until_gone: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """What a plan runs with: the pool of its source, the folder of its file, and that of what it makes."""
+
+    pool: junctura.Pool
+    folder: Path
+    out: Path
+    workers: int | None
+
+
+class Plan:
+    """A plan that has been checked.
+
+    Parameters
+    ----------
+    document
+        What it says.
+
+    Raises
+    ------
+    InvalidArgument
+        Something in it is wrong: the error names file, line, key and the nearest right word.
+
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.where = f"{document.path}:{document.line()}"
+        self.folder = Path(document.path).resolve().parent
+        try:
+            PLAN.check(document.value)
+            self._said = document.value
+            _check(self._said, self.folder)
+        except Wrong as wrong:
+            raise document.error(wrong) from None
+
+    @property
+    def sources(self) -> list[Source]:
+        return [
+            Source(one["follow"], one.get("pool"), one.get("group"), tuple(_listed(one.get("until_gone", []))))
+            for one in self._said["sources"]
+        ]
+
+    def flow(self, places: Places) -> Flow:
+        """Its actions and sinks, ready to run: pools and stores are opened, workers started."""
+        return _flow(self._said, places)
+
+
+def plan_of(files: Sequence[str | Path]) -> Plan | None:
+    """The plan in files; None where they are requirements.
+
+    Raises
+    ------
+    InvalidArgument
+        It is not the only document.
+
+    """
+    plans = [document for file in files if Path(file).is_file() for document in read(file) if _is_plan(document)]
+    if not plans:
+        return None
+    if len(files) > 1 or len(read(files[0])) > 1:
+        raise InvalidArgument(plans[0].path, "a plan runs alone: name requirements in it, as a sink `product`")
+    return Plan(plans[0])
+
+
+def _is_plan(document: Document) -> bool:
+    return isinstance(document.value, dict) and "sources" in document.value
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@contextmanager
+def _at(*place: Step) -> Iterator[None]:
+    try:
+        yield
+    except Wrong as wrong:
+        raise wrong.within(*place) from None
+    except InvalidArgument as error:
+        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
+
+
+def _check(said: dict[str, Any], folder: Path) -> None:
+    for index, item in enumerate(said.get("actions", [])):
+        ((name, value),) = item.items()
+        with _at("actions", index, name):
+            _checked(name, value, folder)
+    for index, item in enumerate(said["sinks"]):
+        ((name, value),) = item.items()
+        with _at("sinks", index, name):
+            _check_sink(name, value, folder)
+
+
+def _checked(name: str, value: Any, folder: Path) -> Action | None:
+    """An action that needs nothing but what is said of it; of others the grid at least."""
+    if name == "aggregate":
+        whole_grid(value["grid"])
+        return None
+    return _action(name, value, folder)
+
+
+def _check_sink(name: str, value: Any, folder: Path) -> None:
+    if name == "plan":
+        _check(value, folder)
+    elif name == "product":
+        _recipes(value, folder)
+    elif name == "file":
+        _output(value)
+        Template(value["name"])
+    elif name == "archive" and "select" in value:
+        _select(value["select"])
+
+
+def _flow(said: dict[str, Any], places: Places) -> Flow:
+    actions = []
+    for item in said.get("actions", []):
+        ((name, value),) = item.items()
+        made = _aggregate(value, places) if name == "aggregate" else _action(name, value, places.folder)
+        actions.append(Counted(name, made))
+    branches = []
+    for item in said["sinks"]:
+        ((name, value),) = item.items()
+        is_plan = name == "plan"
+        branches.append(_flow(value, places) if is_plan else Flow([Counted(name, _sink(name, value, places))]))
+    return Flow(actions, branches)
+
+
+def _action(name: str, value: Any, folder: Path) -> Action:
+    if name in ALONE:
+        return Do(_operation(name, value))
+    if name == "select":
+        return _select(value)
+    if name == "set":
+        return Set(value)
+    if name == "statistics":
+        return OverSteps(Statistics.read(value, 0))
+    if name == "encode":
+        return Encode(Output("grib2", **value))
+    if name == "print":
+        return Print(value)
+    return Python(value, folder)
+
+
+def _operation(name: str, value: Any) -> Operation:
+    if name == "crop":
+        return Crop(**{edge: float(degrees) for edge, degrees in value.items()})
+    if name == "fill":
+        return Fill(float(value))
+    read: dict[str, Callable[[Any], Operation]] = {"grid": ToGrid.of, "units": Units.read, "mask": Mask.read}
+    return read[name](value)
+
+
+def _select(value: dict[str, Any]) -> Select:
+    words = {}
+    for word, given in value.items():
+        with _at(word):
+            words[word] = values(word, given)
+    return Select(words)
+
+
+def _aggregate(value: dict[str, Any], places: Places) -> Aggregate:
+    return Aggregate(places.pool, whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
+
+
+def _sink(name: str, value: dict[str, Any], places: Places) -> Action:
+    if name == "offer":
+        return Offer(junctura.Pool(value["pool"], name="plan"), value.get("set", {}))
+    if name == "archive":
+        select = _select(value["select"]) if "select" in value else None
+        return Archive(_below(places.folder, value["store"]), select, value.get("every"))
+    if name == "file":
+        return File(_output(value), value["name"], places.out)
+    out = places.out / value["out"] if "out" in value else places.out
+    return Products(_recipes(value, places.folder), out, value.get("workers", places.workers))
+
+
+def _below(folder: Path, store: str) -> str:
+    return store if "://" in store else str(folder / store)
+
+
+def _output(value: dict[str, Any]) -> Output:
+    options: dict[str, Any] = {
+        key: tuple(one) if isinstance(one, list) else one for key, one in value.items() if key not in ("format", "name")
+    }
+    return Output(value["format"], **options)
+
+
+def _recipes(value: dict[str, Any], folder: Path) -> list[Recipe]:
+    return load_all(str(folder / one) for one in _listed(value["requirement"]))

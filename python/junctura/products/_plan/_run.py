@@ -1,0 +1,142 @@
+"""A plan at work: fields come from its sources, and go through its actions into its sinks."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import junctura
+from junctura.products._departures import Departures
+from junctura.products._plan._flow import Counted, Flow
+from junctura.products._plan._item import Item
+from junctura.products._plan._reading import Places, Plan, Source
+
+_WINDOW = 64
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of a plan.
+
+    Attributes
+    ----------
+    fields
+        How many came.
+    actions
+        What each action did.
+    told
+        What was wrong.
+
+    """
+
+    fields: int
+    actions: list[Counted]
+    told: list[str]
+
+
+def run(
+    plan: Plan,
+    pool: str,
+    out: Path,
+    *,
+    workers: int | None = None,
+    until_gone: Sequence[str] = (),
+    told: Callable[[str], None] = print,
+) -> Ran:
+    """Lets fields through a plan as they come; waits until its sources have ended.
+
+    Parameters
+    ----------
+    plan
+        Which.
+    pool
+        Where the fields are, unless a source says it.
+    out
+        The folder of files and products.
+    workers
+        Processes that make products.
+    until_gone
+        Names of producers: when the last of them has left, nothing more comes.
+    told
+        Is called with what is wrong with a field; the others go on.
+
+    """
+    wrong: list[str] = []
+
+    def tell(text: str) -> None:
+        wrong.append(text)
+        told(text)
+
+    with ExitStack() as stack:
+        inlets = [Inlet(source, pool, until_gone, stack) for source in plan.sources]
+        flow = plan.flow(Places(inlets[0].pool, plan.folder, out, workers))
+        _tell(flow, tell)
+        count = 0
+        while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
+            for inlet in open_inlets:
+                count += inlet.drain(flow)
+            still = [inlet for inlet in open_inlets if not inlet.is_over]
+            if not any(inlet.has_more() for inlet in still):
+                _wait(still)
+        flow.end()
+    return Ran(count, flow.all_counted(), wrong)
+
+
+def _tell(flow: Flow, told: Callable[[str], None]) -> None:
+    flow.told = told
+    for branch in flow.branches:
+        _tell(branch, told)
+
+
+def _wait(inlets: Sequence[Inlet]) -> None:
+    if inlets:
+        select.select([inlet.pool for inlet in inlets], [], [])
+
+
+class Inlet:
+    """A source that is followed."""
+
+    def __init__(self, source: Source, pool: str, until_gone: Sequence[str], stack: ExitStack) -> None:
+        self.pool = stack.enter_context(junctura.Pool(source.pool or pool, name="plan"))
+        self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
+        options: dict[str, Any] = {"group": source.group} if source.group else {}
+        self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
+        self.is_over = False
+
+    def has_more(self) -> bool:
+        """Whether something is there already: what was read together with something else wakes nobody any more."""
+        try:
+            return bool(self.pool.wait(self.follow, *self.departures.awaited, timeout=0))
+        except junctura.Timeout:
+            return False
+        except (junctura.Closed, junctura.Disconnected):
+            return True
+
+    def drain(self, flow: Flow) -> int:
+        """Lets through what has come; returns how many fields that were."""
+        are_gone = self.departures.all_are_gone()
+        if are_gone:
+            # All that they have offered is here then, if the server is.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self.pool.sync()
+        count = 0
+        while True:
+            try:
+                obj = self.follow.next(timeout=0)
+            except junctura.Timeout:
+                self.is_over = are_gone
+                return count
+            except (junctura.Closed, junctura.Disconnected):
+                obj = None
+            if obj is None:
+                self.is_over = True
+                return count
+            # Released when all is done with it: of a group, another one gets it if this one dies before.
+            with obj:
+                flow.take([Item(obj.attributes, source=obj)])
+            count += 1

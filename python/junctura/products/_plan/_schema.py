@@ -1,0 +1,103 @@
+"""What a plan may say: the one source from which files are checked and editors are helped.
+
+``plan.schema.json`` beside it is written from here (``python -m junctura.products._plan._schema``), and a test fails
+where it is not the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from junctura.products._schema import FORMATS, OPERATIONS, VALUES
+from junctura.products._specs import Either, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
+
+# Operations of requirements that need one field alone.
+ALONE = ("grid", "crop", "units", "mask", "fill")
+_SELECT = Record(VALUES, doc="Lets the fields pass that have one of these values of each word")
+_SET = Table(Either((Text(), Number())), "Other attributes; a message gets them in its header by `encode`")
+_SOURCE = Record(
+    {
+        "follow": Text("Which fields: a selector", length_max=10_000),
+        "pool": Text("Where; by default the pool that the command says"),
+        "group": Text("Of a consumer group: several runs of the plan share the fields"),
+        "until_gone": Either((Text(), ListOf(Text())), "The plan ends when everybody of these names has left the pool"),
+    },
+    ("follow",),
+    "Where fields come from",
+)
+ACTIONS: dict[str, Spec] = {
+    "select": _SELECT,
+    "set": _SET,
+    "aggregate": Record(
+        {
+            "grid": Text("On which the whole array lies: 0.25/0.25, F48, N320, O96", what="the name of a grid"),
+            "units": Text("Of its values", what="a unit"),
+            "missing": Number("The value that stands for what is missing, as on land"),
+        },
+        ("grid",),
+        "Makes one field of the pieces that the ranks of a model offer",
+    ),
+    **{name: OPERATIONS[name] for name in ALONE},
+    "statistics": OPERATIONS["statistics"],
+    "encode": Record(
+        {key: spec for key, spec in FORMATS["grib2"].keys.items() if key not in ("name", "gather")},
+        doc="Makes a message of GRIB edition 2",
+    ),
+    "print": Text("Says which fields pass, words in braces: {param} {step}"),
+    "python": Text("A function of a field: module:function, which gives a field, several, or None", r"^[\w.]+:\w+$"),
+}
+SINKS: dict[str, Spec] = {
+    "offer": Record({"pool": Text("Which pool"), "set": _SET}, ("pool",), "Offers to a pool"),
+    "archive": Record(
+        {
+            "store": Text("The store's folder or URL; it is made if there is none"),
+            "select": _SELECT,
+            "every": Number("Of the steps, those that so many hours divide", 1, 10_000, whole=True),
+        },
+        ("store",),
+        "Keeps messages in a store",
+    ),
+    "file": Kinds(
+        "format",
+        {
+            name: Record({key: spec for key, spec in record.keys.items() if key != "gather"}, record.needs, record.doc)
+            for name, record in FORMATS.items()
+        },
+        "A file for each field",
+    ),
+    "product": Record(
+        {
+            "requirement": Either((Text(), ListOf(Text())), "Files of requirements; * is anything"),
+            "out": Text("The folder of the products"),
+            "workers": Number("Processes; by default as many as cores and memory allow", 1, 1024, whole=True),
+        },
+        ("requirement",),
+        "Makes products",
+    ),
+    "plan": Nested(lambda: NESTED, "nested"),
+}
+_ACTIONS = ListOf(OneKey(ACTIONS, word="action"), "What is done with each field, in this order", low=0, high=100)
+_SINKS = ListOf(OneKey(SINKS, word="sink"), "Where fields go: each gets all that come through", high=100)
+NESTED: Record = Record({"actions": _ACTIONS, "sinks": _SINKS}, ("sinks",), "A plan in the plan: it gets all fields")
+PLAN = Record(
+    {
+        "sources": ListOf(_SOURCE, "Where fields come from", high=100),
+        "actions": _ACTIONS,
+        "sinks": _SINKS,
+    },
+    ("sources", "sinks"),
+    "A plan: what is done with fields as they come",
+)
+
+
+def text() -> str:
+    """What is in ``plan.schema.json``."""
+    said: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Junctura: a plan"}
+    said |= {**PLAN.json(), "$defs": {"nested": NESTED.json()}}
+    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -1,0 +1,183 @@
+"""Where fields of a plan go: into a pool, a store, files, or on to requirements for products."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import junctura
+from junctura.errors import InvalidArgument, Unavailable
+from junctura.products._broker import Broker
+from junctura.products._names import Template, file_name
+from junctura.products._outputs import Output, write
+from junctura.products._plan._actions import Each, Select
+from junctura.products._plan._item import Item
+from junctura.products._recipe import Recipe
+from junctura.products._report import Report
+from junctura.products._words import Key, canonical
+
+# What is archived lasts when so much of it has come, and at the end.
+_FLUSH_BYTES = 64 << 20
+
+
+class Offer(Each):
+    """Offers fields to a pool: a message as it is, values as an array with its grid and units.
+
+    Parameters
+    ----------
+    pool
+        Which.
+    attributes
+        What they say besides.
+
+    """
+
+    def __init__(self, pool: junctura.Pool, attributes: Mapping[str, Any]) -> None:
+        self.pool, self.attributes = pool, dict(attributes)
+
+    def take(self, item: Item) -> Sequence[Item]:
+        message = item.message
+        if message is not None:
+            self.pool.offer(message, {**item.attributes, **self.attributes})
+            return []
+        field = item.field
+        about = {**_but_for_arrays(item.attributes), "grid": field.on.name, "units": field.units, **self.attributes}
+        self.pool.offer(field.values, about)
+        return []
+
+    def end(self) -> Sequence[Item]:
+        self.pool.sync()
+        return []
+
+
+def _but_for_arrays(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {word: value for word, value in attributes.items() if word not in ("dtype", "shape")}
+
+
+class Archive(Each):
+    """Keeps messages in a store.
+
+    Parameters
+    ----------
+    folder
+        Where the store is; it is made if there is none.
+    select
+        Which fields.
+    every
+        Of the steps, those that this number of hours divides.
+
+    """
+
+    def __init__(self, folder: str, select: Select | None, every: int | None) -> None:
+        with contextlib.suppress(junctura.AlreadyExists):
+            junctura.Store.create(folder, schema="mars")
+        self.store = junctura.Store(folder)
+        self.select, self.every = select, every
+        self._bytes = 0
+
+    def take(self, item: Item) -> Sequence[Item]:
+        if not self._is_kept(item):
+            return []
+        message = item.message
+        if message is None:
+            raise InvalidArgument(item.named, "a store keeps messages: encode it before it is archived")
+        self.store.archive(message, item.attributes)
+        self._bytes += len(message)
+        if self._bytes >= _FLUSH_BYTES:
+            self.end()
+        return []
+
+    def _is_kept(self, item: Item) -> bool:
+        if self.select is not None and not self.select.take(item):
+            return False
+        if self.every is None:
+            return True
+        step = canonical("step", item.attributes.get("step", 0))
+        return isinstance(step, int) and step % self.every == 0
+
+    def end(self) -> Sequence[Item]:
+        self.store.flush()
+        self._bytes = 0
+        return []
+
+
+class File(Each):
+    """A file for each field, in its place whole or not at all.
+
+    Parameters
+    ----------
+    output
+        How it is written.
+    name
+        With words in braces.
+    folder
+        Below which it lies.
+
+    """
+
+    def __init__(self, output: Output, name: str, folder: Path) -> None:
+        self.output, self.template, self.folder = output, Template(name), folder
+        self._names: dict[str, Key] = {}
+
+    def take(self, item: Item) -> Sequence[Item]:
+        name, words = file_name(self.template, item.attributes), Key(item.attributes)
+        other = self._names.setdefault(name, words)
+        if other != words:
+            raise InvalidArgument(item.named, f"the file {name} is that of another field: its name needs more words")
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write([item.field], self.output, path, {"fingerprint": str(words), "attributes": _plain(item.attributes)})
+        return []
+
+
+def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {word: value if isinstance(value, int | float) else str(value) for word, value in attributes.items()}
+
+
+class Products(Each):
+    """Makes products of the fields, by a broker with workers of its own.
+
+    Parameters
+    ----------
+    recipes
+        Which.
+    out
+        The directory of the products.
+    workers
+        How many processes.
+
+    """
+
+    def __init__(self, recipes: Sequence[Recipe], out: Path, workers: int | None) -> None:
+        self.pool = junctura.Pool(schema="mars", name="plan")
+        self._offer = Offer(self.pool, {})
+        self._broker = Broker(recipes, self.pool.url, out, workers=workers)
+        self.report: Report | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.report = self._broker.run()
+        except BaseException as error:
+            self._failure = error
+
+    def take(self, item: Item) -> Sequence[Item]:
+        return self._offer.take(item)
+
+    def end(self) -> Sequence[Item]:
+        """Nothing more comes: what can still be made is made, and what cannot is named."""
+        # It ends when the broker has what was offered, and may be quicker than its answer.
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            self.pool.stop()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        if self.report is not None and self.report.failed:
+            first = self.report.failed[0]
+            raise Unavailable(f"product {first.product}", f"{first.cause} ({len(self.report.failed)} cannot be made)")
+        return []
