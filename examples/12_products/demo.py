@@ -117,10 +117,12 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     recipes = load_all(_requirements(given))
     fields = given.members * FIELDS_A_STEP * (round(given.days * 24) // HOURS_APART + 1)
     progress = Progress(fields, sum(1 for recipe in recipes for _ in recipe.wanted()))
-    made_at: list[float] = []
+    # When, and after how many fields.
+    made_at: list[tuple[float, int]] = []
 
     def show(event: Made | Failed) -> None:
-        made_at.append(time.monotonic())
+        if isinstance(event, Made):
+            made_at.append((time.monotonic(), watch.offered))
         progress.product(event)
 
     with junctura.Pool(schema="mars", name="demo") as pool:
@@ -136,6 +138,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         finally:
             forecast.end()
     progress.close()
+    if not made_at:
+        raise SystemExit(f"demo: no product was made: {report.failed[0].cause}")
     return summary(report, watch, made_at, forecast, fields)
 
 
@@ -150,18 +154,19 @@ def _requirements(given: argparse.Namespace) -> list[Path]:
     return sorted(folder.glob("*.yaml"))
 
 
-def summary(report: Report, watch: Watch, made_at: list[float], forecast: Forecast, fields: int) -> dict[str, Any]:
+def summary(
+    report: Report, watch: Watch, made_at: list[tuple[float, int]], forecast: Forecast, fields: int
+) -> dict[str, Any]:
     with junctura.Store(forecast.store) as store:
         kept = len(store.list())
-    span = watch.last - watch.first
     return {
         "fields": fields,
         "products": len(report.made),
         "failed": [f"{one.product}: {one.cause}" for one in report.failed],
         "decodes_per_input_max": report.decodes_per_input_max,
         "decodes": report.decodes,
-        "first_product_at_fraction": round((made_at[0] - watch.first) / span, 3),
-        "last_product_lag_s": round(made_at[-1] - watch.last, 3),
+        "first_product_at_fraction": round(made_at[0][1] / fields, 3),
+        "last_product_lag_s": round(made_at[-1][0] - watch.last, 3),
         "product_latency_ms": report.latency_ms,
         "archived": kept,
         "lost": fields - kept + len(report.failed),
@@ -176,7 +181,7 @@ def hang(out: Path) -> Path:
     files = sorted(maps.glob(f"vorticity_*_{last}.png"))
     files += [file for kind in ON_THE_WALL for file in sorted(maps.glob(f"{kind}_[0-9]*.png"))[-COLUMNS:]]
     path = out / "products.png"
-    sheet([Image.open(file) for file in files], COLUMNS, "A jet rolls up, in six ways").save(path)
+    sheet([Image.open(file) for file in files], COLUMNS, "A jet rolls up").save(path)
     return path
 
 
@@ -211,8 +216,9 @@ def main() -> int:
     given = parser.parse_args()
     if given.members < 2 or given.days < 1 or given.days % 1:
         parser.error("an ensemble has two members or more, and a forecast whole days")
-    shutil.rmtree(given.out, ignore_errors=True)
-    given.out.mkdir(parents=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in ("products", "requirements", "store"):
+        shutil.rmtree(given.out / name, ignore_errors=True)
     print(f"{given.members} members of a forecast at T{given.truncation}, {given.days:g} days, and twenty products")
     result = run(given)
     (given.out / "summary.json").write_text(json.dumps(result, indent=2) + "\n")

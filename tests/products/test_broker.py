@@ -44,7 +44,7 @@ from junctura.products._spectral import wind
 from junctura.products._view import View
 from junctura.products._worker import Worker
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 TARGET = regular_ll(10, 10)
 
 PRODUCTS = """\
@@ -213,7 +213,7 @@ def in_background(running: Broker, made: threading.Event) -> Iterator[list[Repor
         finally:
             made.set()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     yield reports
     thread.join(50)

@@ -16,11 +16,9 @@ from typing import Any
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._plan import plan_of
-from junctura.products._recipe import OPEN_WORDS
+from junctura.products._recipe import UNKNOWN
 from junctura.products._view import View
 
-# What only the fields tell, in names of files.
-UNKNOWN = {word: f"<{word}>" for word in OPEN_WORDS}
 # So many of what failed are shown; --json has all.
 _SHOWN = 20
 
@@ -31,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         plan = plan_of(given.files)
         recipes = [] if plan else load_all(given.files)
-    except Error as error:
+    except (Error, ImportError) as error:
         print(f"junctura: {error}", file=sys.stderr)
         return 2
     try:

@@ -13,6 +13,7 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -72,8 +73,8 @@ class Broker:
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
-        self.source = junctura.Pool(source, name="products", store=store)
-        self.pool = junctura.Pool(schema="free", name="products")
+        self.source = junctura.Pool(source, name=_tasks.BROKER, store=store)
+        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER)
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
@@ -81,6 +82,8 @@ class Broker:
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
         self._came: dict[int, float] = {}
+        # How many inputs are held until they are decoded.
+        self._held = 0
         self._is_over = False
 
     def run(self) -> Report:
@@ -129,11 +132,11 @@ class Broker:
             self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
-                _each(answers, self.desk.take)
+                if _each(answers, self.desk.take)[0]:
+                    crew.worked()
                 self._take_inputs(inputs)
                 self.desk.give()
-                if not self._has_more(inputs, answers):
-                    self._wait(crew)
+                self._wait(crew)
         for product in self.graph.open():
             keys = ", ".join(map(str, self.graph.missing(product)))
             self._fail(product.number, f"it waits for {keys}")
@@ -141,12 +144,6 @@ class Broker:
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
-
-    def _has_more(self, inputs: junctura.Follow, answers: junctura.Follow) -> bool:
-        """Whether something is there already: what was read together with something else wakes nobody any more."""
-        if _is_ready(self.pool, answers):
-            return True
-        return not self._is_over and _is_ready(self.source, inputs, *self._departures.awaited)
 
     def _wait(self, crew: Crew) -> None:
         if self._is_through():
@@ -161,14 +158,20 @@ class Broker:
                 crew.ended(descriptor)
 
     def _take_inputs(self, inputs: junctura.Follow) -> None:
-        if self._is_over:
-            return
+        """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
+        while not self._is_over and self._look(inputs):
+            pass
+
+    def _look(self, inputs: junctura.Follow) -> bool:
+        """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then, if the server is.
+            # All that they have offered is here then, if the server is, and as far as the window goes.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self.source.sync()
-        self._is_over = _each(inputs, self._take_input) or are_gone
+        count, has_ended = _each(inputs, self._take_input)
+        self._is_over = has_ended or (are_gone and not count and not self._held)
+        return count > 0
 
     def _take_input(self, obj: junctura.Object) -> None:
         nodes = [self.graph.nodes[node] for node in self.graph.inputs(obj.attributes)]
@@ -189,10 +192,15 @@ class Broker:
         def task(number: int) -> Task:
             return Task(number, tuple(keep), tuple(fresh), obj.key)
 
+        self._held += 1
+
         def then(done: Done) -> None:
+            self._held -= 1
             self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
             self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
-            obj.release()
+            # A server that has ended has released it.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                obj.release()
             self._take_nodes(done, came)
 
         self.desk.add(task, then, came)
@@ -264,27 +272,17 @@ class Broker:
                 _tasks.free(self.pool, node)
 
 
-def _is_ready(pool: junctura.Pool, *on: Any) -> bool:
-    try:
-        pool.wait(*on, timeout=0)
-    except junctura.Timeout:
-        return False
-    except (junctura.Closed, junctura.Disconnected):
-        # Whoever takes it is told so.
-        return True
-    return True
-
-
-def _each(items: Any, take: Callable[[Any], None]) -> bool:
-    """Takes all that have come; returns whether none can come any more."""
-    while True:
+def _each(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:
+    """Takes all that have come; returns how many that were, and whether none can come any more."""
+    for count in itertools.count():
         try:
             item = items.next(timeout=0)
         except junctura.Timeout:
-            return False
+            return count, False
         except (junctura.Closed, junctura.Disconnected):
             # What was decoded can still be used.
-            return True
+            return count, True
         if item is None:
-            return True
+            return count, True
         take(item)
+    raise AssertionError("counting has no end")

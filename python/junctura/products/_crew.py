@@ -11,7 +11,7 @@ from junctura.errors import Unavailable
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _WORKER_MEMORY = 1 << 30
-# So many more than there are workers may die before the broker gives up.
+# So many more than there are workers may die one after another before the broker gives up.
 _DEATHS_MAX = 20
 
 
@@ -36,6 +36,8 @@ class Crew:
     def __init__(self, url: str, count: int) -> None:
         self.url, self.count = url, count
         self.deaths = 0
+        # Since one of them has last done something.
+        self._in_a_row = 0
         # By the descriptors that become readable when they end.
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         for _ in range(count):
@@ -59,9 +61,15 @@ class Crew:
         os.close(descriptor)
         process.wait()
         self.deaths += 1
-        if self.deaths > self.count + _DEATHS_MAX:
-            raise Unavailable("workers", f"{self.deaths} have died, the last one with status {process.returncode}")
+        self._in_a_row += 1
+        if self._in_a_row > self.count + _DEATHS_MAX:
+            cause = f"{self._in_a_row} have died one after another, the last one with status {process.returncode}"
+            raise Unavailable("workers", cause)
         self._start()
+
+    def worked(self) -> None:
+        """One of them has done something."""
+        self._in_a_row = 0
 
     def end(self) -> None:
         """Ends them all."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 import junctura
-from junctura.products._tasks import WORKER
+from junctura.products._tasks import BROKER, WORKER
 
 
 class Departures:
@@ -38,14 +38,9 @@ class Departures:
 
     def _joined(self, client: int, name: str) -> None:
         patterns = [pattern for pattern in self._names if fnmatch.fnmatchcase(name, pattern)]
-        if patterns and client != self._own and name != WORKER:
+        if patterns and client != self._own and name not in (WORKER, BROKER):
             self._there.add(client)
             self._seen.update(patterns)
-
-    @property
-    def awaited(self) -> list[junctura.Subscription]:
-        """What tells it, for `Pool.wait`."""
-        return [] if self._events is None else [self._events]
 
     def all_are_gone(self) -> bool:
         """Whether somebody of each name has been there, and nobody of them is."""

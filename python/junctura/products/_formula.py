@@ -25,7 +25,7 @@ _LENGTH_MAX = 1000
 _NODES_MAX = 300
 _DEPTH_MAX = 40
 # A name that Python's grammar does not take for one, such as 2t or 10u.
-_DIGIT_FIRST = re.compile(r"(?<![\w.])\d+[A-Za-z_]\w*(?![\w.])")
+_DIGIT_FIRST = re.compile(r"(?<![\w.])(?!\d+[eE][-+]?\d+(?![\w.]))\d+[A-Za-z_]\w*(?![\w.])")
 _PREFIX = "digit_first_"
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
+from junctura.products._names import Template
 from junctura.products._operations import Ensemble, Transform
 from junctura.products._outputs import Output, is_made, write
 from junctura.products._outputs._output import Format
@@ -44,7 +45,8 @@ def is_there(wanted: Wanted, out: Path) -> bool:
 
     Which run of a forecast it is of is known beforehand only if the requirement says its date and time.
     """
-    if not {"date", "time"} <= dict(wanted.recipe.words).keys():
+    words = Template(wanted.recipe.output.name).words
+    if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not set(words) <= set(wanted.attributes):
         return False
     return is_made(out / wanted.name(), fingerprint(wanted))
 

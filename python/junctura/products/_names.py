@@ -14,8 +14,15 @@ from typing import Any
 from junctura.products._yaml import Wrong, nearest
 
 _SPEC = re.compile(r"(0?[1-9][0-9]?d?)?")
-_LENGTH_MAX = 255
+# Room for what a hidden provenance has besides.
+_LENGTH_MAX = 220
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')
+
+
+class Open(str):
+    """Stands for the value of a word that only fields tell; fits any width."""
+
+    __slots__ = ()
 
 
 class Template:
@@ -61,7 +68,7 @@ def _shown(word: str, spec: str, attributes: Mapping[str, Any]) -> str:
     if word not in attributes:
         raise Wrong(f'"{{{word}}}" has no single value in a file{nearest(word, attributes)}')
     value = attributes[word]
-    if not spec:
+    if not spec or isinstance(value, Open):
         return str(value)
     # Of a range of steps, each end.
     ends = str(value).split("-")

@@ -25,7 +25,7 @@ from junctura.products._operations import (
     Units,
     Winds,
 )
-from junctura.products._recipe import OPEN_WORDS, Output, Recipe
+from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Output, Recipe
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
 from junctura.products._yaml import Document, Step, Wrong, nearest, read
@@ -213,7 +213,7 @@ def _check_names(recipe: Recipe) -> None:
     template = Template(recipe.output.name)
     _check_words(template, recipe)
     # What only fields tell is not known yet, and is the same for all files or a difference more.
-    known = dict.fromkeys(OPEN_WORDS, "0")
+    known = UNKNOWN
     seen: dict[str, Key] = {}
     for attributes in recipe.files():
         name = file_name(template, {**known, **attributes})

@@ -28,13 +28,15 @@ from pathlib import Path
 from typing import Any
 
 from junctura.errors import AlreadyExists, NotFound
-from junctura.products._names import Template, file_name
+from junctura.products._names import Open, Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
 from junctura.products._words import Key, Value, canonical, end_of, selectors
 from junctura.products._yaml import Wrong
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
 OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")
+# What stands in names until the fields tell it.
+UNKNOWN = {word: Open(f"({word})") for word in OPEN_WORDS}
 
 
 @dataclass(frozen=True)
@@ -324,13 +326,12 @@ def _found(paths: Iterable[str | Path]) -> Iterator[str]:
 def _check_unique(recipes: list[Recipe]) -> None:
     products: dict[str, Recipe] = {}
     files: dict[str, Recipe] = {}
-    placeholders = {word: f"<{word}>" for word in OPEN_WORDS}
     for recipe in recipes:
         other = products.setdefault(recipe.product, recipe)
         if other is not recipe:
             raise AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
         for attributes in recipe.files():
-            name = _template(recipe.output.name).fill({**placeholders, **attributes})
+            name = _template(recipe.output.name).fill({**UNKNOWN, **attributes})
             other = files.setdefault(name, recipe)
             if other is not recipe:
                 raise AlreadyExists(

@@ -78,11 +78,11 @@ def run(
         _tell(flow, tell)
         count = 0
         while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
-            for inlet in open_inlets:
-                count += inlet.drain(flow)
-            still = [inlet for inlet in open_inlets if not inlet.is_over]
-            if not any(inlet.has_more() for inlet in still):
-                _wait(still)
+            came = sum(inlet.drain(flow) for inlet in open_inlets)
+            count += came
+            # What is read together with something else wakes nobody: only who finds nothing may wait.
+            if not came:
+                _wait([inlet for inlet in open_inlets if not inlet.is_over])
         flow.end()
     return Ran(count, flow.all_counted(), wrong)
 
@@ -108,20 +108,11 @@ class Inlet:
         self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
         self.is_over = False
 
-    def has_more(self) -> bool:
-        """Whether something is there already: what was read together with something else wakes nobody any more."""
-        try:
-            return bool(self.pool.wait(self.follow, *self.departures.awaited, timeout=0))
-        except junctura.Timeout:
-            return False
-        except (junctura.Closed, junctura.Disconnected):
-            return True
-
     def drain(self, flow: Flow) -> int:
         """Lets through what has come; returns how many fields that were."""
         are_gone = self.departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then, if the server is.
+            # All that they have offered is here then, if the server is, and as far as the window goes.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self.pool.sync()
         count = 0
@@ -129,7 +120,7 @@ class Inlet:
             try:
                 obj = self.follow.next(timeout=0)
             except junctura.Timeout:
-                self.is_over = are_gone
+                self.is_over = are_gone and not count
                 return count
             except (junctura.Closed, junctura.Disconnected):
                 obj = None

@@ -21,6 +21,7 @@ from junctura.products._words import Key, canonical
 
 # What is archived lasts when so much of it has come, and at the end.
 _FLUSH_BYTES = 64 << 20
+_FIELDS = "plan-fields"
 
 
 class Offer(Each):
@@ -153,8 +154,10 @@ class Products(Each):
 
     def __init__(self, recipes: Sequence[Recipe], out: Path, workers: int | None) -> None:
         self.pool = junctura.Pool(schema="mars", name="plan")
-        self._offer = Offer(self.pool, {})
-        self._broker = Broker(recipes, self.pool.url, out, workers=workers)
+        # When it leaves, the broker knows that nothing more comes.
+        self._fields = junctura.Pool(self.pool.url, name=_FIELDS)
+        self._offer = Offer(self._fields, {})
+        self._broker = Broker(recipes, self.pool.url, out, workers=workers, until_gone=[_FIELDS])
         self.report: Report | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -171,10 +174,9 @@ class Products(Each):
 
     def end(self) -> Sequence[Item]:
         """Nothing more comes: what can still be made is made, and what cannot is named."""
-        # It ends when the broker has what was offered, and may be quicker than its answer.
-        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-            self.pool.stop()
+        self._fields.close()
         self._thread.join()
+        self.pool.close()
         if self._failure is not None:
             raise self._failure
         if self.report is not None and self.report.failed:

@@ -1,0 +1,292 @@
+"""Plans: fields go through actions into sinks; what is wrong is said with its line, or with the field."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from broker_runs import BASE, GRID, grid_message
+
+import junctura
+from junctura.products import Ran, run
+from junctura.products._decode import decode, decodes
+from junctura.products._plan import _schema as schema
+from junctura.products._plan import plan_of
+
+Work = Callable[[junctura.Pool], None]
+SHAPE = (2 * GRID, 4 * GRID)
+RNG = np.random.default_rng(5)
+
+
+def through(folder: Path, text: str, work: Work) -> list[Ran]:
+    """What becomes of what a model offers."""
+    file = folder / "plan.yaml"
+    file.write_text(text)
+    ran: list[Ran] = []
+    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
+        model = junctura.Pool(pool.url, name="model")
+
+        def go() -> None:
+            plan = plan_of([file])
+            assert plan is not None
+            options: dict[str, Any] = {"workers": 1, "until_gone": ["model"], "told": lambda _: None}
+            ran.append(run(plan, pool.url, folder / "out", **options))
+
+        thread = threading.Thread(target=go, daemon=True)
+        thread.start()
+        work(model)
+        # What was offered goes when it has been through: then it is known who the model is, and it may leave.
+        while pool.list():
+            gone.next(timeout=60)
+        model.close()
+        thread.join()
+    return ran
+
+
+def fields(*steps: int) -> dict[int, np.ndarray[Any, Any]]:
+    return {step: 280 + RNG.normal(size=SHAPE) for step in steps}
+
+
+def give(pool: junctura.Pool, message: bytes, **words: Any) -> None:
+    pool.offer(message, {**BASE, **words}, retention=junctura.Released(1))
+
+
+def offers(values: dict[int, np.ndarray[Any, Any]], **words: Any) -> Work:
+    def work(pool: junctura.Pool) -> None:
+        for step, field in values.items():
+            give(pool, grid_message(field, step=step), step=step, **{"param": "t", **words})
+
+    return work
+
+
+def test_fields_go_through_actions_into_every_sink(tmp_path: Path) -> None:
+    values = fields(0, 3, 6, 9, 12)
+    text = """
+sources: [{follow: stream=enfo}]
+actions:
+  - select: {param: t, step: 0/to/12/by/3}
+sinks:
+  - archive: {store: kept, every: 6}
+  - plan:
+      actions:
+        - statistics: {over: 6h, of: [mean, max]}
+        - units: degC
+      sinks:
+        - file: {format: csv, name: "{step}_{param}.csv"}
+  - plan:
+      actions: [{crop: {north: 60, west: 0, south: 0, east: 90}}, {encode: {bits: 12}}]
+      sinks: [{file: {format: grib2, name: "{step:03}.grib2"}}]
+"""
+    before = decodes()
+
+    def work(pool: junctura.Pool) -> None:
+        offers(values)(pool)
+        give(pool, grid_message(0, step=6), step=6, param="q")
+
+    (ran,) = through(tmp_path, text, work)
+    # Of one name are the mean and the maximum of a window.
+    assert [told.count("needs more words") for told in ran.told] == [1, 1]
+    assert decodes() - before == 5
+    counted = {one.name: (one.taken, one.given) for one in ran.actions}
+    assert counted["select"] == (6, 5) and counted["statistics"] == (5, 4) and counted["archive"] == (5, 0)
+    with junctura.Store(tmp_path / "kept") as store:
+        assert sorted(entry["step"] for entry in store.list()) == ["0", "12", "6"]
+    made = decode((tmp_path / "out/006.grib2").read_bytes())
+    assert "@" in made.grid.name and made.values.shape == (11, 17)
+    table = np.genfromtxt(tmp_path / "out/0-6_t.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    mean = np.mean([decode(grid_message(values[step])).values for step in (3, 6)], axis=0)
+    np.testing.assert_allclose(table["value"], mean.ravel() - 273.15, rtol=0, atol=1e-9)
+
+
+def test_pieces_of_ranks_become_messages(tmp_path: Path) -> None:
+    values = 280 + RNG.normal(size=SHAPE)
+    values[3, 5:9] = -999
+    text = """
+sources: [{follow: param=sst}]
+actions:
+  - aggregate: {grid: F16, units: K, missing: -999}
+  - encode: {bits: 24}
+sinks: [{file: {format: grib2, name: "sst_{step}.grib2"}}]
+"""
+    layout = junctura.Layout(shape=SHAPE, grid=(3, 1))
+
+    def work(pool: junctura.Pool) -> None:
+        for rank in range(3):
+            rows = slice(11 * rank, min(11 * rank + 11, 2 * GRID))
+            about = {**BASE, "levtype": "sfc", "param": "sst", "step": 6}
+            del about["levelist"]
+            pool.offer_piece(np.ascontiguousarray(values[rows]), layout, rank, about, retention=junctura.Released(1))
+
+    (ran,) = through(tmp_path, text, work)
+    assert ran.told == [] and ran.fields == 1
+    made = decode((tmp_path / "out/sst_6.grib2").read_bytes())
+    assert made.grid.name == "F16" and made.attributes["param"] == "sst"
+    expected = np.where(values == -999, np.nan, values)
+    np.testing.assert_allclose(made.values, expected, rtol=0, atol=1e-4)
+
+
+def test_values_reach_products_in_full_precision(tmp_path: Path) -> None:
+    values = 280 + RNG.normal(size=SHAPE)
+    (tmp_path / "wanted.yaml").write_text(
+        'product: exact\nfrom: {param: t, step: 6}\nto: {format: csv, name: "raw.csv"}\n---\n'
+        'product: packed\nfrom: {param: q, step: 6}\nto: {format: csv, name: "packed.csv"}\n'
+    )
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{aggregate: {grid: F16, units: K}}]
+sinks: [{product: {requirement: wanted.yaml, out: made}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        about = {**BASE, "step": 6}
+        whole, once = f"shape={SHAPE[0]}x{SHAPE[1]}", junctura.Released(1)
+        pool.offer_piece(values, whole, 0, {**about, "param": "t"}, retention=once)
+        give(pool, grid_message(values, shortName="q", step=6), step=6, param="q")
+
+    (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+
+    def column(name: str) -> np.ndarray[Any, Any]:
+        table = np.genfromtxt(tmp_path / "out/made" / name, delimiter=",", names=True, dtype=None, encoding="utf-8")
+        return np.asarray(table["value"])
+
+    np.testing.assert_array_equal(column("raw.csv"), values.ravel())
+    lost = np.abs(column("packed.csv") - values.ravel()).max()
+    assert 0 < lost <= (values.max() - values.min()) / 2**15
+
+
+def test_functions_of_the_user_and_other_attributes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "of_mine_in_a_plan.py").write_text(
+        "def doubled(field):\n    return field.having(field.values * 2)\n\n\ndef none(field):\n    return None\n"
+    )
+    text = """
+sources: [{follow: stream=enfo}]
+actions:
+  - python: of_mine_in_a_plan:doubled
+  - set: {expver: "0002"}
+  - print: "{param} of {expver}"
+sinks:
+  - plan: {actions: [{python: "of_mine_in_a_plan:none"}], sinks: [{file: {format: csv, name: none.csv}}]}
+  - file: {format: csv, name: "twice.csv", digits: 9}
+"""
+    through(tmp_path, text, offers({6: np.full(SHAPE, 21.0)}))
+    assert "t of 0002" in capfd.readouterr().out
+    assert ",42.0" in (tmp_path / "out/twice.csv").read_text() or ",42," in (tmp_path / "out/twice.csv").read_text()
+    assert not (tmp_path / "out/none.csv").exists()
+
+
+def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{grid: 10/10}]
+sinks: [{file: {format: csv, name: "{step}.csv"}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        give(pool, b"GRIB nonsense", step=3, param="t")
+        offers({6: np.full(SHAPE, 1.0)})(pool)
+
+    (ran,) = through(tmp_path, text, work)
+    assert len(ran.told) == 1 and "grid: field param=t,levelist=850,step=3" in ran.told[0] and "Corrupt" in ran.told[0]
+    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["6.csv"]
+
+
+def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "sources: [{follow: stream=enfo, group: sharers}]\n"
+        'sinks: [{file: {format: csv, name: "{step}.csv", digits: 3}}]\n'
+    )
+    ran: list[Ran] = []
+    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
+        pool.require("stream=enfo", name="sharers", group=True)
+        offers({step: np.full(SHAPE, 1.0) for step in range(12)})(pool)
+
+        def go() -> None:
+            plan = plan_of([file])
+            assert plan is not None
+            ran.append(run(plan, pool.url, tmp_path / "out", told=lambda _: None))
+
+        thread = threading.Thread(target=go, daemon=True)
+        thread.start()
+        while pool.list():
+            gone.next(timeout=60)
+        # Its members are told that there is nothing more to come.
+        pool.retract("sharers")
+        thread.join()
+    assert [one.fields for one in ran] == [12]
+    assert len(list((tmp_path / "out").glob("*.csv"))) == 12
+
+
+def test_offers_go_on_to_other_pools(tmp_path: Path) -> None:
+    values = np.full(SHAPE, 7.0)
+    with junctura.Pool(schema="mars") as other:
+        text = f"""
+sources: [{{follow: stream=enfo}}]
+sinks:
+  - offer: {{pool: "{other.url}", set: {{expver: "0003"}}}}
+  - plan: {{actions: [{{grid: 10/10}}], sinks: [{{offer: {{pool: "{other.url}", set: {{expver: "0004"}}}}}}]}}
+"""
+        (ran,) = through(tmp_path, text, offers({6: values}))
+        assert ran.told == []
+        with other.demand({**BASE, "expver": "0003", "param": "t", "step": 6}, timeout=0) as message:
+            assert bytes(message) == grid_message(values, step=6)
+        with other.demand({**BASE, "expver": "0004", "param": "t", "step": 6}, timeout=0) as array:
+            assert (array["grid"], array.array().shape) == ("10/10", (19, 36))
+
+
+GOOD = "sources: [{follow: a=b}]\nsinks: [{file: {format: csv, name: x.csv}}]\n"
+BAD = {
+    "sources: [{folow: a}]\nsinks: [{plan: {sinks: []}}]": (1, '"folow" is no key here; did you mean "follow"?'),
+    "sources: [{follow: a}]\nsinks:\n  - fil: {format: csv, name: x}\n": (3, '"fil" is no sink; did you mean "file"?'),
+    "sources: [{follow: a}]\n": (1, '"sinks" is missing'),
+    GOOD + "actions:\n  - selct: {param: t}\n": (4, '"selct" is no action; did you mean "select"?'),
+    GOOD + "actions:\n  - grid: nonsense\n": (4, "names of grids are like"),
+    GOOD + "actions:\n  - select: {step: x}\n": (4, "is not a step"),
+    GOOD + "actions:\n  - aggregate: {grid: T21}\n": (4, "is spectral"),
+    GOOD + "actions:\n  - python: no_such_module_here:f\n": (4, "No module named"),
+    GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
+    GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
+    "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),
+    "sources: [{follow: a}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
+    "sources: [{follow: a}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
+        3,
+        '"nord" is no key here; did you mean "north"?',
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(text)
+    line, cause = BAD[text]
+    with pytest.raises(junctura.Error) as raised:
+        plan_of([file])
+    assert cause in str(raised.value)
+    assert f"plan.yaml:{line}" in str(raised.value) or isinstance(raised.value, junctura.NotFound)
+
+
+def test_a_plan_runs_alone(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(GOOD)
+    assert plan_of([file]) is not None
+    with pytest.raises(junctura.InvalidArgument, match="runs alone"):
+        plan_of([file, file])
+    file.write_text("product: x\n")
+    assert plan_of([file]) is None
+
+
+def test_the_published_schema_is_that_of_the_program() -> None:
+    published = Path(schema.__file__).with_name("plan.schema.json")
+    assert published.read_text() == schema.text()
+    validator = jsonschema.Draft202012Validator(json.loads(published.read_text()))
+    validator.check_schema(validator.schema)
+    good = {"sources": [{"follow": "a=b"}], "sinks": [{"plan": {"sinks": [{"archive": {"store": "s"}}]}}]}
+    assert validator.is_valid(good) and not validator.is_valid({**good, "sinks": [{"plan": {}}]})
