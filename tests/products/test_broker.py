@@ -132,11 +132,11 @@ def test_products_are_what_numpy_makes_of_the_decoded_inputs_and_nothing_is_done
     assert len(report.made) == 4 + 2 + 2 + 4
     assert (report.inputs, report.input_bytes) == (12, size)
     assert (report.decodes, report.decodes_per_input_max, report.deaths) == (12, 1, 0)
-    said = {"products": 0, "products-worker": 0}
+    said = {"junctura run": 0, "products-worker": 0}
     for one in delivered:
         if one["name"] in said:
             said[one["name"]] += one["delivered"]
-    assert said == {"products": 12, "products-worker": 12}
+    assert said == {"junctura run": 12, "products-worker": 12}
     assert arrays == [0, 0]
     for step in (0, 6):
         _check_step(tmp_path / "out", step)
@@ -269,7 +269,7 @@ def test_what_a_broker_that_was_killed_has_finished_is_not_done_again(tmp_path: 
         process.kill()
         assert process.stderr.read() == "", "workers have nothing to say to it"
     gone = sorted(_left(left) for _ in range(2))
-    assert gone == ["products", "products-worker"], "workers end with their broker"
+    assert gone == ["junctura run", "products-worker"], "workers end with their broker"
     before = {path.name: path.stat() for path in out.iterdir()}
     offer_plain(pool, 6)
     done = subprocess.run([*COMMAND, *given, "--quiet"], capture_output=True, text=True, timeout=50, check=True)

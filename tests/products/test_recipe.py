@@ -341,7 +341,12 @@ MISTAKES = [
     ("resolution: 0.25", "resolution: 0.25, method: cubic", 4, '"cubic" is no method; known are linear, bilinear'),
     ("type: regular_ll", "type: regular_l", 4, 'do.grid.type: "regular_l" is no type; did you mean "regular_ll"?'),
     ("type: regular_ll, ", "", 4, 'do.grid: "type" is missing'),
-    ("{type: regular_ll, resolution: 0.25}", "N17", 4, "do.grid: grid N17: ecCodes knows no classical"),
+    (
+        "{type: regular_ll, resolution: 0.25}",
+        "N17",
+        4,
+        "do.grid: grid N17: of the classical reduced grids ecCodes knows",
+    ),
     ("{type: regular_ll, resolution: 0.25}", "T63", 4, "do.grid: grid T63: fields are brought to grids"),
     ("{type: regular_ll, resolution: 0.25}", "nonsense", 4, "do.grid: grid nonsense: names of grids are like"),
     (
@@ -408,7 +413,7 @@ MISTAKES = [
     ('"t850_{step:03}.grib2"', '"a/./{step}"', 14, "is no name below a folder"),
     ('"t850_{step:03}.grib2"', '"a//{step}"', 14, "is no name below a folder"),
     ('"t850_{step:03}.grib2"', '"a\\n{step}"', 14, "is no file's name"),
-    ('"t850_{step:03}.grib2"', '"{step}' + "x" * 255 + '"', 14, "more than 255 bytes"),
+    ('"t850_{step:03}.grib2"', '"{step}' + "x" * 255 + '"', 14, "more than 220 bytes"),
 ]
 
 
@@ -555,10 +560,10 @@ VALIDATOR = jsonschema.Draft202012Validator(_schema.schema())
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_read(path: Path) -> None:
-    (read,) = Recipe.load(path)
-    assert len(list(read.wanted())) == 21
-    assert read.product == path.stem
-    VALIDATOR.validate(documents(path.read_bytes(), str(path))[0].value)
+    read = Recipe.load(path)
+    assert read and all(len(list(recipe.wanted())) >= 5 for recipe in read)
+    for document in documents(path.read_bytes(), str(path)):
+        VALIDATOR.validate(document.value)
 
 
 def both_agree(value: Any) -> None:

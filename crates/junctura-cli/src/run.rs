@@ -9,6 +9,7 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 
 use crate::program::Program;
+use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura run requirements/*.yaml --check                       what they need, and which files they make
@@ -21,21 +22,16 @@ Needs Python with the package: pip install 'junctura[products]'.";
 ///
 /// Each requirement (YAML) says which fields it needs, what is done with them, and what comes of it: GRIB, netCDF, Zarr, maps, tables of
 /// points. Only those fields are taken from the pool, each is decoded once, and a product is there a moment after its last field.
-/// What is there already from an earlier run is not made again.
+/// What is there already from an earlier run is not made again. A plan says what else is to be done with fields as they come, and where
+/// they go.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Requirements for products, in YAML
+    /// Requirements for products, or a plan; in YAML
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    #[arg(
-        help = "The pool with the fields: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT",
-        long,
-        env = "JUNCTURA_POOL",
-        default_value = "unix:default",
-        value_name = "URL"
-    )]
-    pool: String,
+    #[command(flatten)]
+    pool: PoolArguments,
     /// A store behind the pool: what it has is used, too
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
@@ -76,7 +72,8 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
 fn words(arguments: &Arguments) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     let mut option = |name: &str, value: OsString| words.extend([OsString::from(name), value]);
-    option("--pool", OsString::from(&arguments.pool));
+    option("--pool", OsString::from(&arguments.pool.pool));
+    option("--as", OsString::from(arguments.pool.client.or("junctura run")));
     option("--out", arguments.out.clone().into_os_string());
     option("--workers", OsString::from(&arguments.workers));
     for name in &arguments.until_gone {
@@ -128,6 +125,8 @@ mod tests {
         let expected = [
             "--pool",
             "unix:x",
+            "--as",
+            "junctura run",
             "--out",
             "products",
             "--workers",

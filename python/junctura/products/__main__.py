@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, or a plan; in YAML")
     add("--pool", default="unix:default", metavar="URL", help="where the fields are (unix:default)")
+    add("--as", dest="name", default="junctura run", metavar="NAME", help="what this calls itself in the pool")
     add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
@@ -89,6 +90,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
+    options["name"] = given.name
     with View(len(list(_wanted(recipes))), given.quiet) as view:
         broker = Broker(recipes, given.pool, given.out, **options, observer=view.show)
         report = broker.run()

@@ -52,6 +52,8 @@ class Broker:
         A store behind the pool: what it has is an input, too.
     until_gone
         Names of producers, as ``swell-*``: when the last of them has left, nothing more comes.
+    name
+        What it calls itself in the producers' pool.
     observer
         Is called with each event.
 
@@ -66,6 +68,7 @@ class Broker:
         workers: int | None = None,
         store: str | None = None,
         until_gone: Sequence[str] = (),
+        name: str = _tasks.BROKER,
         observer: Callable[[Made | Failed], None] | None = None,
     ) -> None:
         self.recipes, self.out, self.observer = list(recipes), out, observer
@@ -73,7 +76,7 @@ class Broker:
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
-        self.source = junctura.Pool(source, name=_tasks.BROKER, store=store)
+        self.source = junctura.Pool(source, name=name, store=store)
         self.pool = junctura.Pool(schema="free", name=_tasks.BROKER)
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)

@@ -28,7 +28,7 @@ from junctura.products._recipe import Recipe
 
 GROUP = "workers"
 # What workers are called in both pools.
-BROKER = "products"
+BROKER = "junctura run"
 WORKER = "products-worker"
 # A task that ended so many workers is given up.
 ATTEMPTS_MAX = 3
