@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -91,8 +92,12 @@ class _Template:
     def __init__(self, message: int) -> None:
         self.message = message
         self._release = needed("eccodes", "products").codes_release
+        self._is_ending = sys.is_finalizing
 
     def __del__(self) -> None:
+        # ecCodes may have gone before it when Python ends.
+        if self._is_ending():
+            return
         self._release(self.message)
 
 
