@@ -6,6 +6,7 @@ import os
 import pty
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ PRINTING = [
     ["group", "show", "workers"],
     ["withdraw", "--schema", "free", "name=again"],
     ["retire", "name=nothing"],
-    ["run", "RECIPE", "--check"],
+    ["run", "RECIPE", "--check", "--python", "PYTHON"],
     ["stat"],
     ["stat", "--json"],
     ["schema", "list"],
@@ -102,6 +103,7 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     words = {
         "FILE": str(tmp_path / "one"),
         "RECIPE": str(recipe),
+        "PYTHON": sys.executable,
         "SECRETS": str(secrets),
         "STORE": str(tmp_path / "store"),
         "COLD": str(tmp_path / "cold"),

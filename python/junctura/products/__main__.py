@@ -160,15 +160,17 @@ def _named(event: Made | Failed) -> str:
     return f"{event.product} {words}".rstrip()
 
 
-def _told(status: int) -> int:
-    """The status, once all is said; that nobody is there to read it is no failure."""
+def _run_and_tell() -> int:
+    """As `main`; that nobody is there to read what it says is no failure."""
     try:
+        status = main()
         sys.stdout.flush()
     except BrokenPipeError:
         # Python says the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(_told(main()))
+    sys.exit(_run_and_tell())
