@@ -16,6 +16,7 @@ const EXAMPLES: &str = "Examples:
   junctura run requirements/*.yaml --pool unix:model             until all products are made
   junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
+  junctura run t850.yaml --announce unix:default                 tell others of each product that is there
 Needs Python with the package: pip install 'junctura[products]'.";
 
 /// Make products of fields as they come
@@ -44,6 +45,9 @@ pub(crate) struct Arguments {
     /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
     #[arg(long, value_name = "NAME")]
     until_gone: Vec<String>,
+    /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
+    #[arg(long, value_name = "URL")]
+    announce: Option<OsString>,
     /// Read the requirements, and say what they need and which files they make
     #[arg(long)]
     check: bool,
@@ -79,8 +83,10 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
     for name in &arguments.until_gone {
         option("--until-gone", OsString::from(name));
     }
-    if let Some(store) = &arguments.behind {
-        option("--behind", store.clone());
+    for (name, value) in [("--behind", &arguments.behind), ("--announce", &arguments.announce)] {
+        if let Some(value) = value {
+            option(name, value.clone());
+        }
     }
     for (name, is_set) in [
         ("--check", arguments.check),
@@ -119,6 +125,8 @@ mod tests {
             "m-*",
             "--until-gone",
             "n",
+            "--announce",
+            "unix:y",
             "--json",
         ];
         let line = Line::parse_from(said);
@@ -135,6 +143,8 @@ mod tests {
             "m-*",
             "--until-gone",
             "n",
+            "--announce",
+            "unix:y",
             "--json",
             "--",
             "a.yaml",
