@@ -33,31 +33,46 @@ for line in pathlib.Path(sys.argv[1]).read_text().splitlines():
 PYTHON
 }
 
-passed=0
-failed=0
-for target in "${targets[@]}"; do
+# fuzz TARGET: true when nothing failed.
+fuzz() {
+    local target=$1 seeds="fuzz/corpus/$1" log="$out/logs/$1" runs
     mkdir -p "$out/corpus/$target" "$out/failures/$target" "$out/logs"
-    seeds="fuzz/corpus/$target"
     if [ "$target" = wire ]; then
         seeds="$out/seeds"
         mkdir -p "$seeds"
-        seeds_of_wire "$seeds" || exit 1
+        seeds_of_wire "$seeds" || return 1
     fi
-    log="$out/logs/$target"
-    options=("-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=16384
+    local options=("-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=16384
         "-artifact_prefix=$out/failures/$target/" -print_final_stats=1)
     if [ -e "fuzz/dict/$target" ]; then
         options+=("-dict=fuzz/dict/$target")
     fi
     if "$out/$host/release/$target" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
-        passed=$((passed + 1))
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         printf 'fuzz: %-12s no failure in %s runs, %s s\n' "$target" "$runs" "$seconds"
     else
-        failed=$((failed + 1))
         printf 'fuzz: %-12s FAILED\n' "$target"
         tail -n 60 "$log"
+        return 1
     fi
+}
+
+# A target uses one core: as many at a time as there are, and each is asked how it ended.
+# What runs in the background does not hear Ctrl-C.
+trap 'trap - TERM; kill 0; exit 130' INT TERM
+cores=$(nproc)
+passed=0
+failed=0
+running=0
+ended() {
+    if wait -n; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    running=$((running - 1))
+}
+for target in "${targets[@]}"; do
+    [ "$running" -lt "$cores" ] || ended
+    fuzz "$target" &
+    running=$((running + 1))
 done
+while [ "$running" -gt 0 ]; do ended; done
 echo "fuzz: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

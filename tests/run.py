@@ -1,6 +1,9 @@
 """Runs the suites, times each, and says at the end what passed.
 
 ``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown while it comes.
+Suites that build, and use all cores for it, run by themselves; the others, which wait for processes most of the time,
+run two at a time, and the lines of each have its name.
+
 A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed;
 one that counts nothing counts as one. A suite whose folder is not there yet is left out; one that needs another that
 failed is counted as failed without being run. A suite that hangs is ended after its limit.
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -17,6 +21,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +46,8 @@ class Suite:
     needs: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     limit_s: int = 900
+    # It leaves the cores idle for long, and bears that others use them.
+    beside_others: bool = False
 
     def exists(self) -> bool:
         return all(any(ROOT.glob(pattern)) for pattern in self.there)
@@ -54,28 +62,26 @@ OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
 # The tests of the facade by name, not by package: for the package alone cargo would build everything a second time.
 FACADE = [f"--test={path.stem}" for path in sorted(ROOT.glob("crates/junctura/tests/*.rs"))]
+
+
+def over_another_way(name: str, environment: dict[str, str]) -> Suite:
+    """The tests of the facade again, as they were built."""
+    command = [*CARGO_TEST, *TESTED, *FACADE]
+    return Suite(name, command, environment=environment, beside_others=True)
+
+
+def of_processes(name: str, command: list[str], there: list[str], environment: dict[str, str] | None = None) -> Suite:
+    """One that tries what was built."""
+    return Suite(name, command, there, needs=["build"], environment=environment or {}, beside_others=True)
+
+
 SUITES = [
     Suite("lint", ["make", "lint"]),
     Suite("unit", [*CARGO_TEST, *TESTED, "--lib", "--bins"]),
     Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
-    Suite(
-        "integration-tcp",
-        [*CARGO_TEST, *TESTED, *FACADE],
-        there=["crates/junctura/tests/*.rs"],
-        environment=OVER_TCP,
-    ),
-    Suite(
-        "integration-upstream",
-        [*CARGO_TEST, *TESTED, *FACADE],
-        there=["crates/junctura/tests/*.rs"],
-        environment=BY_UPSTREAM,
-    ),
-    Suite(
-        "integration-streams",
-        [*CARGO_TEST, *TESTED, *FACADE],
-        there=["crates/junctura/tests/*.rs"],
-        environment=OVER_STREAMS,
-    ),
+    over_another_way("integration-tcp", OVER_TCP),
+    over_another_way("integration-upstream", BY_UPSTREAM),
+    over_another_way("integration-streams", OVER_STREAMS),
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
     Suite("loom", ["tools/loom.sh"]),
@@ -85,40 +91,25 @@ SUITES = [
     ),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"], limit_s=1500),
-    Suite(
-        "python",
-        [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"],
-        there=["python/junctura"],
-        needs=["build"],
+    of_processes("python", [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"], ["python/junctura"]),
+    of_processes("store-s3", [PYTHON, "tests/store/s3.py"], ["tests/store"]),
+    of_processes("fdb", [PYTHON, "tests/fdb/run.py"], ["tests/fdb"]),
+    of_processes("model", [*PYTEST, "tests/model"], ["tests/model"]),
+    of_processes("e2e", [*PYTEST, "tests/e2e"], ["tests/e2e"]),
+    of_processes("e2e-tcp", [*PYTEST, "tests/e2e", "tests/python"], ["tests/e2e"], OVER_TCP),
+    of_processes("link", [*PYTEST, "tests/link"], ["tests/link"]),
+    of_processes("storm", [*PYTEST, "tests/storm"], ["tests/storm"]),
+    of_processes("products", [*PYTEST, "tests/products"], ["tests/products"]),
+    of_processes("grib", [*PYTEST, "tests/grib"], ["tests/grib"]),
+    of_processes("regressions", [*PYTEST, "tests/regressions"], ["tests/regressions"]),
+    of_processes("examples", [*PYTEST, "tests/examples"], ["tests/examples"]),
+    of_processes("install", [PYTHON, "tests/install/run.py"], ["tests/install"]),
+    of_processes("readme", [PYTHON, "tests/readme/run.py"], ["tests/readme/run.py"]),
+    of_processes(
+        "guide", [PYTHON, "tests/readme/run.py", *sorted(map(str, ROOT.glob("docs/guide/*.md")))], ["docs/guide"]
     ),
-    Suite("store-s3", [PYTHON, "tests/store/s3.py"], there=["tests/store"], needs=["build"]),
-    Suite("fdb", [PYTHON, "tests/fdb/run.py"], there=["tests/fdb"], needs=["build"]),
-    Suite("model", [*PYTEST, "tests/model"], there=["tests/model"], needs=["build"]),
-    Suite("e2e", [*PYTEST, "tests/e2e"], there=["tests/e2e"], needs=["build"]),
-    Suite(
-        "e2e-tcp", [*PYTEST, "tests/e2e", "tests/python"], there=["tests/e2e"], needs=["build"], environment=OVER_TCP
-    ),
-    Suite("link", [*PYTEST, "tests/link"], there=["tests/link"], needs=["build"]),
-    Suite("storm", [*PYTEST, "tests/storm"], there=["tests/storm"], needs=["build"]),
-    Suite("products", [*PYTEST, "tests/products"], there=["tests/products"], needs=["build"]),
-    Suite("grib", [*PYTEST, "tests/grib"], there=["tests/grib"], needs=["build"]),
-    Suite("regressions", [*PYTEST, "tests/regressions"], there=["tests/regressions"], needs=["build"]),
-    Suite(
-        "examples",
-        [*PYTEST, "tests/examples"],
-        there=["tests/examples", "crates/junctura-python/Cargo.toml"],
-        needs=["build"],
-    ),
-    Suite("install", [PYTHON, "tests/install/run.py"], there=["tests/install", "crates/junctura-python/Cargo.toml"]),
-    Suite("readme", [PYTHON, "tests/readme/run.py"], there=["tests/readme/run.py"]),
-    Suite(
-        "guide",
-        [PYTHON, "tests/readme/run.py", *sorted(map(str, ROOT.glob("docs/guide/*.md")))],
-        there=["docs/guide", "crates/junctura-python/Cargo.toml"],
-        needs=["build"],
-    ),
-    Suite("site", [*PYTEST, "tests/site"], there=["tests/site"], needs=["build"]),
-    Suite("cli-page", [PYTHON, "tests/readme/run.py", "docs/cli.md"], there=["docs/cli.md"], needs=["build"]),
+    of_processes("site", [*PYTEST, "tests/site"], ["tests/site"]),
+    of_processes("cli-page", [PYTHON, "tests/readme/run.py", "docs/cli.md"], ["docs/cli.md"]),
 ]
 
 
@@ -131,6 +122,8 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    # Of all that it started and waited for.
+    processor_s: float = 0.0
     # What has been built by its end.
     built_gib: float = 0.0
     remark: str = ""
@@ -145,6 +138,10 @@ OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
 FAILED_TEST = re.compile(r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*)$")
 LINES_TOLD_OF_EACH = 6
 LINES_TOLD = 40
+# Suites that run at the same time, where they may.
+LANES = 2
+RUNNING: set[int] = set()
+BEGUN = time.monotonic()
 
 
 def count(line: str, outcome: Outcome) -> None:
@@ -177,10 +174,16 @@ class Failures:
             self.more -= 1
 
 
-def run(suite: Suite, environment: dict[str, str]) -> Outcome:
-    """Runs one suite, showing its output while it comes."""
+def show(text: str) -> None:
+    """In one piece: others write, too."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def run(suite: Suite, environment: dict[str, str], before: str) -> Outcome:
+    """Runs one suite, showing its output while it comes, with this before each line."""
     outcome = Outcome(suite)
-    print(f"\n━━━ {suite.name}: {' '.join(suite.command)}", flush=True)
+    show(f"\n━━━ {suite.name}: {' '.join(suite.command)}\n")
     start = time.monotonic()
     process = subprocess.Popen(
         suite.command,
@@ -193,6 +196,7 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
         errors="replace",
         start_new_session=True,
     )
+    RUNNING.add(process.pid)
 
     def end(remark: str) -> None:
         outcome.remark = remark
@@ -204,17 +208,16 @@ def run(suite: Suite, environment: dict[str, str]) -> Outcome:
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            show(before + line)
             count(line, outcome)
             failures.take(line)
-        code = process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
     finally:
         guard.cancel()
+        RUNNING.discard(process.pid)
     outcome.seconds = time.monotonic() - start
+    outcome.processor_s = used.ru_utime + used.ru_stime
     outcome.built_gib = size_of(TARGET) / 2**30
     if code != 0 and outcome.failed == 0:
         outcome.failed = 1
@@ -247,17 +250,41 @@ def environment() -> dict[str, str]:
 
 def report(outcomes: list[Outcome]) -> bool:
     """Prints the table and the sum; true when nothing failed."""
-    print(f"\n{'suite':<14}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}{'built':>9}")
+    print(f"\n{'suite':<21}{'seconds':>9}{'processor':>11}{'passed':>9}{'failed':>9}{'skipped':>9}{'built':>9}")
     for outcome in outcomes:
-        numbers = f"{outcome.seconds:>9.1f}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
-        print(f"{outcome.suite.name:<14}{numbers}{outcome.built_gib:>5.1f} GiB  {outcome.remark}".rstrip())
-    print(f"{'all':<14}{sum(outcome.seconds for outcome in outcomes):>9.1f}")
+        times = f"{outcome.seconds:>9.1f}{outcome.processor_s:>11.1f}"
+        numbers = f"{times}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
+        print(f"{outcome.suite.name:<21}{numbers}{outcome.built_gib:>5.1f} GiB  {outcome.remark}".rstrip())
+    print(f"{'all':<21}{time.monotonic() - BEGUN:>9.1f}{sum(outcome.processor_s for outcome in outcomes):>11.1f}")
     for outcome in outcomes:
         for line in outcome.told if outcome.failed else []:
             print(f"{outcome.suite.name}: {line}")
     failed = sum(outcome.failed for outcome in outcomes)
     print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
     return failed == 0
+
+
+def run_all(suites: list[Suite]) -> Iterator[Outcome]:
+    """One after the other, or those that may beside each other."""
+    bad: set[str] = set()
+
+    def one(suite: Suite) -> Outcome:
+        if missing := bad.intersection(suite.needs):
+            return Outcome(suite, failed=1, remark=f"not run: needs {', '.join(missing)}")
+        return run(suite, environment(), f"{suite.name:<9}│ " if suite.beside_others else "")
+
+    for together, group in itertools.groupby(suites, lambda suite: suite.beside_others):
+        with ThreadPoolExecutor(LANES if together else 1) as lanes:
+            try:
+                for outcome in lanes.map(one, group):
+                    if outcome.failed:
+                        bad.add(outcome.suite.name)
+                    yield outcome
+            except KeyboardInterrupt:
+                lanes.shutdown(wait=False, cancel_futures=True)
+                for running in RUNNING.copy():
+                    os.killpg(running, signal.SIGKILL)
+                raise
 
 
 def main() -> int:
@@ -273,18 +300,8 @@ def main() -> int:
         for suite in suites:
             print(f"{suite.name:<14}{' '.join(suite.command)}")
         return 0
-    outcomes: list[Outcome] = []
-    bad: set[str] = set()
-    for suite in suites:
-        if arguments.suites and suite.name not in arguments.suites:
-            continue
-        if missing := bad.intersection(suite.needs):
-            outcome = Outcome(suite, failed=1, remark=f"not run: needs {', '.join(missing)}")
-        else:
-            outcome = run(suite, environment())
-        if outcome.failed:
-            bad.add(suite.name)
-        outcomes.append(outcome)
+    asked = [suite for suite in suites if not arguments.suites or suite.name in arguments.suites]
+    outcomes = list(run_all(asked))
     return 0 if report(outcomes) else 1
 
 
