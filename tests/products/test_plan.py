@@ -181,6 +181,71 @@ sinks:
     assert not (tmp_path / "out/none.csv").exists()
 
 
+def offer_array(pool: junctura.Pool, values: np.ndarray[Any, Any], **words: Any) -> None:
+    """In pieces, of which there is one."""
+    shape = "x".join(map(str, values.shape))
+    pool.offer_piece(values, f"shape={shape}", 0, {**BASE, **words}, retention=junctura.Released(1))
+
+
+def test_arrays_get_other_attributes_before_they_are_read(tmp_path: Path) -> None:
+    values = 280 + RNG.normal(size=SHAPE)
+    text = """
+sources: [{follow: stream=enfo}]
+actions:
+  - set: {expver: "0002", grid: F16}
+  - aggregate: {grid: F16, units: K}
+  - encode: {bits: 24}
+  - set: {type: product}
+sinks: [{file: {format: grib2, bits: 24, name: "{param}_{expver}_{type}.grib2"}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        offer_array(pool, values, param="t", step=6)
+        # Whole, and where its values lie only the plan says.
+        pool.offer(values, {**BASE, "param": "q", "step": 6, "units": "kg kg**-1"}, retention=junctura.Released(1))
+
+    (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+    for param in ("t", "q"):
+        made = decode((tmp_path / f"out/{param}_0002_product.grib2").read_bytes())
+        assert (made.attributes["param"], made.attributes["expver"]) == (param, "0002")
+        np.testing.assert_allclose(made.values, values, rtol=0, atol=1e-4)
+
+
+def test_a_message_with_other_attributes_is_decoded_once_for_all(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+sinks:
+  - file: {format: csv, name: "{expver}.csv"}
+  - plan: {actions: [{set: {expver: "0002"}}], sinks: [{file: {format: csv, name: "{expver}.csv"}}]}
+  - plan:
+      actions: [{set: {expver: "0003"}}, {set: {param: q}}]
+      sinks: [{file: {format: csv, name: "{expver}_{param}.csv"}}]
+"""
+    before = decodes()
+    (ran,) = through(tmp_path, text, offers({6: np.full(SHAPE, 1.0)}))
+    assert ran.told == [] and decodes() - before == 1
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0001.csv", "0002.csv", "0003_q.csv"]
+
+
+def test_attributes_that_tell_no_field_from_another_may_be_anything(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{statistics: {over: 6h, of: [mean]}}]
+sinks: [{file: {format: csv, name: "{step}.csv"}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        for step, tags in {3: ["early"], 6: ["late", "last"]}.items():
+            about = {"param": "t", "area": [60.0, 0.0, 0.0, 90.0], "tags": tags}
+            give(pool, grid_message(np.full(SHAPE, float(step)), step=step), step=step, **about)
+
+    (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+    table = np.genfromtxt(tmp_path / "out/0-6.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    np.testing.assert_allclose(table["value"], 4.5, rtol=0, atol=1e-3)
+
+
 def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
     text = """
 sources: [{follow: stream=enfo}]

@@ -16,7 +16,7 @@ What needs one field only is shared between products: `Operation.is_alone`, and 
 done.
 """
 
-from junctura.products._operations._base import Method, Operation, Transform
+from junctura.products._operations._base import Method, Operation, Transform, telling
 from junctura.products._operations._ensemble import Ensemble, Statistic
 from junctura.products._operations._places import Crop, ToGrid, Winds
 from junctura.products._operations._steps import Statistics, Window
@@ -39,4 +39,5 @@ __all__ = [
     "Units",
     "Window",
     "Winds",
+    "telling",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -64,12 +64,16 @@ class Operation:
         return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))
 
 
+def telling(attributes: Mapping[str, Any], *but: str) -> Key:
+    """What of its attributes tells one field from another; all else, such as an area or tags, only goes with it."""
+    return Key({word: attributes[word] for word in _TELLING if word in attributes and word not in but})
+
+
 def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
     """Fields that differ in nothing but these words, in the order in which their groups begin."""
     groups: dict[Key, list[Field]] = {}
     for field in fields:
-        said = {word: field.attributes[word] for word in _TELLING if word in field.attributes and word not in but}
-        groups.setdefault(Key(said), []).append(field)
+        groups.setdefault(telling(field.attributes, *but), []).append(field)
     return groups
 
 

@@ -16,7 +16,7 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
 from junctura.products._make import Transforms
 from junctura.products._names import Template
-from junctura.products._operations import Operation, Statistics
+from junctura.products._operations import Operation, Statistics, telling
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
@@ -67,17 +67,7 @@ class Set(Each):
         self.attributes = dict(attributes)
 
     def take(self, item: Item) -> Sequence[Item]:
-        return [changed(item, self.attributes)]
-
-
-def changed(item: Item, attributes: Mapping[str, Any]) -> Item:
-    """The same field with other attributes; neither decoded nor copied."""
-    said = {**item.attributes, **attributes}
-    message = item.message
-    if message is None or item.source is None:
-        field = item.field
-        return Item(said, field=field.having(field.values, **attributes), message=bytes(message) if message else None)
-    return Item(said, source=item.source)
+        return [item.saying(self.attributes)]
 
 
 class Aggregate(Each):
@@ -134,8 +124,7 @@ class OverSteps:
         step = canonical("step", item.attributes.get("step", 0))
         if not isinstance(step, int):
             raise InvalidArgument(item.named, "its step is a range already")
-        said = {word: value for word, value in item.attributes.items() if word not in ("step", "validity", "tags")}
-        fields = self._fields.setdefault(Key(said), {})
+        fields = self._fields.setdefault(telling(item.attributes, "step", "stepType"), {})
         fields[step] = item.field
         if step <= self.statistics.begin or (step - self.statistics.begin) % self.statistics.over:
             return []

@@ -12,6 +12,7 @@ import junctura
 from junctura.errors import InvalidArgument, Unavailable
 from junctura.products._broker import Broker
 from junctura.products._names import Template, file_name
+from junctura.products._operations import telling
 from junctura.products._outputs import Output, write
 from junctura.products._plan._actions import Each, Select
 from junctura.products._plan._item import Item
@@ -124,7 +125,7 @@ class File(Each):
         self._names: dict[str, Key] = {}
 
     def take(self, item: Item) -> Sequence[Item]:
-        name, words = file_name(self.template, item.attributes), Key(item.attributes)
+        name, words = file_name(self.template, item.attributes), telling(item.attributes)
         other = self._names.setdefault(name, words)
         if other != words:
             raise InvalidArgument(item.named, f"the file {name} is that of another field: its name needs more words")
