@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -41,12 +43,30 @@ def through(folder: Path, text: str, work: Work) -> list[Ran]:
         thread = threading.Thread(target=go, daemon=True)
         thread.start()
         work(model)
-        # What was offered goes when it has been through: then it is known who the model is, and it may leave.
-        while pool.list():
-            gone.next(timeout=60)
-        model.close()
+        leaves_when_read(model, pool, gone)
         thread.join()
     return ran
+
+
+def by_command(folder: Path, text: str, work: Work, *options: str) -> subprocess.CompletedProcess[str]:
+    """What the command does with a plan, and says, of what a model offers."""
+    (folder / "plan.yaml").write_text(text)
+    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
+        model = junctura.Pool(pool.url, name="model")
+        work(model)
+        command = [sys.executable, "-m", "junctura.products", str(folder / "plan.yaml"), "--pool", pool.url]
+        command += ["--out", str(folder / "out"), "--until-gone", "model", *options]
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        leaves_when_read(model, pool, gone)
+        out, said = program.communicate(timeout=100)
+    return subprocess.CompletedProcess(command, program.returncode, out, said)
+
+
+def leaves_when_read(model: junctura.Pool, pool: junctura.Pool, gone: junctura.Subscription) -> None:
+    """What was offered goes when it has been through: then it is known who the model is, and it may leave."""
+    while pool.list():
+        gone.next(timeout=60)
+    model.close()
 
 
 def fields(*steps: int) -> dict[int, np.ndarray[Any, Any]]:
@@ -246,6 +266,57 @@ sinks: [{file: {format: csv, name: "{step}.csv"}}]
     np.testing.assert_allclose(table["value"], 4.5, rtol=0, atol=1e-3)
 
 
+FUNCTIONS = """
+import numpy
+
+
+def picky(field):
+    if str(field.attributes["step"]) == "3":
+        numpy.linalg.inv(numpy.zeros((2, 2)))
+    return field
+
+
+def late(field):
+    yield field
+    if str(field.attributes["step"]) == "9":
+        raise KeyError("sea")
+
+
+def odd(field):
+    return 12 if str(field.attributes["step"]) == "6" else field
+"""
+
+
+def test_a_function_of_the_user_that_raises_is_named_with_its_line_and_stops_no_other_field(tmp_path: Path) -> None:
+    (tmp_path / "often_wrong_in_a_plan.py").write_text(FUNCTIONS)
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{python: "often_wrong_in_a_plan:picky"}, {python: "often_wrong_in_a_plan:late"}]
+sinks:
+  - plan: {actions: [{python: "often_wrong_in_a_plan:odd"}], sinks: [{file: {format: csv, name: "{step}.csv"}}]}
+"""
+    (ran,) = through(tmp_path, text, offers(fields(3, 6, 9, 12)))
+    assert (len(ran.told), ran.failed) == (3, 3)
+    expected = {
+        "step=3": ("picky: LinAlgError: Singular matrix", "often_wrong_in_a_plan.py:7"),
+        "step=6": ("odd: TypeError: 'int' object is not iterable", "often_wrong_in_a_plan.py"),
+        "step=9": ("late: KeyError: 'sea'", "often_wrong_in_a_plan.py:14"),
+    }
+    for step, parts in expected.items():
+        (told,) = [told for told in ran.told if step in told]
+        assert all(part in told for part in parts), told
+    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["12.csv"]
+
+
+def test_the_command_says_how_many_fields_failed(tmp_path: Path) -> None:
+    (tmp_path / "wrong_in_a_command.py").write_text("def wrong(field):\n    raise ValueError('as always')\n")
+    plan = "sources: [{follow: stream=enfo}]\nactions: [{python: 'wrong_in_a_command:wrong'}]\nsinks: [{plan: PLAN}]\n"
+    sink = "{sinks: [{file: {format: csv, name: x.csv}}]}"
+    done = by_command(tmp_path, plan.replace("PLAN", sink), offers({6: np.full(SHAPE, 1.0)}))
+    assert done.returncode == 1
+    assert "wrong_in_a_command:wrong: ValueError: as always" in done.stderr and "1 went no further" in done.stdout
+
+
 def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
     text = """
 sources: [{follow: stream=enfo}]
@@ -316,6 +387,7 @@ BAD = {
     GOOD + "actions:\n  - select: {step: x}\n": (4, "is not a step"),
     GOOD + "actions:\n  - aggregate: {grid: T21}\n": (4, "is spectral"),
     GOOD + "actions:\n  - python: no_such_module_here:f\n": (4, "No module named"),
+    GOOD + "actions:\n  - python: raises_when_it_is_read:f\n": (4, "ZeroDivisionError: division by zero"),
     GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
     GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
     "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),
@@ -331,6 +403,7 @@ BAD = {
 def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(text)
+    (tmp_path / "raises_when_it_is_read.py").write_text("1 / 0\n")
     line, cause = BAD[text]
     with pytest.raises(junctura.Error) as raised:
         plan_of([file])

@@ -105,14 +105,14 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "until_gone": given.until_gone}
     ran = run(plan, given.pool, given.out, **options, told=lambda text: print(f"  {text}", file=sys.stderr, flush=True))
     print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran))
-    return 1 if ran.told else 0
+    return 1 if ran.failed else 0
 
 
 def plan_document(ran: Ran) -> dict[str, Any]:
     """What became of a plan, as JSON has it."""
     names = ("name", "taken", "given", "failed", "seconds")
     actions = [{name: getattr(counted, name) for name in names} for counted in ran.actions]
-    return {"fields": ran.fields, "actions": actions, "wrong": ran.told}
+    return {"fields": ran.fields, "failed": ran.failed, "actions": actions, "wrong": ran.told}
 
 
 def _plan_in_words(ran: Ran) -> str:
@@ -120,6 +120,7 @@ def _plan_in_words(ran: Ran) -> str:
     for one in ran.actions:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
+    lines += [f"{ran.failed} went no further"] if ran.failed else []
     return "\n".join(lines)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -168,44 +165,6 @@ class Print(Each):
     def take(self, item: Item) -> Sequence[Item]:
         print(self.template.fill(item.attributes), flush=True)
         return [item]
-
-
-class Python(Each):
-    """What the user has written: a function of a field, which gives a field, several, or None.
-
-    Parameters
-    ----------
-    name
-        Module and function: ``statistics:anomaly``; modules of the folder of the plan are found.
-    folder
-        That of the plan.
-
-    """
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.function = name, _function(name, folder)
-
-    def take(self, item: Item) -> Sequence[Item]:
-        result = self.function(item.field)
-        fields = [result] if isinstance(result, Field) else list(result or [])
-        for field in fields:
-            if not isinstance(field, Field):
-                raise InvalidArgument(f"python {self.name}", f"it gave {type(field).__name__}, expected a Field")
-        return [item if field is item.field else item.of(field) for field in fields]
-
-
-def _function(name: str, folder: Path) -> Callable[[Field], Any]:
-    module, _, function = name.partition(":")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise Wrong(f'"{name}": {error}') from error
-    if not callable(found):
-        raise Wrong(f'"{name}" is no function')
-    typed: Callable[[Field], Any] = found
-    return typed
 
 
 def whole_grid(name: str) -> Grid:

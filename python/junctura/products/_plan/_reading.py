@@ -20,12 +20,12 @@ from junctura.products._plan._actions import (
     Encode,
     OverSteps,
     Print,
-    Python,
     Select,
     Set,
     whole_grid,
 )
 from junctura.products._plan._flow import Counted, Flow
+from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
 from junctura.products._recipe import Recipe, load_all

@@ -38,6 +38,11 @@ class Ran:
     actions: list[Counted]
     told: list[str]
 
+    @property
+    def failed(self) -> int:
+        """How often an action, or a sink, could not do with what came."""
+        return sum(counted.failed for counted in self.actions)
+
 
 def run(
     plan: Plan,
