@@ -308,13 +308,43 @@ sinks:
     assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["12.csv"]
 
 
-def test_the_command_says_how_many_fields_failed(tmp_path: Path) -> None:
+WRONG = """
+sources: [{follow: stream=enfo}]
+actions: [{python: "wrong_in_a_command:wrong"}]
+sinks: [{file: {format: csv, name: x.csv}}]
+"""
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--json", None])
+def test_the_command_says_what_failed_at_once_or_at_the_end(tmp_path: Path, option: str | None) -> None:
     (tmp_path / "wrong_in_a_command.py").write_text("def wrong(field):\n    raise ValueError('as always')\n")
-    plan = "sources: [{follow: stream=enfo}]\nactions: [{python: 'wrong_in_a_command:wrong'}]\nsinks: [{plan: PLAN}]\n"
-    sink = "{sinks: [{file: {format: csv, name: x.csv}}]}"
-    done = by_command(tmp_path, plan.replace("PLAN", sink), offers({6: np.full(SHAPE, 1.0)}))
+    options = [option] if option else []
+    done = by_command(tmp_path, WRONG, offers(fields(3, 6)), *options)
     assert done.returncode == 1
-    assert "wrong_in_a_command:wrong: ValueError: as always" in done.stderr and "1 went no further" in done.stdout
+    at_once, at_the_end = (said.count("wrong_in_a_command:wrong: ValueError") for said in (done.stderr, done.stdout))
+    if option == "--json":
+        said = json.loads(done.stdout)
+        assert (said["fields"], said["failed"], len(said["wrong"]), at_once) == (2, 2, 2, 2)
+    else:
+        assert (at_once, at_the_end) == ((0, 2) if option else (2, 0))
+        assert "2 went no further" in done.stdout
+
+
+def test_what_a_store_behind_the_pool_has_comes_too(tmp_path: Path) -> None:
+    about = {**BASE, "param": "t"}
+    with junctura.Store.create(tmp_path / "behind", schema="mars") as store:
+        for step in (3, 6):
+            store.archive(grid_message(np.full(SHAPE, float(step)), step=step), {**about, "step": step})
+        store.flush()
+    text = """
+sources: [{follow: stream=enfo}]
+sinks: [{file: {format: csv, name: "{step}.csv", digits: 3}}]
+"""
+    behind = ["--behind", str(tmp_path / "behind"), "--as", "reader"]
+    done = by_command(tmp_path, text, offers({9: np.full(SHAPE, 9.0)}), *behind, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["fields"] == 3
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["3.csv", "6.csv", "9.csv"]
 
 
 def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:

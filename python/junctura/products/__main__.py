@@ -102,10 +102,18 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.check:
         print(f"{plan.where}: a plan, of {len(plan.sources)} sources")
         return 0
-    options: dict[str, Any] = {"workers": given.workers, "until_gone": given.until_gone}
-    ran = run(plan, given.pool, given.out, **options, told=lambda text: print(f"  {text}", file=sys.stderr, flush=True))
-    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran))
+    options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
+    ran = run(plan, given.pool, given.out, **options, name=given.name, told=_nothing if given.quiet else _tell)
+    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet))
     return 1 if ran.failed else 0
+
+
+def _tell(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def _nothing(_text: str) -> None:
+    """Of a plan that is quiet, what is wrong is said at the end."""
 
 
 def plan_document(ran: Ran) -> dict[str, Any]:
@@ -115,13 +123,21 @@ def plan_document(ran: Ran) -> dict[str, Any]:
     return {"fields": ran.fields, "failed": ran.failed, "actions": actions, "wrong": ran.told}
 
 
-def _plan_in_words(ran: Ran) -> str:
+def _plan_in_words(ran: Ran, *, are_told: bool) -> str:
     lines = [f"{ran.fields} fields came", f"{'action':<12}{'in':>8}{'out':>8}{'wrong':>8}{'ms each':>10}"]
     for one in ran.actions:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
-    lines += [f"{ran.failed} went no further"] if ran.failed else []
+    if ran.failed:
+        lines.append(f"{ran.failed} went no further{'' if are_told else ':'}")
+        lines += [] if are_told else _first(ran.told)
     return "\n".join(lines)
+
+
+def _first(told: Sequence[str]) -> list[str]:
+    left = len(told) - _SHOWN
+    more = [f"  and {left} more, which --json names"] if left > 0 else []
+    return [f"  {one}" for one in told[:_SHOWN]] + more
 
 
 def _wanted(recipes: Sequence[Recipe]) -> Any:
@@ -150,9 +166,7 @@ def _in_words(report: Report, out: Path) -> str:
         lines.append(f"{report.deaths} workers died; others did their tasks")
     if report.failed:
         lines.append(f"{len(report.failed)} cannot be made:")
-        lines += [f"  {_named(one)}: {one.cause}" for one in report.failed[:_SHOWN]]
-        left = len(report.failed) - _SHOWN
-        lines += [f"  and {left} more, which --json names"] if left > 0 else []
+        lines += _first([f"{_named(one)}: {one.cause}" for one in report.failed])
     return "\n".join(lines)
 
 

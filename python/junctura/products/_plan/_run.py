@@ -49,6 +49,8 @@ def run(
     pool: str,
     out: Path,
     *,
+    name: str = "plan",
+    store: str | None = None,
     workers: int | None = None,
     until_gone: Sequence[str] = (),
     told: Callable[[str], None] = print,
@@ -63,6 +65,10 @@ def run(
         Where the fields are, unless a source says it.
     out
         The folder of files and products.
+    name
+        What it calls itself in the pools of its sources.
+    store
+        A store behind them: what it has comes, too.
     workers
         Processes that make products.
     until_gone
@@ -78,7 +84,10 @@ def run(
         told(text)
 
     with ExitStack() as stack:
-        inlets = [Inlet(source, pool, until_gone, stack) for source in plan.sources]
+        inlets = [
+            Inlet(source, junctura.Pool(source.pool or pool, name=name, store=store), until_gone, stack)
+            for source in plan.sources
+        ]
         flow = plan.flow(Places(inlets[0].pool, plan.folder, out, workers))
         _tell(flow, tell)
         count = 0
@@ -106,8 +115,8 @@ def _wait(inlets: Sequence[Inlet]) -> None:
 class Inlet:
     """A source that is followed."""
 
-    def __init__(self, source: Source, pool: str, until_gone: Sequence[str], stack: ExitStack) -> None:
-        self.pool = stack.enter_context(junctura.Pool(source.pool or pool, name="plan"))
+    def __init__(self, source: Source, pool: junctura.Pool, until_gone: Sequence[str], stack: ExitStack) -> None:
+        self.pool = stack.enter_context(pool)
         self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
         options: dict[str, Any] = {"group": source.group} if source.group else {}
         self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
