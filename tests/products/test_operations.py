@@ -513,7 +513,7 @@ def test_only_some_parameters_are_kept() -> None:
 
 def test_fields_are_brought_to_a_grid_once() -> None:
     fake = Fake()
-    operation = ToGrid.of({"name": "45/45", "method": "nearest"})
+    operation = ToGrid.read({"name": "45/45", "method": "nearest"})
     made = operation([field(1.0), field(2.0, on=regular_ll(45, 45))], fake)
     assert [f.on.name for f in made] == ["45/45", "45/45"]
     assert fake.calls == [("t", "45/45", "nearest")]
@@ -521,7 +521,7 @@ def test_fields_are_brought_to_a_grid_once() -> None:
 
 
 def test_places_keep_their_names() -> None:
-    operation = ToGrid.of([{"name": "Bonn", "latitude": 50.7, "longitude": 7.1}, {"latitude": 0, "longitude": 0}])
+    operation = ToGrid.read([{"name": "Bonn", "latitude": 50.7, "longitude": 7.1}, {"latitude": 0, "longitude": 0}])
     made = operation([field(3.0)], Fake())
     assert made[0].on == points([(50.7, 7.1), (0, 0)])
     assert made[0].attributes["places"] == ("Bonn", "")
@@ -558,7 +558,7 @@ def test_an_area_is_cut_out() -> None:
 
 
 OPERATIONS: Sequence[Callable[[], Operation]] = (
-    lambda: ToGrid.of("1/1"),
+    lambda: ToGrid.read("1/1"),
     lambda: Winds("1/1"),
     lambda: Crop(1.0, 2.0, 3.0, 4.0),
     lambda: Ensemble.read(["mean", {"percentile": [1, 2]}]),

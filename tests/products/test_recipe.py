@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from broker_runs import BASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,15 +48,7 @@ to: {format: grib2, bits: 16, packing: ccsds, name: "t850_{step:03}.grib2"}
 """
 
 # What every field of the schema has, whether a recipe asks for it or not.
-REST = {
-    "class": "od",
-    "expver": "0001",
-    "stream": "enfo",
-    "date": "20261120",
-    "time": "0000",
-    "type": "pf",
-    "levtype": "pl",
-}
+REST = {word: value for word, value in BASE.items() if word not in ("levelist", "number")}
 
 
 def recipe(text: str) -> Recipe:
@@ -275,7 +268,7 @@ def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None
         text = f"product: {product}{{}}\nfrom: {{param: t, step: 0}}\nto: {{format: csv, name: {product}{{}}.csv}}\n"
         text = "---\n".join(text.replace("{}", str(index)) for index in range(2))
         (tmp_path / f"{product}.yaml").write_text(text)
-    assert [read.product for read in Recipe.load(tmp_path / "a.yaml")] == ["a0", "a1"]
+    assert [read.product for read in load_all([tmp_path / "a.yaml"])] == ["a0", "a1"]
     found = load_all([tmp_path / "*.yaml"])
     assert [read.product for read in found] == ["a0", "a1", "b0", "b1"]
     assert [read.where for read in found[:2]] == [f"{tmp_path}/a.yaml:1", f"{tmp_path}/a.yaml:5"]
@@ -284,7 +277,7 @@ def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None
     with pytest.raises(junctura.NotFound, match="no file is found"):
         load_all([tmp_path / "*.yml"])
     with pytest.raises(junctura.NotFound):
-        Recipe.load(tmp_path / "c.yaml")
+        load_all([tmp_path / "c.yaml"])
 
 
 def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
@@ -293,13 +286,13 @@ def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
     with pytest.raises(
         junctura.AlreadyExists, match=r'a\.yaml:5: to.name: files of "other" and "one" are both named 0'
     ):
-        Recipe.load(tmp_path / "a.yaml")
+        load_all([tmp_path / "a.yaml"])
 
 
 def test_an_empty_file_has_no_requirement(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("# nothing\n")
     with pytest.raises(junctura.InvalidArgument, match="there is no requirement in it"):
-        Recipe.load(tmp_path / "a.yaml")
+        load_all([tmp_path / "a.yaml"])
 
 
 # Each with the text that it stands for in EVERYTHING, what stands there instead, the line, and what is said.
@@ -560,7 +553,7 @@ VALIDATOR = jsonschema.Draft202012Validator(_schema.schema())
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_read(path: Path) -> None:
-    read = Recipe.load(path)
+    read = load_all([path])
     assert read and all(len(list(recipe.wanted())) >= 5 for recipe in read)
     for document in documents(path.read_bytes(), str(path)):
         VALIDATOR.validate(document.value)

@@ -51,7 +51,7 @@ class ToGrid(Operation):
         return [field.having(field.values, places=places) for field in made]
 
     @classmethod
-    def of(cls, value: Any) -> ToGrid:
+    def read(cls, value: Any) -> ToGrid:
         """As a requirement says it."""
         said = value if isinstance(value, dict) else {}
         method = said.get("method", "linear")
@@ -135,6 +135,11 @@ class Crop(Operation):
     west: float
     south: float
     east: float
+
+    @classmethod
+    def read(cls, value: dict[str, float]) -> Crop:
+        """As a requirement says it."""
+        return cls(**{edge: float(degrees) for edge, degrees in value.items()})
 
     @property
     def is_alone(self) -> bool:

@@ -183,6 +183,11 @@ class Fill(Operation):
     name = "fill"
     value: float
 
+    @classmethod
+    def read(cls, value: float) -> Fill:
+        """As a requirement says it."""
+        return cls(float(value))
+
     @property
     def is_alone(self) -> bool:
         return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import junctura
 from junctura.errors import InvalidArgument
 from junctura.products._names import Template
-from junctura.products._operations import Crop, Fill, Mask, Operation, Statistics, ToGrid, Units
+from junctura.products._operations import READERS, Statistics
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
     Action,
@@ -30,7 +29,7 @@ from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._words import values
-from junctura.products._yaml import Document, Step, Wrong, read
+from junctura.products._yaml import Document, Wrong, at, read
 
 
 @dataclass(frozen=True)
@@ -115,24 +114,14 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-@contextmanager
-def _at(*place: Step) -> Iterator[None]:
-    try:
-        yield
-    except Wrong as wrong:
-        raise wrong.within(*place) from None
-    except InvalidArgument as error:
-        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
-
-
 def _check(said: dict[str, Any], folder: Path) -> None:
     for index, item in enumerate(said.get("actions", [])):
         ((name, value),) = item.items()
-        with _at("actions", index, name):
+        with at("actions", index, name):
             _checked(name, value, folder)
     for index, item in enumerate(said["sinks"]):
         ((name, value),) = item.items()
-        with _at("sinks", index, name):
+        with at("sinks", index, name):
             _check_sink(name, value, folder)
 
 
@@ -172,7 +161,7 @@ def _flow(said: dict[str, Any], places: Places) -> Flow:
 
 def _action(name: str, value: Any, folder: Path) -> Action:
     if name in ALONE:
-        return Do(_operation(name, value))
+        return Do(READERS[name](value))
     if name == "select":
         return _select(value)
     if name == "set":
@@ -186,19 +175,10 @@ def _action(name: str, value: Any, folder: Path) -> Action:
     return Python(value, folder)
 
 
-def _operation(name: str, value: Any) -> Operation:
-    if name == "crop":
-        return Crop(**{edge: float(degrees) for edge, degrees in value.items()})
-    if name == "fill":
-        return Fill(float(value))
-    read: dict[str, Callable[[Any], Operation]] = {"grid": ToGrid.of, "units": Units.read, "mask": Mask.read}
-    return read[name](value)
-
-
 def _select(value: dict[str, Any]) -> Select:
     words = {}
     for word, given in value.items():
-        with _at(word):
+        with at(word):
             words[word] = values(word, given)
     return Select(words)
 
