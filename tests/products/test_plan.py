@@ -14,6 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 from broker_runs import BASE, GRID, grid_message
+from grib_messages import gaussian
 
 import junctura
 from junctura.products import Ran, run
@@ -266,6 +267,64 @@ sinks: [{file: {format: csv, name: "{step}.csv"}}]
     np.testing.assert_allclose(table["value"], 4.5, rtol=0, atol=1e-3)
 
 
+def test_formulas_gather_what_differs_in_its_parameter(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions:
+  - compute:
+      ws: {formula: "hypot(u, v)", units: m s**-1}
+      gale: {formula: "ws > 17.2", units: "1"}
+  - compute: {t: {formula: "t + 1", units: K}}
+sinks:
+  - plan:
+      actions: [{select: {param: [ws, gale]}}]
+      sinks: [{file: {format: csv, name: "{step}_{number}_{param}.csv"}}]
+  - plan: {actions: [{select: {param: t}}], sinks: [{file: {format: csv, name: "{param}.csv"}}]}
+"""
+    before = decodes()
+
+    def work(pool: junctura.Pool) -> None:
+        # The members' winds come mixed, of one the first component only; q is in no formula.
+        for param, number, value in [("u", 1, 12), ("u", 2, 3), ("t", 3, 280), ("v", 2, 4), ("v", 1, 16), ("u", 3, 5)]:
+            give(pool, grid_message(np.full(SHAPE, float(value)), step=6), step=6, param=param, number=number)
+        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="q")
+
+    (ran,) = through(tmp_path, text, work)
+    # All that came, and two more of two members; then of t only what was made.
+    counted = [(one.taken, one.given, one.failed) for one in ran.actions if one.name == "compute"]
+    assert counted == [(7, 7 + 4, 1), (11, 11, 0)]
+    (told,) = ran.told
+    assert "number=3" in told and "v did not come beside u (1 such)" in told
+    assert decodes() - before == 6
+
+    def value(name: str) -> float:
+        table = np.genfromtxt(tmp_path / "out" / name, delimiter=",", names=True, dtype=None, encoding="utf-8")
+        assert np.ptp(table["value"]) == 0
+        return float(table["value"][0])
+
+    names = sorted(path.name for path in (tmp_path / "out").glob("*.csv"))
+    assert names == ["6_1_gale.csv", "6_1_ws.csv", "6_2_gale.csv", "6_2_ws.csv", "t.csv"]
+    assert [value(name) for name in names] == [1, 20, 0, 5, 281]
+
+
+def test_a_formula_between_grids_is_wrong_once(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{compute: {ws: {formula: "hypot(u, v)", units: m s**-1}}}]
+sinks: [{file: {format: csv, name: "{param}.csv"}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="u")
+        give(pool, gaussian(8, np.ones((16, 32)), step=6), step=6, param="v")
+        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="t")
+
+    (ran,) = through(tmp_path, text, work)
+    (told,) = ran.told
+    assert "compute: field param=v" in told and "is on F8" in told
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["t.csv", "u.csv"]
+
+
 FUNCTIONS = """
 import numpy
 
@@ -418,6 +477,8 @@ BAD = {
     GOOD + "actions:\n  - aggregate: {grid: T21}\n": (4, "is spectral"),
     GOOD + "actions:\n  - python: no_such_module_here:f\n": (4, "No module named"),
     GOOD + "actions:\n  - python: raises_when_it_is_read:f\n": (4, "ZeroDivisionError: division by zero"),
+    GOOD + "actions:\n  - compute: {ws: {formula: 'hypot(u v)', units: m/s}}\n": (4, "is no formula"),
+    GOOD + "actions:\n  - compute: {\n     ws: {formula: '1 + 1', units: m/s}}\n": (5, "without parameters"),
     GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
     GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
     "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),

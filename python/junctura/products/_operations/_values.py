@@ -33,6 +33,16 @@ class Computed:
     formula: str
     units: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters in its formula."""
+        return formula(self.formula).names
+
+    def of(self, by_param: dict[str, Field]) -> Field:
+        """The field, computed from those of one place and time; what else it says is what the first of them says."""
+        like = next(iter(by_param.values()))
+        return renamed(like, self.param, evaluated(self.formula, by_param), self.units)
+
 
 @dataclass(frozen=True)
 class Compute(Operation):
@@ -52,7 +62,7 @@ class Compute(Operation):
 
     def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
         for one in self.made:
-            check_known(formula(one.formula).names, params)
+            check_known(one.names, params)
             params = tuple(dict.fromkeys((*params, one.param)))
         return params
 
@@ -62,8 +72,7 @@ class Compute(Operation):
     def _with_more(self, group: list[Field]) -> list[Field]:
         by_param = {field.param: field for field in group}
         for one in self.made:
-            values = evaluated(one.formula, by_param)
-            by_param[one.param] = renamed(group[0], one.param, values, one.units)
+            by_param[one.param] = one.of(by_param)
         return list(by_param.values())
 
 

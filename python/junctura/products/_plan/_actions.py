@@ -13,11 +13,11 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
 from junctura.products._make import Transforms
 from junctura.products._names import Template
-from junctura.products._operations import Operation, Statistics, telling
+from junctura.products._operations import Operation
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
-from junctura.products._words import Key, Value, canonical
+from junctura.products._words import Value, canonical
 from junctura.products._yaml import Wrong
 
 
@@ -108,40 +108,6 @@ class Do(Each):
         if not self.operation.concerns(item.field.param):
             return [item]
         return [item.of(field) for field in self.operation([item.field], self.transforms)]
-
-
-class OverSteps:
-    """Statistics over steps: a window is complete when the field at its end comes."""
-
-    def __init__(self, statistics: Statistics) -> None:
-        self.statistics, self.transforms = statistics, Transforms()
-        self._fields: dict[Key, dict[int, Field]] = {}
-
-    def take(self, item: Item) -> Sequence[Item]:
-        step = canonical("step", item.attributes.get("step", 0))
-        if not isinstance(step, int):
-            raise InvalidArgument(item.named, "its step is a range already")
-        fields = self._fields.setdefault(telling(item.attributes, "step", "stepType"), {})
-        fields[step] = item.field
-        if step <= self.statistics.begin or (step - self.statistics.begin) % self.statistics.over:
-            return []
-        window = self.statistics.window(step)
-        needed = [fields[at] for at in self.statistics.needed(window, sorted(fields))]
-        results = self.statistics.of_window(window)(needed, self.transforms)
-        # The field at the end may be what the next window begins with.
-        for at in [at for at in fields if at < step]:
-            del fields[at]
-        return [item.of(field) for field in results]
-
-    def end(self) -> Sequence[Item]:
-        left = [(key, step) for key, fields in self._fields.items() for step in fields if self._is_open(step)]
-        if left:
-            key, step = left[0]
-            raise InvalidArgument(f"field {key}", f"step {step} belongs to a window whose end did not come")
-        return []
-
-    def _is_open(self, step: int) -> bool:
-        return step > self.statistics.begin and (step - self.statistics.begin) % self.statistics.over != 0
 
 
 class Encode(Each):

@@ -10,20 +10,20 @@ from typing import Any
 import junctura
 from junctura.errors import InvalidArgument
 from junctura.products._names import Template
-from junctura.products._operations import READERS, Statistics
+from junctura.products._operations import READERS, Compute, Statistics
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
     Action,
     Aggregate,
     Do,
     Encode,
-    OverSteps,
     Print,
     Select,
     Set,
     whole_grid,
 )
 from junctura.products._plan._flow import Counted, Flow
+from junctura.products._plan._gathering import Formulas, OverSteps
 from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
@@ -168,6 +168,8 @@ def _action(name: str, value: Any, folder: Path) -> Action:
         return Set(value)
     if name == "statistics":
         return OverSteps(Statistics.read(value, 0))
+    if name == "compute":
+        return Formulas(Compute.read(value))
     if name == "encode":
         return Encode(Output("grib2", **value))
     if name == "print":
