@@ -20,9 +20,9 @@ import junctura
 from junctura._labels import needed, values_of
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
 
-Floats = npt.NDArray[np.float64]
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
 _ROUNDED = 1.1e-3

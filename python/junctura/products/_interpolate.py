@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
 from junctura.products import _spectral, _weights
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
 from junctura.products._weights import Method, Quantity
 
-Floats = npt.NDArray[np.float64]
 # Components of vectors, and what has their kind of values at a pole; by short names and numbers.
 _VECTORS = frozenset(
     ("u", "v", "vo", "d", "10u", "10v", "100u", "100v", "200u", "200v", "u10n", "v10n", "ewss", "nsss", "iews", "inss")

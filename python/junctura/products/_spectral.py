@@ -20,10 +20,10 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument
 from junctura.products import _legendre
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
 
-Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 Indices = npt.NDArray[np.intp]
 # Of the sphere on which winds are those of a vorticity and a divergence: that of GRIB's shape of the earth 6.

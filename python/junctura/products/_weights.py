@@ -35,10 +35,10 @@ import numpy.typing as npt
 from junctura._labels import needed
 from junctura.errors import InvalidArgument, Io, Unsupported
 from junctura.products._cache import Bounded
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid
 from junctura.products._grid import grid as named
 
-Floats = npt.NDArray[np.float64]
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 Quantity = Literal["scalar", "vector"]
 # By our names those of MIR.

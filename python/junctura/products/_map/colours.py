@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 SIZE = 1024
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from junctura.products._floats import Floats
 from junctura.products._map.coast import Line, coastlines
-from junctura.products._map.projection import Floats, View
+from junctura.products._map.projection import View
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]

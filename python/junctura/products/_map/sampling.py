@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid
-from junctura.products._map.projection import Floats, Mask, View
+from junctura.products._map.projection import Mask, View
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.intp]

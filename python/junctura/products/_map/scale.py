@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from junctura.products._map.projection import Floats
+from junctura.products._floats import Floats
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 

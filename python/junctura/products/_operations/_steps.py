@@ -10,7 +10,8 @@ import numpy as np
 
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
-from junctura.products._operations._base import Floats, Operation, Transform, grouped, listed, stacked
+from junctura.products._floats import Floats
+from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
 from junctura.products._words import Value, canonical
 from junctura.products._yaml import Wrong
 

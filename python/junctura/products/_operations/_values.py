@@ -11,9 +11,9 @@ import numpy as np
 from junctura.errors import InvalidArgument
 from junctura.products import _units
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._formula import formula
 from junctura.products._operations._base import (
-    Floats,
     Operation,
     Transform,
     check_known,
