@@ -466,6 +466,25 @@ sinks:
             assert (array["grid"], array.array().shape) == ("10/10", (19, 36))
 
 
+def test_pieces_are_gathered_from_the_pool_that_they_came_from(tmp_path: Path) -> None:
+    with junctura.Pool(schema="mars") as other, other.subscribe(kinds=["expired"]) as gone:
+        text = f"""
+sources: [{{follow: stream=enfo}}, {{follow: stream=enfo, pool: "{other.url}"}}]
+actions: [{{aggregate: {{grid: F16, units: K}}}}]
+sinks: [{{file: {{format: csv, name: "{{expver}}.csv"}}}}]
+"""
+        there = junctura.Pool(other.url, name="model")
+
+        def work(pool: junctura.Pool) -> None:
+            offer_array(pool, np.full(SHAPE, 1.0), param="t", step=6)
+            offer_array(there, np.full(SHAPE, 2.0), param="t", step=6, expver="0002")
+            leaves_when_read(there, other, gone)
+
+        (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0001.csv", "0002.csv"]
+
+
 GOOD = "sources: [{follow: a=b}]\nsinks: [{file: {format: csv, name: x.csv}}]\n"
 BAD = {
     "sources: [{folow: a}]\nsinks: [{plan: {sinks: []}}]": (1, '"folow" is no key here; did you mean "follow"?'),

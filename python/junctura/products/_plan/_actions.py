@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-import junctura
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
@@ -72,8 +71,6 @@ class Aggregate(Each):
 
     Parameters
     ----------
-    pool
-        Where the pieces are.
     on
         The grid of the whole array.
     units
@@ -83,13 +80,13 @@ class Aggregate(Each):
 
     """
 
-    def __init__(self, pool: junctura.Pool, on: Grid, units: str, missing: float | None) -> None:
-        self.pool, self.on, self.units, self.missing = pool, on, units, missing
+    def __init__(self, on: Grid, units: str, missing: float | None) -> None:
+        self.on, self.units, self.missing = on, units, missing
 
     def take(self, item: Item) -> Sequence[Item]:
-        if not item.is_in_pieces or item.source is None:
+        if not item.is_in_pieces or item.source is None or item.pool is None:
             return [item]
-        whole = self.pool.demand_array(item.source.key, dtype="f8", timeout=0)
+        whole = item.pool.demand_array(item.source.key, dtype="f8", timeout=0)
         if whole.size != self.on.size:
             raise InvalidArgument(item.named, f"{whole.size} values, but the grid {self.on.name} has {self.on.size}")
         if self.missing is not None:

@@ -23,6 +23,8 @@ class Item:
         What it means.
     source
         The object that it came as, whose memory it holds; None for what an action has made.
+    pool
+        The pool that it came from.
     field
         Its values, where they are known.
     message
@@ -36,9 +38,12 @@ class Item:
         source: junctura.Object | None = None,
         field: Field | None = None,
         message: bytes | None = None,
+        *,
+        pool: junctura.Pool | None = None,
     ) -> None:
         self.attributes = dict(attributes)
         self.source = source
+        self.pool = pool
         self._field = field
         self._message = message
         # The same message with other attributes, where it is decoded for both.
@@ -92,7 +97,7 @@ class Item:
         if self.source is None:
             units = str(attributes.get("units", self.field.units))
             return Item(said, field=replace(self.field, attributes=said, units=units), message=self._message)
-        other = Item(said, source=self.source)
+        other = Item(said, source=self.source, pool=self.pool)
         other._before = self
         return other
 

@@ -44,9 +44,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Places:
-    """What a plan runs with: the pool of its source, the folder of its file, and that of what it makes."""
+    """What a plan runs with: the folder of its file, that of what it makes, and how many processes make products."""
 
-    pool: junctura.Pool
     folder: Path
     out: Path
     workers: int | None
@@ -118,19 +117,11 @@ def _check(said: dict[str, Any], folder: Path) -> None:
     for index, item in enumerate(said.get("actions", [])):
         ((name, value),) = item.items()
         with at("actions", index, name):
-            _checked(name, value, folder)
+            _action(name, value, folder)
     for index, item in enumerate(said["sinks"]):
         ((name, value),) = item.items()
         with at("sinks", index, name):
             _check_sink(name, value, folder)
-
-
-def _checked(name: str, value: Any, folder: Path) -> Action | None:
-    """An action that needs nothing but what is said of it; of others the grid at least."""
-    if name == "aggregate":
-        whole_grid(value["grid"])
-        return None
-    return _action(name, value, folder)
 
 
 def _check_sink(name: str, value: Any, folder: Path) -> None:
@@ -149,8 +140,7 @@ def _flow(said: dict[str, Any], places: Places) -> Flow:
     actions = []
     for item in said.get("actions", []):
         ((name, value),) = item.items()
-        made = _aggregate(value, places) if name == "aggregate" else _action(name, value, places.folder)
-        actions.append(Counted(name, made))
+        actions.append(Counted(name, _action(name, value, places.folder)))
     branches = []
     for item in said["sinks"]:
         ((name, value),) = item.items()
@@ -164,6 +154,8 @@ def _action(name: str, value: Any, folder: Path) -> Action:
         return Do(READERS[name](value))
     if name == "select":
         return _select(value)
+    if name == "aggregate":
+        return Aggregate(whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
     if name == "set":
         return Set(value)
     if name == "statistics":
@@ -183,10 +175,6 @@ def _select(value: dict[str, Any]) -> Select:
         with at(word):
             words[word] = values(word, given)
     return Select(words)
-
-
-def _aggregate(value: dict[str, Any], places: Places) -> Aggregate:
-    return Aggregate(places.pool, whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
 
 
 def _sink(name: str, value: dict[str, Any], places: Places) -> Action:

@@ -88,7 +88,7 @@ def run(
             Inlet(source, junctura.Pool(source.pool or pool, name=name, store=store), until_gone, stack)
             for source in plan.sources
         ]
-        flow = plan.flow(Places(inlets[0].pool, plan.folder, out, workers))
+        flow = plan.flow(Places(plan.folder, out, workers))
         _tell(flow, tell)
         count = 0
         while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
@@ -143,5 +143,5 @@ class Inlet:
                 return count
             # Released when all is done with it: of a group, another one gets it if this one dies before.
             with obj:
-                flow.take([Item(obj.attributes, source=obj)])
+                flow.take([Item(obj.attributes, source=obj, pool=self.pool)])
             count += 1
