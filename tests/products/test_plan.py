@@ -422,6 +422,23 @@ sinks: [{file: {format: csv, name: "{step}.csv"}}]
     assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["6.csv"]
 
 
+def test_a_sink_that_cannot_do_with_a_field_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+sinks:
+  - file: {format: csv, name: "taken/{step}.csv"}
+  - file: {format: zarr, name: "{step}.zarr"}
+  - file: {format: csv, name: "{step}.csv"}
+"""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/taken").write_text("a file")
+    # As if the library were not installed.
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    (ran,) = through(tmp_path, text, offers({6: np.full(SHAPE, 1.0)}))
+    assert ["Io" in ran.told[0], "zarr" in ran.told[1], ran.failed] == [True, True, 2]
+    assert (tmp_path / "out/6.csv").exists() and not (tmp_path / "out/6.zarr").exists()
+
+
 def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(

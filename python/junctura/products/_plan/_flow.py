@@ -78,7 +78,7 @@ class Flow:
         begun = time.monotonic()
         try:
             made = work()
-        except junctura.Error as error:
+        except (junctura.Error, ImportError) as error:
             counted.failed += 1
             self.told(f"{counted.name}: {about}: {error}")
             made = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.errors import InvalidArgument, Unavailable
+from junctura.errors import InvalidArgument, Io, Unavailable
 from junctura.products._broker import Broker
 from junctura.products._names import Template, file_name
 from junctura.products._operations import telling
@@ -130,7 +130,10 @@ class File(Each):
         if other != words:
             raise InvalidArgument(item.named, f"the file {name} is that of another field: its name needs more words")
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Io(str(path.parent), f"files cannot go there: {error.strerror or error}") from error
         write([item.field], self.output, path, {"fingerprint": str(words), "attributes": _plain(item.attributes)})
         return []
 
