@@ -22,7 +22,7 @@ class Python(Each):
     Parameters
     ----------
     name
-        Module and function: ``statistics:anomaly``; modules of the folder of the plan are found.
+        Module and function: ``of_mine:anomaly``; modules of the folder of the plan are found.
     folder
         That of the plan.
 
