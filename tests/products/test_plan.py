@@ -21,6 +21,7 @@ from junctura.products import Ran, run
 from junctura.products._decode import decode, decodes
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
+from junctura.products._plan._sinks import Archive
 
 Work = Callable[[junctura.Pool], None]
 SHAPE = (2 * GRID, 4 * GRID)
@@ -464,6 +465,46 @@ def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> Non
         thread.join()
     assert [one.fields for one in ran] == [12]
     assert len(list((tmp_path / "out").glob("*.csv"))) == 12
+
+
+def test_what_a_plan_has_let_go_is_in_its_store_also_if_it_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "sources: [{follow: stream=enfo, group: keepers}]\n"
+        "sinks: [{archive: {store: kept}}, {plan: {sinks: [{archive: {store: too}}]}}]\n"
+    )
+    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
+        pool.require("stream=enfo", name="keepers", group=True)
+        # More than it is handed at once.
+        steps = range(100)
+        message = grid_message(np.full(SHAPE, 1.0))
+        for step in steps:
+            give(pool, message, param="t", step=step)
+        command = [sys.executable, "-m", "junctura.products", str(tmp_path / "plan.yaml"), "--pool", pool.url]
+        with subprocess.Popen([*command, "--out", str(tmp_path / "out")]) as program:
+            while pool.list():
+                gone.next(timeout=60)
+            program.kill()
+    for name in ("kept", "too"):
+        with junctura.Store(tmp_path / name) as store:
+            assert sorted(int(entry["step"]) for entry in store.list()) == list(steps)
+
+
+def test_what_a_store_could_not_keep_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Archive) -> None:
+        raise junctura.Io("kept", "no space left on device")
+
+    monkeypatch.setattr(Archive, "settle", full)
+    file = tmp_path / "plan.yaml"
+    file.write_text("sources: [{follow: stream=enfo, group: keepers}]\nsinks: [{archive: {store: kept}}]\n")
+    plan = plan_of([file])
+    assert plan is not None
+    with junctura.Pool(schema="mars") as pool:
+        pool.require("stream=enfo", name="keepers", group=True)
+        offers(fields(3, 6))(pool)
+        with pytest.raises(junctura.Io, match="no space left"):
+            run(plan, pool.url, tmp_path / "out", told=lambda _: None)
+        with pool.follow("stream=enfo", group="keepers", gaps="ignore") as another:
+            assert sorted(str(another.next(timeout=60)["step"]) for _ in range(2)) == ["3", "6"]
 
 
 def test_offers_go_on_to_other_pools(tmp_path: Path) -> None:

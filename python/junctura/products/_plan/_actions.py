@@ -23,6 +23,13 @@ from junctura.products._yaml import Wrong
 class Action(Protocol):
     """One thing that is done with every field."""
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether what it has taken would be lost if the program were killed now."""
+
+    def settle(self) -> None:
+        """Makes it last; raises where that cannot be."""
+
     def take(self, item: Item) -> Sequence[Item]:
         """What goes on of a field."""
 
@@ -31,7 +38,14 @@ class Action(Protocol):
 
 
 class Each:
-    """An action that keeps nothing back."""
+    """What most actions have in common: they keep nothing back."""
+
+    @property
+    def is_unsettled(self) -> bool:
+        return False
+
+    def settle(self) -> None:
+        """There is nothing to be done."""
 
     def take(self, item: Item) -> Sequence[Item]:
         raise NotImplementedError

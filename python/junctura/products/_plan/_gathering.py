@@ -9,12 +9,13 @@ from junctura.errors import Error, InvalidArgument
 from junctura.products._field import Field
 from junctura.products._make import Transforms
 from junctura.products._operations import Compute, Statistics, telling
+from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
 from junctura.products._words import Key, canonical
 from junctura.products._yaml import Wrong
 
 
-class OverSteps:
+class OverSteps(Each):
     """Statistics over steps: a window is complete when the field at its end comes."""
 
     def __init__(self, statistics: Statistics) -> None:
@@ -56,7 +57,7 @@ class _Beside:
     made: dict[str, Field] = field(default_factory=dict)
 
 
-class Formulas:
+class Formulas(Each):
     """Formulas between parameters: a field is computed when the last of those that its formula names has come.
 
     What comes goes on at once, unless a formula makes its parameter anew, as in requirements.

@@ -130,18 +130,25 @@ class Inlet:
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self.pool.sync()
         count = 0
-        while True:
-            try:
-                obj = self.follow.next(timeout=0)
-            except junctura.Timeout:
-                self.is_over = are_gone and not count
-                return count
-            except (junctura.Closed, junctura.Disconnected):
-                obj = None
-            if obj is None:
-                self.is_over = True
-                return count
-            # Released when all is done with it: of a group, another one gets it if this one dies before.
-            with obj:
+        # Released when all is done with it, and it lasts: of a group, another one gets it if this one dies before.
+        with ExitStack() as held:
+            while (obj := self._next()) is not None:
+                held.enter_context(obj)
                 flow.take([Item(obj.attributes, source=obj, pool=self.pool)])
-            count += 1
+                count += 1
+                if not flow.is_unsettled:
+                    held.close()
+            flow.settle()
+        self.is_over |= are_gone and not count
+        return count
+
+    def _next(self) -> junctura.Object | None:
+        """What has come, if anything has."""
+        try:
+            obj: junctura.Object | None = self.follow.next(timeout=0)
+        except junctura.Timeout:
+            return None
+        except (junctura.Closed, junctura.Disconnected):
+            obj = None
+        self.is_over = obj is None
+        return obj

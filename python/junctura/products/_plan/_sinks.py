@@ -20,8 +20,6 @@ from junctura.products._recipe import Recipe
 from junctura.products._report import Report
 from junctura.products._words import Key, canonical
 
-# What is archived lasts when so much of it has come, and at the end.
-_FLUSH_BYTES = 64 << 20
 _FIELDS = "plan-fields"
 
 
@@ -78,7 +76,15 @@ class Archive(Each):
             junctura.Store.create(folder, schema="mars")
         self.store = junctura.Store(folder)
         self.select, self.every = select, every
-        self._bytes = 0
+        self._is_unsettled = False
+
+    @property
+    def is_unsettled(self) -> bool:
+        return self._is_unsettled
+
+    def settle(self) -> None:
+        self.store.flush()
+        self._is_unsettled = False
 
     def take(self, item: Item) -> Sequence[Item]:
         if not self._is_kept(item):
@@ -87,9 +93,7 @@ class Archive(Each):
         if message is None:
             raise InvalidArgument(item.named, "a store keeps messages: encode it before it is archived")
         self.store.archive(message, item.attributes)
-        self._bytes += len(message)
-        if self._bytes >= _FLUSH_BYTES:
-            self.end()
+        self._is_unsettled = True
         return []
 
     def _is_kept(self, item: Item) -> bool:
@@ -101,8 +105,7 @@ class Archive(Each):
         return isinstance(step, int) and step % self.every == 0
 
     def end(self) -> Sequence[Item]:
-        self.store.flush()
-        self._bytes = 0
+        self.settle()
         return []
 
 
