@@ -1,4 +1,4 @@
-"""Plans: fields go through actions into sinks; what is wrong is said with its line, or with the field."""
+"""Plans: fields go through actions into sinks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,77 +13,13 @@ import jsonschema
 import numpy as np
 import pytest
 from broker_runs import BASE, GRID, grid_message
-from grib_messages import gaussian
+from plan_runs import RNG, SHAPE, by_command, fields, give, leaves_when_read, offer_array, offers, through
 
 import junctura
 from junctura.products import Ran, run
 from junctura.products._decode import decode, decodes
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
-from junctura.products._plan._sinks import Archive
-
-Work = Callable[[junctura.Pool], None]
-SHAPE = (2 * GRID, 4 * GRID)
-RNG = np.random.default_rng(5)
-
-
-def through(folder: Path, text: str, work: Work) -> list[Ran]:
-    """What becomes of what a model offers."""
-    file = folder / "plan.yaml"
-    file.write_text(text)
-    ran: list[Ran] = []
-    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
-        model = junctura.Pool(pool.url, name="model")
-
-        def go() -> None:
-            plan = plan_of([file])
-            assert plan is not None
-            options: dict[str, Any] = {"workers": 1, "until_gone": ["model"], "told": lambda _: None}
-            ran.append(run(plan, pool.url, folder / "out", **options))
-
-        thread = threading.Thread(target=go, daemon=True)
-        thread.start()
-        work(model)
-        leaves_when_read(model, pool, gone)
-        thread.join()
-    return ran
-
-
-def by_command(folder: Path, text: str, work: Work, *options: str) -> subprocess.CompletedProcess[str]:
-    """What the command does with a plan, and says, of what a model offers."""
-    (folder / "plan.yaml").write_text(text)
-    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
-        model = junctura.Pool(pool.url, name="model")
-        work(model)
-        command = [sys.executable, "-m", "junctura.products", str(folder / "plan.yaml"), "--pool", pool.url]
-        command += ["--out", str(folder / "out"), "--until-gone", "model", *options]
-        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        leaves_when_read(model, pool, gone)
-        out, said = program.communicate(timeout=100)
-    return subprocess.CompletedProcess(command, program.returncode, out, said)
-
-
-def leaves_when_read(model: junctura.Pool, pool: junctura.Pool, gone: junctura.Subscription) -> None:
-    """What was offered goes when it has been through: then it is known who the model is, and it may leave."""
-    while pool.list():
-        gone.next(timeout=60)
-    model.close()
-
-
-def fields(*steps: int) -> dict[int, np.ndarray[Any, Any]]:
-    return {step: 280 + RNG.normal(size=SHAPE) for step in steps}
-
-
-def give(pool: junctura.Pool, message: bytes, **words: Any) -> None:
-    pool.offer(message, {**BASE, **words}, retention=junctura.Released(1))
-
-
-def offers(values: dict[int, np.ndarray[Any, Any]], **words: Any) -> Work:
-    def work(pool: junctura.Pool) -> None:
-        for step, field in values.items():
-            give(pool, grid_message(field, step=step), step=step, **{"param": "t", **words})
-
-    return work
 
 
 def test_fields_go_through_actions_into_every_sink(tmp_path: Path) -> None:
@@ -203,12 +138,6 @@ sinks:
     assert not (tmp_path / "out/none.csv").exists()
 
 
-def offer_array(pool: junctura.Pool, values: np.ndarray[Any, Any], **words: Any) -> None:
-    """In pieces, of which there is one."""
-    shape = "x".join(map(str, values.shape))
-    pool.offer_piece(values, f"shape={shape}", 0, {**BASE, **words}, retention=junctura.Released(1))
-
-
 def test_arrays_get_other_attributes_before_they_are_read(tmp_path: Path) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     text = """
@@ -308,88 +237,6 @@ sinks:
     assert [value(name) for name in names] == [1, 20, 0, 5, 281]
 
 
-def test_a_formula_between_grids_is_wrong_once(tmp_path: Path) -> None:
-    text = """
-sources: [{follow: stream=enfo}]
-actions: [{compute: {ws: {formula: "hypot(u, v)", units: m s**-1}}}]
-sinks: [{file: {format: csv, name: "{param}.csv"}}]
-"""
-
-    def work(pool: junctura.Pool) -> None:
-        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="u")
-        give(pool, gaussian(8, np.ones((16, 32)), step=6), step=6, param="v")
-        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="t")
-
-    (ran,) = through(tmp_path, text, work)
-    (told,) = ran.told
-    assert "compute: field param=v" in told and "is on F8" in told
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["t.csv", "u.csv"]
-
-
-FUNCTIONS = """
-import numpy
-
-
-def picky(field):
-    if str(field.attributes["step"]) == "3":
-        numpy.linalg.inv(numpy.zeros((2, 2)))
-    return field
-
-
-def late(field):
-    yield field
-    if str(field.attributes["step"]) == "9":
-        raise KeyError("sea")
-
-
-def odd(field):
-    return 12 if str(field.attributes["step"]) == "6" else field
-"""
-
-
-def test_a_function_of_the_user_that_raises_is_named_with_its_line_and_stops_no_other_field(tmp_path: Path) -> None:
-    (tmp_path / "often_wrong_in_a_plan.py").write_text(FUNCTIONS)
-    text = """
-sources: [{follow: stream=enfo}]
-actions: [{python: "often_wrong_in_a_plan:picky"}, {python: "often_wrong_in_a_plan:late"}]
-sinks:
-  - plan: {actions: [{python: "often_wrong_in_a_plan:odd"}], sinks: [{file: {format: csv, name: "{step}.csv"}}]}
-"""
-    (ran,) = through(tmp_path, text, offers(fields(3, 6, 9, 12)))
-    assert (len(ran.told), ran.failed) == (3, 3)
-    expected = {
-        "step=3": ("picky: LinAlgError: Singular matrix", "often_wrong_in_a_plan.py:7"),
-        "step=6": ("odd: TypeError: 'int' object is not iterable", "often_wrong_in_a_plan.py"),
-        "step=9": ("late: KeyError: 'sea'", "often_wrong_in_a_plan.py:14"),
-    }
-    for step, parts in expected.items():
-        (told,) = [told for told in ran.told if step in told]
-        assert all(part in told for part in parts), told
-    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["12.csv"]
-
-
-WRONG = """
-sources: [{follow: stream=enfo}]
-actions: [{python: "wrong_in_a_command:wrong"}]
-sinks: [{file: {format: csv, name: x.csv}}]
-"""
-
-
-@pytest.mark.parametrize("option", ["--quiet", "--json", None])
-def test_the_command_says_what_failed_at_once_or_at_the_end(tmp_path: Path, option: str | None) -> None:
-    (tmp_path / "wrong_in_a_command.py").write_text("def wrong(field):\n    raise ValueError('as always')\n")
-    options = [option] if option else []
-    done = by_command(tmp_path, WRONG, offers(fields(3, 6)), *options)
-    assert done.returncode == 1
-    at_once, at_the_end = (said.count("wrong_in_a_command:wrong: ValueError") for said in (done.stderr, done.stdout))
-    if option == "--json":
-        said = json.loads(done.stdout)
-        assert (said["fields"], said["failed"], len(said["wrong"]), at_once) == (2, 2, 2, 2)
-    else:
-        assert (at_once, at_the_end) == ((0, 2) if option else (2, 0))
-        assert "2 went no further" in done.stdout
-
-
 def test_what_a_store_behind_the_pool_has_comes_too(tmp_path: Path) -> None:
     about = {**BASE, "param": "t"}
     with junctura.Store.create(tmp_path / "behind", schema="mars") as store:
@@ -405,39 +252,6 @@ sinks: [{file: {format: csv, name: "{step}.csv", digits: 3}}]
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["fields"] == 3
     assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["3.csv", "6.csv", "9.csv"]
-
-
-def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
-    text = """
-sources: [{follow: stream=enfo}]
-actions: [{grid: 10/10}]
-sinks: [{file: {format: csv, name: "{step}.csv"}}]
-"""
-
-    def work(pool: junctura.Pool) -> None:
-        give(pool, b"GRIB nonsense", step=3, param="t")
-        offers({6: np.full(SHAPE, 1.0)})(pool)
-
-    (ran,) = through(tmp_path, text, work)
-    assert len(ran.told) == 1 and "grid: field param=t,levelist=850,step=3" in ran.told[0] and "Corrupt" in ran.told[0]
-    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["6.csv"]
-
-
-def test_a_sink_that_cannot_do_with_a_field_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = """
-sources: [{follow: stream=enfo}]
-sinks:
-  - file: {format: csv, name: "taken/{step}.csv"}
-  - file: {format: zarr, name: "{step}.zarr"}
-  - file: {format: csv, name: "{step}.csv"}
-"""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/taken").write_text("a file")
-    # As if the library were not installed.
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    (ran,) = through(tmp_path, text, offers({6: np.full(SHAPE, 1.0)}))
-    assert ["Io" in ran.told[0], "zarr" in ran.told[1], ran.failed] == [True, True, 2]
-    assert (tmp_path / "out/6.csv").exists() and not (tmp_path / "out/6.zarr").exists()
 
 
 def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> None:
@@ -489,24 +303,6 @@ def test_what_a_plan_has_let_go_is_in_its_store_also_if_it_is_killed(tmp_path: P
             assert sorted(int(entry["step"]) for entry in store.list()) == list(steps)
 
 
-def test_what_a_store_could_not_keep_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: Archive) -> None:
-        raise junctura.Io("kept", "no space left on device")
-
-    monkeypatch.setattr(Archive, "settle", full)
-    file = tmp_path / "plan.yaml"
-    file.write_text("sources: [{follow: stream=enfo, group: keepers}]\nsinks: [{archive: {store: kept}}]\n")
-    plan = plan_of([file])
-    assert plan is not None
-    with junctura.Pool(schema="mars") as pool:
-        pool.require("stream=enfo", name="keepers", group=True)
-        offers(fields(3, 6))(pool)
-        with pytest.raises(junctura.Io, match="no space left"):
-            run(plan, pool.url, tmp_path / "out", told=lambda _: None)
-        with pool.follow("stream=enfo", group="keepers", gaps="ignore") as another:
-            assert sorted(str(another.next(timeout=60)["step"]) for _ in range(2)) == ["3", "6"]
-
-
 def test_offers_go_on_to_other_pools(tmp_path: Path) -> None:
     values = np.full(SHAPE, 7.0)
     with junctura.Pool(schema="mars") as other:
@@ -541,52 +337,6 @@ sinks: [{{file: {{format: csv, name: "{{expver}}.csv"}}}}]
         (ran,) = through(tmp_path, text, work)
     assert ran.told == []
     assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0001.csv", "0002.csv"]
-
-
-GOOD = "sources: [{follow: a=b}]\nsinks: [{file: {format: csv, name: x.csv}}]\n"
-BAD = {
-    "sources: [{folow: a}]\nsinks: [{plan: {sinks: []}}]": (1, '"folow" is no key here; did you mean "follow"?'),
-    "sources: [{follow: a}]\nsinks:\n  - fil: {format: csv, name: x}\n": (3, '"fil" is no sink; did you mean "file"?'),
-    "sources: [{follow: a}]\n": (1, '"sinks" is missing'),
-    GOOD + "actions:\n  - selct: {param: t}\n": (4, '"selct" is no action; did you mean "select"?'),
-    GOOD + "actions:\n  - grid: nonsense\n": (4, "names of grids are like"),
-    GOOD + "actions:\n  - select: {step: x}\n": (4, "is not a step"),
-    GOOD + "actions:\n  - aggregate: {grid: T21}\n": (4, "is spectral"),
-    GOOD + "actions:\n  - python: no_such_module_here:f\n": (4, "No module named"),
-    GOOD + "actions:\n  - python: raises_when_it_is_read:f\n": (4, "ZeroDivisionError: division by zero"),
-    GOOD + "actions:\n  - compute: {ws: {formula: 'hypot(u v)', units: m/s}}\n": (4, "is no formula"),
-    GOOD + "actions:\n  - compute: {\n     ws: {formula: '1 + 1', units: m/s}}\n": (5, "without parameters"),
-    GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
-    GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
-    "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),
-    "sources: [{follow: a}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
-    "sources: [{follow: a}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
-        3,
-        '"nord" is no key here; did you mean "north"?',
-    ),
-}
-
-
-@pytest.mark.parametrize("text", BAD)
-def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(text)
-    (tmp_path / "raises_when_it_is_read.py").write_text("1 / 0\n")
-    line, cause = BAD[text]
-    with pytest.raises(junctura.Error) as raised:
-        plan_of([file])
-    assert cause in str(raised.value)
-    assert f"plan.yaml:{line}" in str(raised.value) or isinstance(raised.value, junctura.NotFound)
-
-
-def test_a_plan_runs_alone(tmp_path: Path) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(GOOD)
-    assert plan_of([file]) is not None
-    with pytest.raises(junctura.InvalidArgument, match="runs alone"):
-        plan_of([file, file])
-    file.write_text("product: x\n")
-    assert plan_of([file]) is None
 
 
 def test_the_published_schema_is_that_of_the_program() -> None:
