@@ -16,10 +16,13 @@ from broker_runs import BASE, GRID, grid_message
 from plan_runs import RNG, SHAPE, by_command, fields, give, leaves_when_read, offer_array, offers, through
 
 import junctura
-from junctura.products import Ran, run
+from junctura.products import Field, Ran, load_all, run
 from junctura.products._decode import decode, decodes
+from junctura.products._grid import regular_gg
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
+from junctura.products._plan._item import Item
+from junctura.products._plan._sinks import Products
 
 
 def test_fields_go_through_actions_into_every_sink(tmp_path: Path) -> None:
@@ -116,6 +119,22 @@ sinks: [{product: {requirement: wanted.yaml, out: made}}]
     np.testing.assert_array_equal(column("raw.csv"), values.ravel())
     lost = np.abs(column("packed.csv") - values.ravel()).max()
     assert 0 < lost <= (values.max() - values.min()) / 2**15
+
+
+def test_only_what_products_need_is_handed_on_to_them(tmp_path: Path) -> None:
+    (tmp_path / "wanted.yaml").write_text("product: p\nfrom: {param: t, step: 6}\nto: {format: csv, name: p.csv}\n")
+    sink = Products(load_all([tmp_path / "wanted.yaml"]), tmp_path, 1)
+
+    def give_on(step: int) -> int:
+        field = Field(np.ones(SHAPE), regular_gg(GRID), {**BASE, "param": "t", "step": step}, "K")
+        sink.take(Item(field.attributes, field=field))
+        return int(sink.pool.stat()["totals"]["offered"])
+
+    assert [give_on(step) for step in (3, 6, 9)] == [0, 1, 1]
+    # All that was asked for is made.
+    sink._thread.join()
+    assert give_on(6) == 1
+    assert sink.end() == [] and (tmp_path / "p.csv").exists()
 
 
 def test_functions_of_the_user_and_other_attributes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

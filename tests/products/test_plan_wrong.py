@@ -116,6 +116,22 @@ sinks: [{file: {format: csv, name: "{step}.csv"}}]
     assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["6.csv"]
 
 
+def test_products_that_cannot_be_made_stop_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "wanted.yaml").write_text("product: p\nfrom: {param: t, step: 6}\nto: {format: csv, name: p.csv}\n")
+    text = """
+sources: [{follow: stream=enfo}]
+sinks:
+  - product: {requirement: wanted.yaml, out: taken}
+  - file: {format: csv, name: "{step}.csv"}
+"""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/taken").write_text("a file")
+    (ran,) = through(tmp_path, text, offers(fields(3, 6)))
+    (told,) = ran.told
+    assert "products: no more are made: Io" in told and ran.failed == 1
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["3.csv", "6.csv"]
+
+
 def test_a_sink_that_cannot_do_with_a_field_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """
 sources: [{follow: stream=enfo}]

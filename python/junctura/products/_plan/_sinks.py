@@ -164,6 +164,7 @@ class Products(Each):
         # When it leaves, the broker knows that nothing more comes.
         self._fields = junctura.Pool(self.pool.url, name=_FIELDS)
         self._offer = Offer(self._fields, {})
+        self._recipes = recipes
         self._broker = Broker(recipes, self.pool.url, out, workers=workers, until_gone=[_FIELDS])
         self.report: Report | None = None
         self._failure: BaseException | None = None
@@ -177,15 +178,25 @@ class Products(Each):
             self._failure = error
 
     def take(self, item: Item) -> Sequence[Item]:
-        return self._offer.take(item)
+        # What no product needs, or needs any more, would stay in the pool.
+        if self._thread.is_alive() and any(recipe.key(item.attributes) is not None for recipe in self._recipes):
+            return self._offer.take(item)
+        self._check()
+        return []
+
+    def _check(self) -> None:
+        """Says once that no products are made any more."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            cause = str(failure) if isinstance(failure, junctura.Error) else f"{type(failure).__name__}: {failure}"
+            raise Unavailable("products", f"no more are made: {cause}") from failure
 
     def end(self) -> Sequence[Item]:
         """Nothing more comes: what can still be made is made, and what cannot is named."""
         self._fields.close()
         self._thread.join()
         self.pool.close()
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if self.report is not None and self.report.failed:
             first = self.report.failed[0]
             raise Unavailable(f"product {first.product}", f"{first.cause} ({len(self.report.failed)} cannot be made)")
