@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
 import threading
+import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,14 @@ import junctura
 from junctura.products import Field, Ran, load_all, run
 from junctura.products._decode import decode, decodes
 from junctura.products._grid import regular_gg
+from junctura.products._operations import Statistics
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
+from junctura.products._plan._flow import Flow
+from junctura.products._plan._gathering import OverSteps
 from junctura.products._plan._item import Item
+from junctura.products._plan._reading import Source
+from junctura.products._plan._run import Inlet, _wait
 from junctura.products._plan._sinks import Products
 
 
@@ -214,6 +222,34 @@ sinks: [{file: {format: csv, name: "{step}.csv"}}]
     assert ran.told == []
     table = np.genfromtxt(tmp_path / "out/0-6.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
     np.testing.assert_allclose(table["value"], 4.5, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("of", "kept"), [("mean", []), (["mean", "accumulation"], [6])])
+def test_of_a_window_that_has_ended_only_what_the_next_one_needs_is_kept(of: Any, kept: list[int]) -> None:
+    action = OverSteps(Statistics.read({"over": 6, "of": of}, 0))
+    there: dict[int, weakref.ref[Field]] = {}
+    for step in (0, 3, 6):
+        field = Field(np.full(SHAPE, float(step)), regular_gg(GRID), {**BASE, "param": "tp", "step": step}, "m")
+        there[step] = weakref.ref(field)
+        made = action.take(Item(field.attributes, field=field))
+        assert [one.field.values[0, 0] for one in made] == ([4.5, 6][: 1 + len(kept)] if step == 6 else [])
+    del field, made
+    gc.collect()
+    assert [step for step, ref in there.items() if ref() is not None] == kept
+    assert action.end() == []
+
+
+def test_a_source_that_has_much_leaves_others_their_turn() -> None:
+    message, counts = grid_message(np.full(SHAPE, 1.0)), [0]
+    with junctura.Pool(schema="mars") as pool, ExitStack() as stack:
+        for step in range(200):
+            give(pool, message, param="t", step=step)
+        inlet = Inlet(Source("stream=enfo", None, None, ()), junctura.Pool(pool.url), [], stack)
+        while sum(counts) < 200:
+            if not counts[-1]:
+                _wait([inlet])
+            counts.append(inlet.drain(Flow()))
+    assert sum(counts) == 200 and max(counts) <= 64
 
 
 def test_formulas_gather_what_differs_in_its_parameter(tmp_path: Path) -> None:

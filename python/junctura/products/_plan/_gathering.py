@@ -26,17 +26,24 @@ class OverSteps(Each):
         step = canonical("step", item.attributes.get("step", 0))
         if not isinstance(step, int):
             raise InvalidArgument(item.named, "its step is a range already")
-        fields = self._fields.setdefault(telling(item.attributes, "step", "stepType"), {})
+        key = telling(item.attributes, "step", "stepType")
+        fields = self._fields.setdefault(key, {})
         fields[step] = item.field
-        if step <= self.statistics.begin or (step - self.statistics.begin) % self.statistics.over:
+        if self._is_open(step):
             return []
         window = self.statistics.window(step)
         needed = [fields[at] for at in self.statistics.needed(window, sorted(fields))]
-        results = self.statistics.of_window(window)(needed, self.transforms)
-        # The field at the end may be what the next window begins with.
-        for at in [at for at in fields if at < step]:
-            del fields[at]
+        results = self.statistics.of_window(window)(needed, self.transforms) if step > self.statistics.begin else []
+        self._forget(key, step)
         return [item.of(field) for field in results]
+
+    def _forget(self, key: Key, end: int) -> None:
+        """Keeps nothing of a window that has ended but what the next one begins with."""
+        fields, following = self._fields[key], self.statistics.window(end + self.statistics.over)
+        for at in [at for at in fields if at <= end and not self.statistics.needed(following, [at])]:
+            del fields[at]
+        if not fields:
+            del self._fields[key]
 
     def end(self) -> Sequence[Item]:
         left = [(key, step) for key, fields in self._fields.items() for step in fields if self._is_open(step)]
@@ -46,7 +53,7 @@ class OverSteps(Each):
         return []
 
     def _is_open(self, step: int) -> bool:
-        return step > self.statistics.begin and (step - self.statistics.begin) % self.statistics.over != 0
+        return (step - self.statistics.begin) % self.statistics.over != 0
 
 
 @dataclass

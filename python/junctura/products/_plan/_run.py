@@ -108,8 +108,11 @@ def _tell(flow: Flow, told: Callable[[str], None]) -> None:
 
 
 def _wait(inlets: Sequence[Inlet]) -> None:
+    poll = select.poll()
+    for inlet in inlets:
+        poll.register(inlet.pool, select.POLLIN)
     if inlets:
-        select.select([inlet.pool for inlet in inlets], [], [])
+        poll.poll()
 
 
 class Inlet:
@@ -132,7 +135,8 @@ class Inlet:
         count = 0
         # Released when all is done with it, and it lasts: of a group, another one gets it if this one dies before.
         with ExitStack() as held:
-            while (obj := self._next()) is not None:
+            # Other sources have their turn, too.
+            while count < _WINDOW and (obj := self._next()) is not None:
                 held.enter_context(obj)
                 flow.take([Item(obj.attributes, source=obj, pool=self.pool)])
                 count += 1
