@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from plan_runs import SHAPE, by_command, fields, give, offers, through
 
 import junctura
 from junctura.products import run
+from junctura.products.__main__ import main
 from junctura.products._plan import plan_of
 from junctura.products._plan._sinks import Archive
 
@@ -201,6 +203,19 @@ def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
         plan_of([file])
     assert cause in str(raised.value)
     assert f"plan.yaml:{line}" in str(raised.value) or isinstance(raised.value, junctura.NotFound)
+
+
+def test_a_plan_is_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(GOOD)
+    assert main([str(file), "--check"]) == 0
+    assert capsys.readouterr().out == f"{file}:1: a plan, of 1 sources\n"
+    assert main([str(file), "--check", "--json"]) == 0
+    source: dict[str, Any] = {"follow": "a=b", "pool": None, "group": None, "until_gone": []}
+    assert json.loads(capsys.readouterr().out) == {"plan": f"{file}:1", "sources": [source]}
+    file.write_text(GOOD.replace("csv", "cvs"))
+    assert main([str(file), "--check"]) == 2
+    assert f'{file}:2: sinks.file.format: "cvs"' in capsys.readouterr().err
 
 
 def test_a_plan_runs_alone(tmp_path: Path) -> None:

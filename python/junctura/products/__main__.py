@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,9 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.check:
-        print(f"{plan.where}: a plan, of {len(plan.sources)} sources")
+        said = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
+        in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
+        print(json.dumps(said, indent=1) if given.json else in_words)
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     ran = run(plan, given.pool, given.out, **options, name=given.name, told=_nothing if given.quiet else _tell)
