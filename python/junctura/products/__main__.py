@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
     text = "end when everybody of this name has left the pool; * is anything, may be given again"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
+    text = "a pool in which each product is announced as soon as it is there (schema free)"
+    add("--announce", metavar="URL", help=text)
     add("--check", action="store_true", help="reads the requirements, and says what they need and make")
     add("--json", action="store_true", help="what became of it, for programs")
     add("--quiet", action="store_true", help="no progress")
@@ -90,7 +92,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    options["name"] = given.name
+    options |= {"name": given.name, "announce": given.announce}
     with View(len(list(_wanted(recipes))), given.quiet) as view:
         broker = Broker(recipes, given.pool, given.out, **options, observer=view.show)
         report = broker.run()
@@ -99,6 +101,8 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 
 def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
+    if given.announce:
+        raise InvalidArgument("--announce", "products of requirements are announced, and this is a plan")
     if given.check:
         print(f"{plan.where}: a plan, of {len(plan.sources)} sources")
         return 0
@@ -129,7 +133,7 @@ def _wanted(recipes: Sequence[Recipe]) -> Any:
 
 def document(report: Report) -> dict[str, Any]:
     """A report as JSON has it."""
-    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "seconds")
+    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "unannounced", "seconds")
     return {
         "products": len(report.made),
         "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
@@ -147,6 +151,8 @@ def _in_words(report: Report, out: Path) -> str:
         lines.append(f"{report.kept} were there already")
     if report.deaths:
         lines.append(f"{report.deaths} workers died; others did their tasks")
+    if report.unannounced:
+        lines.append(f"{report.unannounced} could not be announced: {report.unannounced_cause}")
     if report.failed:
         lines.append(f"{len(report.failed)} cannot be made:")
         lines += [f"  {_named(one)}: {one.cause}" for one in report.failed[:_SHOWN]]

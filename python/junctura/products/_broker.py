@@ -16,18 +16,20 @@ import contextlib
 import itertools
 import select
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import junctura
 from junctura.products import _tasks
+from junctura.products._announce import Announcer
 from junctura.products._crew import Crew, automatic
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Ready
 from junctura.products._make import is_there, patience_s
-from junctura.products._recipe import Recipe
+from junctura.products._outputs._place import size
+from junctura.products._recipe import Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
 from junctura.products._tasks import Done, Job, Task
 
@@ -56,6 +58,8 @@ class Broker:
         What it calls itself in the producers' pool.
     observer
         Is called with each event.
+    announce
+        A pool in which each product is announced, as soon as it is there; by default none.
 
     """
 
@@ -70,6 +74,7 @@ class Broker:
         until_gone: Sequence[str] = (),
         name: str = _tasks.BROKER,
         observer: Callable[[Made | Failed], None] | None = None,
+        announce: str | None = None,
     ) -> None:
         self.recipes, self.out, self.observer = list(recipes), out, observer
         self.workers = workers or automatic()
@@ -78,6 +83,7 @@ class Broker:
         self.report = Report()
         self.source = junctura.Pool(source, name=name, store=store)
         self.pool = junctura.Pool(schema="free", name=_tasks.BROKER)
+        self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
@@ -111,6 +117,7 @@ class Broker:
                 self._serve(crew)
             finally:
                 crew.end()
+                self._end_announcing()
                 self.report.deaths = crew.deaths
                 self.report.seconds = time.monotonic() - begun
         return self.report
@@ -126,6 +133,8 @@ class Broker:
             if is_there(product.wanted, self.out):
                 self.graph.done(product.number)
                 self.report.kept += 1
+                path = self.out / product.wanted.name()
+                self._announce(product.wanted, path, size(path) or 0, {})
 
     def _serve(self, crew: Crew) -> None:
         asked = sorted({text for recipe in self.recipes for text in recipe.sources()})
@@ -250,6 +259,7 @@ class Broker:
             latency_s = time.monotonic() - came
             made = Made(wanted.recipe.product, Path(done.path), done.nbytes, dict(wanted.attributes), latency_s)
             self.report.made.append(made)
+            self._announce(wanted, made.path, made.nbytes, done.words)
             self._tell(made)
 
         self.desk.add(lambda number: Task(number, product=product, sources=sources), then, came + patience_s(wanted))
@@ -264,6 +274,16 @@ class Broker:
         failed = Failed(wanted.recipe.product, dict(wanted.attributes), cause)
         self.report.failed.append(failed)
         self._tell(failed)
+
+    def _announce(self, wanted: Wanted, path: Path, nbytes: int, words: Mapping[str, Any]) -> None:
+        if self.announcer is not None:
+            recipe = wanted.recipe
+            self.announcer.tell(recipe.product, path, nbytes, recipe.output.format, {**words, **wanted.attributes})
+
+    def _end_announcing(self) -> None:
+        if self.announcer is not None:
+            self.announcer.close()
+            self.report.unannounced, self.report.unannounced_cause = self.announcer.missed, self.announcer.failure
 
     def _tell(self, event: Made | Failed) -> None:
         if self.observer is not None:

@@ -83,8 +83,8 @@ class Done:
         The nodes that are there now.
     version
         Of the object that was decoded.
-    path, nbytes
-        Of a product.
+    path, nbytes, words
+        Of a product; the words are what its fields say of it, as ``date``.
     failure
         Why it was not done; empty if it was.
     failed
@@ -101,6 +101,7 @@ class Done:
     version: str = ""
     path: str = ""
     nbytes: int = 0
+    words: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     failed: dict[int, str] = field(default_factory=dict)
     decodes: int = 0

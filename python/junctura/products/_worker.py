@@ -100,8 +100,9 @@ class Worker:
     def _make(self, task: Task, product: int) -> Done:
         about = self.graph.products[product]
         fields = [field for node in about.nodes for field in _tasks.kept(self.pool, node)]
-        path, nbytes = make(about.wanted, fields, self.transforms, self.out, task.sources)
-        return Done(task.number, path=str(path), nbytes=nbytes)
+        made = make(about.wanted, fields, self.transforms, self.out, task.sources)
+        words = {word: str(value) for word, value in made.words.items()}
+        return Done(task.number, path=str(made.path), nbytes=made.nbytes, words=words)
 
 
 class Made:
