@@ -13,7 +13,6 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import select
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +28,7 @@ from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Ready
 from junctura.products._make import is_there, patience_s
 from junctura.products._outputs._place import size
+from junctura.products._questions import Questions, take_all
 from junctura.products._recipe import Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
 from junctura.products._tasks import Done, Job, Task
@@ -137,14 +137,14 @@ class Broker:
                 self._announce(product.wanted, path, size(path) or 0, {})
 
     def _serve(self, crew: Crew) -> None:
-        asked = sorted({text for recipe in self.recipes for text in recipe.sources()})
+        asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
-            self.source.follow(" or ".join(f"({text})" for text in asked), window=_WINDOW, gaps="ignore") as inputs,
+            Questions(self.source, asked, _WINDOW) as inputs,
             self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
-                if _each(answers, self.desk.take)[0]:
+                if take_all(answers, self.desk.take)[0]:
                     crew.worked()
                 self._take_inputs(inputs)
                 self.desk.give()
@@ -169,19 +169,19 @@ class Broker:
             if descriptor in crew.processes:
                 crew.ended(descriptor)
 
-    def _take_inputs(self, inputs: junctura.Follow) -> None:
+    def _take_inputs(self, inputs: Questions) -> None:
         """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
         while not self._is_over and self._look(inputs):
             pass
 
-    def _look(self, inputs: junctura.Follow) -> bool:
+    def _look(self, inputs: Questions) -> bool:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
             # All that they have offered is here then, if the server is, and as far as the window goes.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self.source.sync()
-        count, has_ended = _each(inputs, self._take_input)
+        count, has_ended = inputs.take(self._take_input)
         self._is_over = has_ended or (are_gone and not count and not self._held)
         return count > 0
 
@@ -293,19 +293,3 @@ class Broker:
         for node in nodes:
             if self.graph.nodes[node].is_kept:
                 _tasks.free(self.pool, node)
-
-
-def _each(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:
-    """Takes all that have come; returns how many that were, and whether none can come any more."""
-    for count in itertools.count():
-        try:
-            item = items.next(timeout=0)
-        except junctura.Timeout:
-            return count, False
-        except (junctura.Closed, junctura.Disconnected):
-            # What was decoded can still be used.
-            return count, True
-        if item is None:
-            return count, True
-        take(item)
-    raise AssertionError("counting has no end")

@@ -20,7 +20,8 @@ from typing import Any
 
 from junctura.products._operations import Operation, Winds
 from junctura.products._recipe import Recipe, Wanted
-from junctura.products._words import Key
+from junctura.products._words import Key, Value, canonical
+from junctura.products._yaml import Wrong
 
 
 @dataclass
@@ -83,10 +84,13 @@ class Graph:
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
-        # Those that ask for other fields than the ones before.
         # How many products are neither made nor given up.
         self.left = 0
-        self._askers = list({tuple(recipe.sources()): recipe for recipe in recipes}.values())
+        # By parameter those that ask for other fields than the ones before.
+        self._askers: dict[Value, list[Recipe]] = defaultdict(list)
+        for asker in {tuple(recipe.sources()): recipe for recipe in recipes}.values():
+            for param in dict(asker.words)["param"]:
+                self._askers[param].append(asker)
         for recipe in recipes:
             for wanted in recipe.wanted():
                 self._add(recipe, wanted)
@@ -142,7 +146,11 @@ class Graph:
 
     def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
         """The inputs that an object of these attributes is."""
-        keys = {recipe.key(attributes) for recipe in self._askers}
+        try:
+            param = canonical("param", attributes["param"])
+        except (KeyError, Wrong):
+            return []
+        keys = {recipe.key(attributes) for recipe in self._askers.get(param, [])}
         return sorted(self._inputs[key] for key in keys if key is not None and key in self._inputs)
 
     def kept_of(self, inputs: Iterable[int]) -> list[int]:
