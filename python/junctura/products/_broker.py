@@ -28,10 +28,11 @@ from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Ready
 from junctura.products._make import is_there, patience_s
 from junctura.products._outputs._place import size
+from junctura.products._preparing import Preparing
 from junctura.products._questions import Questions, take_all
 from junctura.products._recipe import Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
-from junctura.products._tasks import Done, Job, Task
+from junctura.products._tasks import Done, Job, Task, Weights
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
@@ -87,6 +88,7 @@ class Broker:
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
+        self._preparing = Preparing(self.graph, self._look_at, self._make_weights)
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
@@ -171,10 +173,10 @@ class Broker:
 
     def _take_inputs(self, inputs: Questions) -> None:
         """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
-        while not self._is_over and self._look(inputs):
+        while not self._is_over and self._listen(inputs):
             pass
 
-    def _look(self, inputs: Questions) -> bool:
+    def _listen(self, inputs: Questions) -> bool:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
@@ -215,7 +217,15 @@ class Broker:
                 obj.release()
             self._take_nodes(done, came)
 
-        self.desk.add(task, then, came)
+        self._preparing.first(obj.key, obj.attributes, fresh, lambda: self.desk.add(task, then, came))
+
+    def _look_at(self, key: str, then: Callable[[str], None]) -> None:
+        # A worker does: a message may be such that whoever reads it dies.
+        self.desk.add(lambda number: Task(number, key=key, looks=True), lambda done: then(done.grid), time.monotonic())
+
+    def _make_weights(self, weights: Weights, then: Callable[[], None]) -> None:
+        # What cannot be made is told by those who need it.
+        self.desk.add(lambda number: Task(number, weights=weights), lambda _: then(), time.monotonic())
 
     def _take_nodes(self, done: Done, came: float) -> None:
         self._came.update(dict.fromkeys(done.kept, came))

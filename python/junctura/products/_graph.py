@@ -14,7 +14,7 @@ done next.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,13 +155,15 @@ class Graph:
 
     def kept_of(self, inputs: Iterable[int]) -> list[int]:
         """What is to be kept when these inputs are decoded: what comes of them alone, and others wait for."""
-        kept, left = [], list(inputs)
+        return [node.number for node in self.below(inputs) if node.uses]
+
+    def below(self, nodes: Iterable[int]) -> Iterator[Node]:
+        """These, and what comes of them alone; parents first."""
+        left = list(nodes)
         while left:
             node = self.nodes[left.pop(0)]
-            if node.uses:
-                kept.append(node.number)
+            yield node
             left += [child for child in node.children if not self.nodes[child].is_pair]
-        return kept
 
     def keep(self, nodes: Iterable[int]) -> Ready:
         """These are there now."""
