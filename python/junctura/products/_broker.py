@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products import _tasks
+from junctura.products import _machine, _tasks
 from junctura.products._announce import Announcer
-from junctura.products._crew import Crew, automatic
+from junctura.products._crew import Crew, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Ready
@@ -61,6 +61,8 @@ class Broker:
         Is called with each event.
     announce
         A pool in which each product is announced, as soon as it is there; by default none.
+    memory
+        Bytes for decoded fields; by default half of what there is. What has no room in it goes to a disk.
 
     """
 
@@ -76,6 +78,7 @@ class Broker:
         name: str = _tasks.BROKER,
         observer: Callable[[Made | Failed], None] | None = None,
         announce: str | None = None,
+        memory: int | None = None,
     ) -> None:
         self.recipes, self.out, self.observer = list(recipes), out, observer
         self.workers = workers or automatic()
@@ -83,7 +86,8 @@ class Broker:
         self.graph = Graph(self.recipes)
         self.report = Report()
         self.source = junctura.Pool(source, name=name, store=store)
-        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER)
+        room = memory or pool_bytes()
+        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER, budget=room, spill=_machine.spacious())
         self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)

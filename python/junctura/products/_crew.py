@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from junctura.errors import Unavailable
+from junctura.products import _machine
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -16,9 +17,13 @@ _DEATHS_MAX = 20
 
 
 def automatic() -> int:
-    """As many workers as there are cores, and memory: a gibibyte for each."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // _WORKER_MEMORY))
+    """As many workers as there are cores, and memory besides the broker's pool: a gibibyte for each."""
+    return max(1, min(_machine.cores(), (_machine.memory_bytes() - pool_bytes()) // _WORKER_MEMORY))
+
+
+def pool_bytes() -> int:
+    """How much memory the broker's pool may have: half of what there is."""
+    return _machine.memory_bytes() // 2
 
 
 class Crew:
