@@ -25,7 +25,7 @@ from junctura.products._announce import Announcer
 from junctura.products._crew import Crew, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
-from junctura.products._graph import Graph, Ready
+from junctura.products._graph import Graph, Product, Ready
 from junctura.products._make import is_there, patience_s
 from junctura.products._outputs._place import size
 from junctura.products._preparing import Preparing
@@ -110,6 +110,8 @@ class Broker:
             Workers die all the time.
         Io
             There can be no directory for the products.
+        KeyboardInterrupt
+            It was interrupted. `report` then names all that is not made; no process is left.
 
         """
         begun = time.monotonic()
@@ -121,6 +123,9 @@ class Broker:
             crew = Crew(self.pool.url, self.workers)
             try:
                 self._serve(crew)
+            except KeyboardInterrupt:
+                self.report.failed += map(self._open, self.graph.open())
+                raise
             finally:
                 crew.end()
                 self._end_announcing()
@@ -156,8 +161,13 @@ class Broker:
                 self.desk.give()
                 self._wait(crew)
         for product in self.graph.open():
-            keys = ", ".join(map(str, self.graph.missing(product)))
-            self._fail(product.number, f"it waits for {keys}")
+            self._fail(product.number, self._open(product).cause)
+
+    def _open(self, product: Product) -> Failed:
+        """Why a product is not made yet."""
+        keys = ", ".join(map(str, self.graph.missing(product)))
+        cause = f"it waits for {keys}" if keys else "its fields have come, and it was being made"
+        return Failed(product.wanted.recipe.product, dict(product.wanted.attributes), cause)
 
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 
@@ -50,7 +52,9 @@ class Crew:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "junctura.products._worker", self.url]
-        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
+        # In a session of its own: so what it has started itself ends with it, and Ctrl-C is the broker's.
+        environment = {**os.environ, **ONE_THREAD}
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
         self.processes[os.pidfd_open(process.pid)] = process
 
     def ended(self, descriptor: int) -> None:
@@ -64,6 +68,7 @@ class Crew:
         """
         process = self.processes.pop(descriptor)
         os.close(descriptor)
+        _kill(process)
         process.wait()
         self.deaths += 1
         self._in_a_row += 1
@@ -80,8 +85,15 @@ class Crew:
         """Ends them all."""
         for process in self.processes.values():
             # Also those that are stopped. What they write has its name only when it is whole.
-            process.kill()
+            _kill(process)
         for descriptor, process in self.processes.items():
             process.wait()
             os.close(descriptor)
         self.processes.clear()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With all that it has started: MIR, when it makes weights."""
+    # Nobody else can have its number yet: it has not been waited for.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
