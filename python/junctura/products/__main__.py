@@ -111,8 +111,10 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce}
     is_interrupted = False
-    with View(len(list(_wanted(recipes))), given.quiet) as view:
-        broker = Broker(recipes, given.pool, given.out, **options, observer=view.show)
+    with View(given.quiet) as view:
+        broker = Broker(
+            recipes, given.pool, given.out, **options, observer=lambda event: view.show(event, broker.expected)
+        )
         try:
             broker.run()
         except KeyboardInterrupt:
@@ -167,10 +169,6 @@ def _plan_in_words(ran: Ran) -> str:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
     return "\n".join(lines)
-
-
-def _wanted(recipes: Sequence[Recipe]) -> Any:
-    return (wanted for recipe in recipes for wanted in recipe.wanted())
 
 
 def document(report: Report) -> dict[str, Any]:

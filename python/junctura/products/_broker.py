@@ -22,15 +22,16 @@ from typing import Any
 import junctura
 from junctura.products import _machine, _tasks
 from junctura.products._announce import Announcer
+from junctura.products._claims import Claims
 from junctura.products._crew import Crew, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Product, Ready
-from junctura.products._make import is_there, patience_s
+from junctura.products._make import is_named, is_there, patience_s
 from junctura.products._outputs._place import size
 from junctura.products._preparing import Preparing
 from junctura.products._questions import Questions, take_all
-from junctura.products._recipe import Recipe, Wanted
+from junctura.products._recipe import UNKNOWN, Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
 from junctura.products._tasks import Done, Job, Task, Weights
 
@@ -80,7 +81,7 @@ class Broker:
         announce: str | None = None,
         memory: int | None = None,
     ) -> None:
-        self.recipes, self.out, self.observer = list(recipes), out, observer
+        self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.workers = workers or automatic()
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
@@ -101,6 +102,11 @@ class Broker:
         self._held = 0
         self._is_over = False
 
+    @property
+    def expected(self) -> int:
+        """How many products there are to be, besides those that were there."""
+        return len(self.graph.products) - self.report.kept
+
     def run(self) -> Report:
         """Has all products made; waits until they are, or until nothing more can come.
 
@@ -108,6 +114,8 @@ class Broker:
         ------
         Unavailable
             Workers die all the time.
+        AlreadyExists
+            Another run makes one of the files just now.
         Io
             There can be no directory for the products.
         KeyboardInterrupt
@@ -115,9 +123,10 @@ class Broker:
 
         """
         begun = time.monotonic()
-        with self.source, self.pool:
+        with self.source, self.pool, contextlib.ExitStack() as stack:
             self._make_room()
             self._leave_out_what_is_there()
+            stack.enter_context(Claims(self.out, self._claimed(), self.name))
             self.pool.require("kind=task", name=_tasks.GROUP, group=True)
             self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
             crew = Crew(self.pool.url, self.workers)
@@ -138,6 +147,14 @@ class Broker:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise junctura.Io(str(self.out), f"products cannot go there: {error.strerror}") from error
+
+    def _claimed(self) -> set[str]:
+        """The files that it makes; where fields will tell a part of the name, with where they come from."""
+        claimed = set()
+        for product in self.graph.open():
+            name = product.wanted.name(**UNKNOWN)
+            claimed.add(name if is_named(product.wanted) else f"{name} of {self.source.url}")
+        return claimed
 
     def _leave_out_what_is_there(self) -> None:
         for product in self.graph.products:

@@ -54,10 +54,14 @@ def is_there(wanted: Wanted, out: Path) -> bool:
 
     Which run of a forecast it is of is known beforehand only if the requirement says its date and time.
     """
-    words = Template(wanted.recipe.output.name).words
-    if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not set(words) <= set(wanted.attributes):
+    if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not is_named(wanted):
         return False
     return is_made(out / wanted.name(), fingerprint(wanted))
+
+
+def is_named(wanted: Wanted) -> bool:
+    """Whether the whole name of the file is known before the fields come."""
+    return set(Template(wanted.recipe.output.name).words) <= set(wanted.attributes)
 
 
 def fingerprint(wanted: Wanted) -> str:
