@@ -8,6 +8,7 @@ import pytest
 from broker_runs import broker, grid_message, offer
 
 import junctura
+from junctura.products import Failed, Made
 from junctura.products._decode import decode
 
 pytestmark = pytest.mark.timeout(120)
@@ -30,7 +31,11 @@ def test_arrays_for_which_memory_has_no_room_lie_on_a_disk(tmp_path: Path, monke
         for number in range(1, MEMBERS + 1):
             offer(pool, grid_message(270.0 + number, shortName="t"), param="t", step=0, number=number)
         seen: list[junctura.Event | None] = []
-        running = broker(tmp_path, pool, MEAN, memory=1 << 20, observer=lambda _: seen.append(spilled.next(timeout=50)))
+
+        def observe(_event: Made | Failed) -> None:
+            seen.append(spilled.next(timeout=50))
+
+        running = broker(tmp_path, pool, MEAN, memory=1 << 20, observer=observe)
         spilled = running.pool.subscribe("kind=array", kinds=["spilled"])
         report = running.run()
         assert [event is not None for event in seen] == [True]
