@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,26 @@ def test_all_that_several_follows_find_is_taken(count: int) -> None:
                 with obj:
                     found.append(str(obj.attributes["name"]))
 
-            pool.sync()
+            questions.sync()
             assert questions.take(take) == (count, False)
         assert sorted(found, key=int) == [str(number) for number in range(count)]
+
+
+@pytest.mark.parametrize("of", [0, 1, 2])
+def test_each_follow_wakes_who_waits_for_all(of: int) -> None:
+    """What one of three follows reads is not lost when the others are looked at after it."""
+    with junctura.Pool(schema="free") as pool:
+        others = "/".join(map(str, range(1000, 7000)))
+        with Questions(pool, [f"name={number},name!={others}" for number in range(3)], 256) as questions:
+            assert len(questions.pools) == 3
+            found: list[str] = []
+            poll = select.poll()
+            for one in questions.pools:
+                poll.register(one.fileno(), select.POLLIN)
+            while questions.take(lambda _: None)[0]:
+                pass
+            pool.offer(b"", name=f"{of}")
+            while not found:
+                assert poll.poll(50_000)
+                questions.take(lambda obj: found.append(str(obj.attributes["name"])))
+            assert found == [f"{of}"]

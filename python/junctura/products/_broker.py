@@ -168,7 +168,7 @@ class Broker:
         asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
-            Questions(self.source, asked, _WINDOW) as inputs,
+            Questions(self.source, asked, _WINDOW, self._job.store) as inputs,
             self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
@@ -176,7 +176,7 @@ class Broker:
                     crew.worked()
                 self._take_inputs(inputs)
                 self.desk.give()
-                self._wait(crew)
+                self._wait(crew, inputs)
         for product in self.graph.open():
             self._fail(product.number, self._open(product).cause)
 
@@ -190,13 +190,13 @@ class Broker:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
 
-    def _wait(self, crew: Crew) -> None:
+    def _wait(self, crew: Crew, inputs: Questions) -> None:
         if self._is_through():
             return
         poll = select.poll()
         # Nobody looks at what producers still do, and what is not read wakes again and again.
-        producers = [] if self._is_over else [self.source.fileno()]
-        for descriptor in (*producers, self.pool.fileno(), *crew.processes):
+        producers = [] if self._is_over else inputs.pools
+        for descriptor in (*(pool.fileno() for pool in (*producers, self.pool)), *crew.processes):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll():
             if descriptor in crew.processes:
@@ -211,9 +211,7 @@ class Broker:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then, if the server is, and as far as the window goes.
-            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-                self.source.sync()
+            inputs.sync()
         count, has_ended = inputs.take(self._take_input)
         self._is_over = has_ended or (are_gone and not count and not self._held)
         return count > 0
