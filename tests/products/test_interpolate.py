@@ -19,7 +19,7 @@ from junctura.products import _weights
 from junctura.products._decode import decode
 from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import prepare, to_grid
+from junctura.products._interpolate import prepare, quantity_of, to_grid
 from junctura.products._weights import folder, weights
 
 pytest.importorskip("scipy")
@@ -241,12 +241,12 @@ def test_weights_are_made_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_winds_are_prepared_by_their_param(empty: Path) -> None:
-    prepare("F8", "10/10", param="u")
-    prepare("F8", "10/10", param="165.128")
+    prepare("F8", "10/10", quantity=quantity_of("u"))
+    prepare("F8", "10/10", quantity=quantity_of("165.128"))
     assert len(list(empty.iterdir())) == 1
-    prepare("F8", "10/10", param="t")
-    prepare("F8", "10/10", "conservative", param="u")
-    prepare("F8", "10/10", "conservative", param="t")
+    prepare("F8", "10/10", quantity=quantity_of("t"))
+    prepare("F8", "10/10", "conservative", quantity=quantity_of("u"))
+    prepare("F8", "10/10", "conservative", quantity=quantity_of("t"))
     assert len(list(empty.iterdir())) == 3
 
 

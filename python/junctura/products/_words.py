@@ -20,7 +20,7 @@ Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 # What a selector may have at most: docs/formats/selector.md.
-_SELECTOR_BYTES_MAX, _SELECTOR_VALUES_MAX = 65_536, 10_000
+SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX = 65_536, 10_000
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
@@ -229,7 +229,7 @@ def end_of(step: Value) -> int:
 def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:
     """The questions that find all fields with these values: one, if a selector can be as long as that."""
     asked = ",".join(f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words)
-    if len(asked.encode()) <= _SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= _SELECTOR_VALUES_MAX:
+    if len(asked.encode()) <= SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= SELECTOR_VALUES_MAX:
         return [asked]
     longest = max(words, key=lambda word: len(words[word]))
     half = len(words[longest]) // 2
