@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import errno
 import hashlib
 import json
@@ -20,7 +21,7 @@ import pytest
 from outputs_fields import PLACES, field, provenance, with_gap, written
 
 import junctura
-from junctura.products._outputs import Output, _place, is_made, write
+from junctura.products._outputs import Output, _place, is_made, meaning, write
 
 FORMATS = ("grib2", "netcdf", "zarr", "png", "csv")
 SAID = {"fingerprint": "f1", "product": "p", "inputs": [{"key": "k", "version": 3}]}
@@ -141,6 +142,8 @@ def test_an_output_that_there_is_not_is_refused(given: dict[str, Any], named: st
         ({"statistic": "percentile", "percentile": 101}, "percentile is 101"),
         ({"statistic": "probability"}, "threshold is None"),
         ({"stepType": "sum"}, "stepType is 'sum'"),
+        ({"stepStart": "then"}, "stepStart is 'then'"),
+        ({"stepStart": 12}, "step is 6, expected a range that goes on"),
     ],
 )
 def test_an_attribute_that_cannot_be_read_is_named(tmp_path: Path, attributes: dict[str, Any], named: str) -> None:
@@ -297,8 +300,30 @@ def test_rows_say_where_when_and_what(tmp_path: Path) -> None:
         "value": "", "units": "K",
     }  # fmt: skip
     assert [(row["param"], row["step"], row["number"], row["value"]) for row in rows[3:]] == [
-        ("t_p10", "0-6", "", ""), ("t_p10", "0-6", "", "2.0"), ("t_p10", "0-6", "", "0.1"),
+        ("t_max_p10", "0-6", "", ""), ("t_max_p10", "0-6", "", "2.0"), ("t_max_p10", "0-6", "", "0.1"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({}, "t"),
+        ({"step": "0-24", "stepType": "avg"}, "t_avg"),
+        ({"step": "0-24", "stepType": "min", "statistic": "mean"}, "t_min_mean"),
+        ({"step": "0-24", "stepType": "max", "statistic": "probability", "threshold": 273.15}, "t_max_above_273.15"),
+        ({"step": "0-24", "stepType": "accum"}, "t"),
+        ({"step": 24, "stepType": "instant"}, "t"),
+        ({"step": 24, "stepType": "max", "stepStart": 18}, "t"),
+    ],
+)
+def test_a_name_says_what_was_made_of_steps_and_members(attributes: dict[str, Any], name: str) -> None:
+    assert meaning(field(**attributes)).name == name
+
+
+def test_a_step_may_say_its_end_only() -> None:
+    is_what = meaning(field(step=24, stepType="max", stepStart="90m"))
+    assert (is_what.start, is_what.end) == (dt.timedelta(minutes=90), dt.timedelta(hours=24))
+    assert meaning(field(step=6, stepType="accum", stepStart=6)).start is None
 
 
 def test_rows_have_as_many_digits_as_are_asked_for(tmp_path: Path) -> None:

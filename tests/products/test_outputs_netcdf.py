@@ -15,6 +15,7 @@ from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
 from junctura.products._field import Field
+from junctura.products._operations import Statistics
 from junctura.products._outputs import Output
 
 KINDS = ("netcdf", "zarr")
@@ -118,6 +119,15 @@ def test_words_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
         assert raw.time.attrs["units"] == "hours since 2026-08-01 12:00:00"
     unknown = opened(Output(kind), tmp_path / "r", *SETS["unknown"])
     assert unknown.my_thing.attrs["long_name"] == "my-thing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_statistics_over_steps_are_variables_of_their_own(tmp_path: Path, kind: Any) -> None:
+    steps = [field(step=step) for step in (6, 12, 18, 24)]
+    fields = Statistics.read({"over": 12, "of": ["mean", "max", "min"]}, 0)(steps, None)  # type: ignore[arg-type]
+    data = opened(Output(kind), tmp_path / "p", *fields)
+    methods = {name: one.attrs["cell_methods"] for name, one in data.items() if "cell_methods" in one.attrs}
+    assert methods == {"t_avg": "time: mean", "t_max": "time: maximum", "t_min": "time: minimum"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

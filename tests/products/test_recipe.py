@@ -381,6 +381,7 @@ MISTAKES = [
     ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
     ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
     ("[mean, max]", "[mean, median]", 11, 'do.statistics.of: "median" is no statistic'),
+    ("[mean, max]", "[sum, mean, accumulation]", 11, 'do.statistics.of: in a file "sum" and "accumulation" are both'),
     ("0/to/48/by/6", "0-24/24-48", 11, "do.statistics: steps are ranges already"),
     ("0/to/48/by/6", "24", 11, "do.statistics: the steps fill no window of 24 hours"),
     ("t + 273.15", "temp + 1", 12, 'do.compute: "temp" is no field here'),

@@ -191,6 +191,7 @@ def _check_files(recipe: Recipe) -> None:
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
+    _check_told_apart(recipe)
     if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
         raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
     with _at("to", "name"):
@@ -198,6 +199,16 @@ def _check_files(recipe: Recipe) -> None:
     if "title" in recipe.output.options:
         with _at("to", "title"):
             _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _check_told_apart(recipe: Recipe) -> None:
+    """That statistics over steps are not one and the same in a file."""
+    if recipe.statistics is None:
+        return
+    amounts = [kind for kind in recipe.statistics.of if kind in ("sum", "accumulation")]
+    if len(amounts) > 1:
+        cause = 'in a file "sum" and "accumulation" are both amounts of the window: write one of them'
+        raise Wrong(cause, "do", _index(recipe.operations, "statistics"), "statistics", "of")
 
 
 def _fields_in_file(recipe: Recipe) -> int:

@@ -5,6 +5,7 @@ Attributes that are read here, besides `param`, `levtype`, `levelist` and `numbe
   date, time        the base time: 20260801, 2026-08-01; 0, 12, 1200, 12:00
   step              6, or a range of steps: 0-6; hours, else with their unit: 90m
   stepType          what happens over a range of steps: accum, avg, max, min
+  stepStart         where the range begins, if the field came with it and `step` is its end only
   statistic         over the members of an ensemble: mean, spread, min, max, percentile, probability
   percentile        which one, 0 to 100
   threshold         of a probability
@@ -39,6 +40,9 @@ class Meaning:
         The base time, in UTC.
     start, end
         The steps between which, or the step at which (`start` is None then), it holds.
+    is_window
+        Whether it is a statistic over a window of steps, as `operations` make them, of what the parameter means
+        otherwise: a parameter that came with its range of steps, such as mx2t6, says itself what it is.
 
     """
 
@@ -47,6 +51,7 @@ class Meaning:
     start: dt.timedelta | None
     end: dt.timedelta
     process: Process | None
+    is_window: bool
     number: int | None
     levtype: str
     level: float | None
@@ -58,14 +63,21 @@ class Meaning:
 
     @property
     def name(self) -> str:
-        """The parameter and what was made of the members: `t`, `t_mean`, `t_p10`, `t_above_273.15`."""
+        """The parameter and what was made of steps and members: `t`, `t_avg`, `t_p10`, `t_max_above_273.15`.
+
+        An accumulation has the name of its parameter, which is one mostly.
+        """
+        of_steps = f"_{self.process}" if self.is_window and self.process in ("avg", "max", "min") else ""
+        return f"{self.param}{of_steps}{self._of_members()}"
+
+    def _of_members(self) -> str:
         if self.statistic is None:
-            return self.param
+            return ""
         if self.statistic == "percentile":
-            return f"{self.param}_p{self.percentile}"
+            return f"_p{self.percentile}"
         if self.statistic == "probability":
-            return f"{self.param}_{self.condition}_{self.threshold:g}"
-        return f"{self.param}_{self.statistic}"
+            return f"_{self.condition}_{self.threshold:g}"
+        return f"_{self.statistic}"
 
 
 def meaning(field: Field) -> Meaning:
@@ -88,6 +100,7 @@ def meaning(field: Field) -> Meaning:
         start=start,
         end=end,
         process=read.process(),
+        is_window=field.attributes.get("stepStart") is None,
         number=read.whole("number"),
         levtype=str(field.attributes.get("levtype", "pl" if "levelist" in field.attributes else "sfc")),
         level=read.real("levelist"),
@@ -183,7 +196,16 @@ class _Attributes:
         if not match:
             raise self.refused("step", "hours such as 6, or a range such as 0-6")
         end = dt.timedelta(seconds=int(match[3]) * _UNITS[match[4]])
-        start = None if match[1] is None else dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]])
+        start = dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]]) if match[1] else self._step_start()
         if start is not None and start > end:
             raise self.refused("step", "a range that goes on in time")
         return (None if start == end else start), end
+
+    def _step_start(self) -> dt.timedelta | None:
+        given = self.values.get("stepStart")
+        if given is None:
+            return None
+        match = re.fullmatch(r"(\d+)([hmsd]?)", str(given))
+        if not match:
+            raise self.refused("stepStart", "hours such as 6")
+        return dt.timedelta(seconds=int(match[1]) * _UNITS[match[2]])
