@@ -11,6 +11,7 @@ import pytest
 from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
+from junctura.products._decode import decode
 from junctura.products._field import Field
 from junctura.products._grid import spectral
 from junctura.products._outputs import Output
@@ -149,6 +150,14 @@ def test_surface_fields_have_the_level_of_their_parameter(
 ) -> None:
     back = read(tmp_path, surface(param, "", step=step))
     assert {key: back[key] for key in keys} == keys and back["shortName"] == param
+
+
+@pytest.mark.parametrize(("param", "kind", "start"), [("mx2t6", "max", 6), ("mn2t6", "min", 6), ("tp", "accum", 0)])
+def test_ranges_that_fields_came_with_come_back(tmp_path: Path, param: str, kind: str, start: int) -> None:
+    one = surface(param, "K", step=12, stepType=kind, stepStart=start)
+    path = written(Output("grib2"), tmp_path / "p", one)
+    back = decode(path.read_bytes()).attributes
+    assert (back["param"], back["step"], back["stepType"], back["stepStart"]) == (param, 12, kind, str(start))
 
 
 def test_probabilities_are_in_percent(tmp_path: Path) -> None:

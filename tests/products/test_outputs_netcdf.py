@@ -28,6 +28,15 @@ SETS = {
     "area": [field("1/1@72/-25/34/45")],
     "gaussian": [field("F16", step=step, stepType="max") for step in ("0-6", "6-12")],
     "sum": [surface("tp", "m", step="0-6", stepType="accum")],
+    "ranges": [
+        surface(param, units, step=step, stepType=kind, stepStart=start)
+        for step in (6, 12)
+        for param, units, kind, start in (
+            ("tp", "m", "accum", 0),
+            ("mx2t6", "K", "max", step - 6),
+            ("2t", "K", None, None),
+        )
+    ],
     "places": [field(PLACES, step=step) for step in (0, 6)],
     "place": [field("points@50/8")],
     "members at places": [field(PLACES, step=step, number=number) for step in (0, 6) for number in (1, 2)],
@@ -119,6 +128,29 @@ def test_words_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
         assert raw.time.attrs["units"] == "hours since 2026-08-01 12:00:00"
     unknown = opened(Output(kind), tmp_path / "r", *SETS["unknown"])
     assert unknown.my_thing.attrs["long_name"] == "my-thing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranges_that_end_together_have_axes_of_their_own(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["ranges"])
+    said = {one: (data[one].dims[0], data[one].attrs["cell_methods"]) for one in ("tp", "mx2t6", "param_2t")}
+    assert said == {
+        "tp": ("time", "time: sum"),
+        "mx2t6": ("time_2", "time_2: maximum"),
+        "param_2t": ("time", "time: point"),
+    }
+    hours = [
+        (data[one] - data.forecast_reference_time) / np.timedelta64(1, "h") for one in ("time_bnds", "time_bnds_2")
+    ]
+    assert [one.values.tolist() for one in hours] == [[[0, 6], [0, 12]], [[0, 6], [6, 12]]]
+    assert set(data.mx2t6.coords) >= {"forecast_period_2"} and "forecast_period" not in data.mx2t6.coords
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_added_up_from_step_0_on_may_begin_with_a_field_of_nothing(tmp_path: Path, kind: Any) -> None:
+    steps = [surface("tp", "m", step=0), surface("tp", "m", step=6, stepType="accum", stepStart=0)]
+    data = opened(Output(kind), tmp_path / "p", *steps)
+    assert data.tp.attrs["cell_methods"] == "time: sum" and data.tp.sizes["time"] == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -102,6 +102,24 @@ def test_by_default_each_step_level_and_member_is_a_file_with_all_parameters() -
     assert [file.name() for file in files[:2]] == ["x_0_1_850", "x_0_2_850"]
 
 
+@pytest.mark.parametrize(
+    ("of", "form", "cause"),
+    [
+        ("[instant, sum]", "zarr", 'do.statistics.of: in zarr "instant" and "sum" would be one variable'),
+        ("[accumulation, instant]", "netcdf", 'in netcdf "instant" and "accumulation" would be one variable'),
+        ("[accumulation, instant]", "csv", ""),
+        ("[mean, max, min, instant]", "netcdf", ""),
+        ("[mean, max, min, accumulation]", "netcdf", ""),
+    ],
+)
+def test_statistics_that_would_be_one_variable_are_refused(of: str, form: str, cause: str) -> None:
+    refused = pytest.raises(junctura.InvalidArgument, match=cause) if cause else contextlib.nullcontext()
+    with refused:
+        asked(
+            f"format: {form}, name: 'x{{step}}'", f"statistics: {{over: 6, of: {of}}}", "param: t, step: 0/to/12/by/6"
+        )
+
+
 def test_an_ensemble_gathers_members() -> None:
     read = asked("format: grib2, name: 'x{step}.grib2'", "ensemble: [mean]")
     files = list(read.wanted())

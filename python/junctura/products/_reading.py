@@ -205,9 +205,13 @@ def _check_told_apart(recipe: Recipe) -> None:
     """That statistics over steps are not one and the same in a file."""
     if recipe.statistics is None:
         return
-    amounts = [kind for kind in recipe.statistics.of if kind in ("sum", "accumulation")]
+    of, cause = recipe.statistics.of, ""
+    amounts = [kind for kind in of if kind in ("sum", "accumulation")]
     if len(amounts) > 1:
         cause = 'in a file "sum" and "accumulation" are both amounts of the window: write one of them'
+    elif amounts and "instant" in of and recipe.output.format in ("netcdf", "zarr"):
+        cause = f'in {recipe.output.format} "instant" and "{amounts[0]}" would be one variable: write one of them'
+    if cause:
         raise Wrong(cause, "do", _index(recipe.operations, "statistics"), "statistics", "of")
 
 

@@ -20,7 +20,7 @@ from junctura.products._yaml import Wrong, nearest
 Floats = npt.NDArray[np.float64]
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.
-_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison", "stepType")
+_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison")
 # What is said of one parameter and not of another.
 _OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
 
@@ -68,9 +68,16 @@ def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
     """Fields that differ in nothing but these words, in the order in which their groups begin."""
     groups: dict[Key, list[Field]] = {}
     for field in fields:
-        said = {word: field.attributes[word] for word in _TELLING if word in field.attributes and word not in but}
+        said = {word: field.attributes[word] for word in _telling(field) if word not in but}
         groups.setdefault(Key(said), []).append(field)
     return groups
+
+
+def _telling(field: Field) -> list[str]:
+    """What tells it from others; a range of steps that it came with belongs to what its parameter means."""
+    said = field.attributes
+    is_window = "stepStart" not in said and said.get("stepType", "instant") != "instant"
+    return [word for word in (*_TELLING, *(["stepType"] if is_window else [])) if word in said]
 
 
 def stacked(fields: Sequence[Field]) -> Floats:

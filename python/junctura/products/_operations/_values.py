@@ -63,8 +63,17 @@ class Compute(Operation):
         by_param = {field.param: field for field in group}
         for one in self.made:
             values = evaluated(one.formula, by_param)
-            by_param[one.param] = renamed(group[0], one.param, values, one.units)
+            made = renamed(group[0], one.param, values, one.units)
+            used = [by_param[name] for name in formula(one.formula).names]
+            by_param[one.param] = made.having(made.values, **_over_steps(used or group[:1]))
         return list(by_param.values())
+
+
+def _over_steps(used: Sequence[Field]) -> dict[str, Any]:
+    """The range of steps that fields are of, if it is the same for all: else what is made of them has none."""
+    words = ("stepType", "stepStart")
+    ranges = {tuple(field.attributes.get(word) for word in words) for field in used}
+    return dict(zip(words, ranges.pop() if len(ranges) == 1 else (None, None), strict=True))
 
 
 def evaluated(text: str, by_param: dict[str, Field]) -> Floats:

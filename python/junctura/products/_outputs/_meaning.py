@@ -100,7 +100,7 @@ def meaning(field: Field) -> Meaning:
         start=start,
         end=end,
         process=read.process(),
-        is_window=field.attributes.get("stepStart") is None,
+        is_window=field.attributes.get("stepStart") is None or "-" in str(field.attributes.get("step")),
         number=read.whole("number"),
         levtype=str(field.attributes.get("levtype", "pl" if "levelist" in field.attributes else "sfc")),
         level=read.real("levelist"),

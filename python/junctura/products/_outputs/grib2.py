@@ -31,7 +31,7 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
-from junctura.products._outputs._parameters import key_of
+from junctura.products._outputs._parameters import key_of, set_key
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
 
@@ -132,7 +132,7 @@ def _set(message: int, subject: str, keys: Iterable[tuple[str, str | int | float
 def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
     eccodes = needed("eccodes", "products")
     try:
-        eccodes.codes_set(message, *param)
+        set_key(message, param)
     except eccodes.CodesInternalError as error:
         hint = "say its number by the attribute paramId, or write netcdf, which takes any name and units"
         raise InvalidArgument(f"field {param[1]}", f"ecCodes knows no parameter of this {param[0]}: {hint}") from error
