@@ -326,6 +326,21 @@ def test_a_step_may_say_its_end_only() -> None:
     assert meaning(field(step=6, stepType="accum", stepStart=6)).start is None
 
 
+@pytest.mark.parametrize("names", [("Bonn", "", "Wien, Prater"), ["Bonn", "", "Wien, Prater"]])
+def test_rows_begin_with_the_name_of_the_place(tmp_path: Path, names: Any) -> None:
+    path = written(Output("csv"), tmp_path / "p.csv", field(PLACES, places=names), field(PLACES, step=12))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:2] == ["place", "latitude"]
+    assert [row["place"] for row in rows] == [*names, "", "", ""] and rows[2]["latitude"] == "-3.0"
+
+
+@pytest.mark.parametrize("name", ["csv", "netcdf"])
+def test_more_names_than_places_are_refused(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match="places are not the names of 3 points"):
+        written(Output(name), tmp_path / "p.csv", field(PLACES, places=["Bonn"]))
+
+
 def test_rows_have_as_many_digits_as_are_asked_for(tmp_path: Path) -> None:
     one = field(PLACES).having(np.array([295.6789, 0.000123456, -3.0]))
     path = written(Output("csv", digits=4), tmp_path / "p.csv", one)

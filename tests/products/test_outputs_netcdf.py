@@ -173,6 +173,12 @@ def test_places_are_time_series(tmp_path: Path, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_places_have_their_names(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", field(PLACES, places=["Frankfurt", "Wien", ""]))
+    assert data.station_name.values.tolist() == ["Frankfurt", "Wien", "-3/-60"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_reduced_grids_are_a_list_of_cells(tmp_path: Path, kind: Any) -> None:
     one = field("N32")
     data = opened(Output(kind), tmp_path / "p", one)

@@ -25,7 +25,7 @@ from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._outputs._cf import data_attributes, level_attributes, made_by, time_attributes
-from junctura.products._outputs._meaning import Meaning, hours, meaning, step_text
+from junctura.products._outputs._meaning import Meaning, hours, meaning, places, step_text
 
 Array: TypeAlias = npt.NDArray[Any]
 _AXES = ("realization", "time", "level")
@@ -115,7 +115,7 @@ def cube(fields: Sequence[Field]) -> Cube:
     axes = _Axes({axis: _values(parts, axis) for axis in _AXES})
     times, time_of = _times(named)
     lies = parts[0].field.grid
-    variables = {**_where(lies), **_which(parts, axes)}
+    variables = {**_where(lies, _named(parts)), **_which(parts, axes)}
     for time in times:
         variables |= _when(parts[0].meaning, axes.values["time"], time)
     beside = [name for name, one in variables.items() if (name,) != one.dims and "bounds" not in one.dims]
@@ -205,7 +205,7 @@ def _starts(name: str, parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelt
     return starts
 
 
-def _where(lies: Grid) -> dict[str, Variable]:
+def _where(lies: Grid, named: Sequence[str] | None) -> dict[str, Variable]:
     north = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
     east = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
     if lies.is_regular:
@@ -219,9 +219,10 @@ def _where(lies: Grid) -> dict[str, Variable]:
         "longitude": Variable((dim,), lies.longitudes, east),
     }
     if lies.kind == "points":
-        names = np.array(lies.name.partition("@")[2].split(","))
-        said = {"long_name": "latitude and longitude of the place", "cf_role": "timeseries_id"}
-        found["station_name"] = Variable((dim,), names, said)
+        where = lies.name.partition("@")[2].split(",")
+        names = [name or place for name, place in zip(named or where, where, strict=True)]
+        what = "name of the place" if named else "latitude and longitude of the place"
+        found["station_name"] = Variable((dim,), np.array(names), {"long_name": what, "cf_role": "timeseries_id"})
     return found
 
 
@@ -246,6 +247,11 @@ def _when(first: Meaning, steps: Sequence[dt.timedelta], of: _Times) -> dict[str
         values = np.array([[hours(of.starts.get(end, end)), hours(end)] for end in steps])
         found[bounds] = Variable((time, "bounds"), values, {})
     return found
+
+
+def _named(parts: Sequence[_Part]) -> list[str] | None:
+    names = [places(part.field) for part in parts]
+    return next((found for found in names if found), None)
 
 
 def _which(parts: Sequence[_Part], axes: _Axes) -> dict[str, Variable]:

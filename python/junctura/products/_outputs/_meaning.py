@@ -11,6 +11,7 @@ Attributes that are read here, besides `param`, `levtype`, `levelist` and `numbe
   threshold         of a probability
   condition         of a probability: above (by default) or below the threshold
   members           how many members the statistic was made of
+  places            names of the points, empty where one has none
 ```
 """
 
@@ -110,6 +111,23 @@ def meaning(field: Field) -> Meaning:
         condition=read.one_of("condition", ("above", "below")) or "above",
         members=read.whole("members"),
     )
+
+
+def places(field: Field) -> list[str] | None:
+    """Names of the points of a field, if these are places that have names.
+
+    Raises
+    ------
+    InvalidArgument
+        They are not as many as there are points.
+
+    """
+    given = field.attributes.get("places")
+    if given is None or field.grid.kind != "points":
+        return None
+    if not isinstance(given, list | tuple) or len(given) != field.grid.size:
+        raise InvalidArgument(f"field {field.param}", f"places are not the names of {field.grid.size} points")
+    return [str(name) for name in given]
 
 
 def hours(span: dt.timedelta) -> float:
