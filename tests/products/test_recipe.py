@@ -471,6 +471,7 @@ def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, sa
     ("to", "says"),
     [
         ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
+        ("format: png, name: x, colours: deepth", 'to.colours: "deepth" is no table of colours; did you mean "depth"?'),
         ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
         ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
         ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
@@ -483,6 +484,28 @@ def test_options_of_another_format_are_refused(to: str, says: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
         asked(to, fields="param: t, step: 0")
     assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "do", "says"),
+    [
+        ("format: grib2, name: x", "{grid: points@50/8}", "to.format: GRIB has no grid of places"),
+        ("format: grib2, name: x", "{wind: {grid: points@50/8}}", "to.format: GRIB has no grid of places"),
+        ("format: png, name: x, width: 8000", "{wind: {grid: 1/1}}", "to.width: map: 8000 x 4000 pixels, at most"),
+        (
+            "format: png, name: x",
+            "{grid: 0.1/0.1}, {crop: {north: 80, west: 0, south: -80, east: 0.5}}",
+            "to: map: 1000 x 320000 pixels, at most 16000000 in all are possible: ask for a smaller width",
+        ),
+    ],
+)
+def test_what_a_format_cannot_have_is_refused_as_soon_as_it_is_known(to: str, do: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
+        asked(
+            to, f"{do}, {{keep: u}}" if "wind" in do else do, "param: [vo, d], step: 0" if "wind" in do else "param: t"
+        )
+    assert says in caught.value.cause
+    asked(to.replace("grib2", "csv").replace("width", "range: [0, 1], width").replace("8000", "800"), "", "param: t")
 
 
 @pytest.mark.parametrize(

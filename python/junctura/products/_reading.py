@@ -11,6 +11,7 @@ from typing import Any
 
 from junctura.errors import InvalidArgument
 from junctura.products._grid import Grid
+from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
 from junctura.products._operations import (
     Compute,
@@ -25,6 +26,7 @@ from junctura.products._operations import (
     Units,
     Winds,
 )
+from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Output, Recipe
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
@@ -149,7 +151,7 @@ def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
 
 def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
     """The grid that fields are on behind an operation, where it is known; an area that it does not have is refused."""
-    if isinstance(operation, ToGrid):
+    if isinstance(operation, ToGrid | Winds):
         return operation.on
     if isinstance(operation, Crop) and before is not None:
         return operation.area(before)
@@ -192,13 +194,28 @@ def _check_files(recipe: Recipe) -> None:
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
     _check_told_apart(recipe)
-    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
-        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    _check_format(recipe)
     with _at("to", "name"):
         _check_names(recipe)
     if "title" in recipe.output.options:
         with _at("to", "title"):
             _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _check_format(recipe: Recipe) -> None:
+    """That files of the format can have these fields, as far as it is known on which grid they are."""
+    to, on = recipe.output, None
+    for operation in recipe.operations:
+        on = _grid_behind(operation, on)
+    if to.format == "grib2" and on is not None and on.kind == "points":
+        raise Wrong("GRIB has no grid of places: write csv, netcdf or zarr", "to", "format")
+    if to.format != "png":
+        return
+    if (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    if on is not None:
+        with _at("to", *(["width"] if "width" in to.options else [])):
+            view_of(on, Map("png", **to.options))
 
 
 def _check_told_apart(recipe: Recipe) -> None:
