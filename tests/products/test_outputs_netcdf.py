@@ -47,6 +47,9 @@ SETS = {
         field(param=param, units=units)
         for param, units in (("u", "m s**-1"), ("vo", "s**-1"), ("gh", "gpm"), ("z", "m**2 s**-2"), ("q", "kg kg**-1"))
     ],
+    "other units": [
+        field(param=param, units=units) for param, units in (("gh", "gpdm"), ("t", "degC"), ("pt", "degF"), ("dt", "K"))
+    ],
     "unknown": [field(param="my-thing", units="m s**-1")],
     "chances": [
         field(statistic="percentile", percentile=10),
@@ -128,6 +131,19 @@ def test_words_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
         assert raw.time.attrs["units"] == "hours since 2026-08-01 12:00:00"
     unknown = opened(Output(kind), tmp_path / "r", *SETS["unknown"])
     assert unknown.my_thing.attrs["long_name"] == "my-thing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["other units"], field(units="degC", statistic="spread"))
+    names = ("t", "pt", "t_spread", "dt")
+    assert [(data[one].attrs["units"], data[one].attrs["units_metadata"]) for one in names] == [
+        ("degC", "temperature: on_scale"),
+        ("degF", "temperature: on_scale"),
+        ("degC", "temperature: difference"),
+        ("K", "temperature: unknown"),
+    ]
+    assert data.gh.attrs["units"] == "dam" and "units_metadata" not in data.gh.attrs
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,8 @@ _PROCESSES = {"avg": "mean", "accum": "sum", "max": "maximum", "min": "minimum"}
 _STATISTICS = {"mean": "mean", "spread": "standard_deviation", "min": "minimum", "max": "maximum"}
 _DIMENSIONLESS = ("", "~", "-", "(0 - 1)", "(0-1)", "dimensionless", "Numeric", "Proportion", "Fraction")
 # UDUNITS takes a geopotential metre for something else than a metre, and CF's geopotential height is in metres.
-_UNITS = {"gpm": "m", "(Code table 4.222)": "1"}
+_UNITS = {"gpm": "m", "gpdm": "dam", "(Code table 4.222)": "1"}
+_TEMPERATURES = ("K", "degC", "degF")
 _LEVELS: dict[str, dict[str, str]] = {
     "pl": {"standard_name": "air_pressure", "long_name": "pressure", "units": "hPa", "positive": "down"},
     "ml": {"long_name": "number of the model level", "units": "1", "positive": "down"},
@@ -64,8 +65,10 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
     said: dict[str, Any] = {"long_name": _long_name(name, is_what), "units": units}
     if known and known.cf_name and is_what.statistic != "probability":
         said["standard_name"] = known.cf_name
-    if units == "K":
-        said["units_metadata"] = f"temperature: {'difference' if is_what.statistic == 'spread' else 'on_scale'}"
+    if units in _TEMPERATURES:
+        # What somebody has computed may be either.
+        kind = "difference" if is_what.statistic == "spread" else "on_scale" if known else "unknown"
+        said["units_metadata"] = f"temperature: {kind}"
     if methods := _methods(is_what, time, is_point):
         said["cell_methods"] = methods
     said["mars_param"] = field.param
