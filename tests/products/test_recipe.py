@@ -120,6 +120,22 @@ def test_statistics_that_would_be_one_variable_are_refused(of: str, form: str, c
         )
 
 
+def test_values_that_are_too_many_are_not_all_written_out() -> None:
+    class Counted(list[Any]):
+        read = 0
+
+        def __iter__(self) -> Any:
+            for item in super().__iter__():
+                self.read += 1
+                yield item
+
+    given = Counted(f"{first}0000/to/{first}9999" for first in range(1, 99))
+    with pytest.raises(Wrong, match="more than 10000 values"):
+        values("step", given)
+    assert given.read == 2
+    assert len(values("step", Counted(["0/to/9999"]))) == 10_000
+
+
 def test_an_ensemble_gathers_members() -> None:
     read = asked("format: grib2, name: 'x{step}.grib2'", "ensemble: [mean]")
     files = list(read.wanted())
