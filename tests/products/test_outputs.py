@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,19 @@ def test_a_group_is_replaced_where_names_cannot_be_exchanged(tmp_path: Path, mon
     for fingerprint in ("f1", "f2"):
         write([field()], Output("zarr"), path, {**SAID, "fingerprint": fingerprint})
     assert is_made(path, "f2") and len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_killed_writers_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    names = [".p.csv.0123456789ab.part", ".q.0123456789cd.part", ".r.csv.0123456789ef.part", ".mine.part"]
+    for name, days in zip(names, (2, 2, 0, 2), strict=True):
+        one = tmp_path / name
+        if name == names[1]:
+            (one / "t").mkdir(parents=True)
+        else:
+            one.touch()
+        os.utime(one, (time.time() - days * 86_400,) * 2)
+    written(Output("csv"), tmp_path / "p.csv", field(PLACES))
+    assert {one.name for one in tmp_path.iterdir()} == {*names[2:], "p.csv", "p.csv.provenance.json"}
 
 
 def test_damage_is_seen(tmp_path: Path) -> None:
@@ -214,6 +228,7 @@ def test_a_file_that_may_not_grow_leaves_nothing(tmp_path: Path, name: Any) -> N
 
 KILLED = """
 import sys
+import time
 from pathlib import Path
 from junctura.products._outputs import Output, _place, write
 sys.path.insert(0, sys.argv[3])
