@@ -9,6 +9,7 @@ Attributes that are read here, besides `param`, `levtype`, `levelist` and `numbe
   statistic         over the members of an ensemble: mean, spread, min, max, percentile, probability
   percentile        which one, 0 to 100
   threshold         of a probability
+  thresholdUnits    those that the threshold is in, if not those of the parameter
   condition         of a probability: above (by default) or below the threshold
   members           how many members the statistic was made of
   places            names of the points, empty where one has none
@@ -59,6 +60,7 @@ class Meaning:
     statistic: Statistic | None
     percentile: int | None
     threshold: float | None
+    threshold_units: str
     condition: Literal["above", "below"]
     members: int | None
 
@@ -108,6 +110,7 @@ def meaning(field: Field) -> Meaning:
         statistic=statistic,
         percentile=read.percentile(needed=statistic == "percentile"),
         threshold=read.threshold(needed=statistic == "probability"),
+        threshold_units=str(field.attributes.get("thresholdUnits", "")),
         condition=read.one_of("condition", ("above", "below")) or "above",
         members=read.whole("members"),
     )
