@@ -179,6 +179,7 @@ def test_fields_of_many_places_with_names_are_handed_over(tmp_path: Path, pool: 
     for step in (0, 6):
         rows = list(csv.DictReader((tmp_path / f"out/plain_{step}.csv").read_text().splitlines()))
         assert [float(row["latitude"]) for row in rows] == [n / 10 for n in range(500)]
+        assert [row["place"] for row in rows] == [f"place {n}" for n in range(500)]
 
 
 def test_a_task_of_a_worker_that_is_killed_goes_to_another(tmp_path: Path, pool: junctura.Pool) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 from junctura.errors import InvalidArgument
 from junctura.products._grid import Grid
+from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
 from junctura.products._operations import READERS, Crop, Ensemble, Operation, Statistics, ToGrid, Winds
+from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
@@ -112,7 +114,7 @@ def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
 
 def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
     """The grid that fields are on behind an operation, where it is known; an area that it does not have is refused."""
-    if isinstance(operation, ToGrid):
+    if isinstance(operation, ToGrid | Winds):
         return operation.on
     if isinstance(operation, Crop) and before is not None:
         return operation.area(before)
@@ -154,13 +156,43 @@ def _check_files(recipe: Recipe) -> None:
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
-    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
-        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    _check_told_apart(recipe)
+    _check_format(recipe)
     with at("to", "name"):
         _check_names(recipe)
     if "title" in recipe.output.options:
         with at("to", "title"):
             _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _check_format(recipe: Recipe) -> None:
+    """That files of the format can have these fields, as far as it is known on which grid they are."""
+    to, on = recipe.output, None
+    for operation in recipe.operations:
+        on = _grid_behind(operation, on)
+    if to.format == "grib2" and on is not None and on.kind == "points":
+        raise Wrong("GRIB has no grid of places: write csv, netcdf or zarr", "to", "format")
+    if to.format != "png":
+        return
+    if (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    if on is not None:
+        with at("to", *(["width"] if "width" in to.options else [])):
+            view_of(on, Map("png", **to.options))
+
+
+def _check_told_apart(recipe: Recipe) -> None:
+    """That statistics over steps are not one and the same in a file."""
+    if recipe.statistics is None:
+        return
+    of, cause = recipe.statistics.of, ""
+    amounts = [kind for kind in of if kind in ("sum", "accumulation")]
+    if len(amounts) > 1:
+        cause = 'in a file "sum" and "accumulation" are both amounts of the window: write one of them'
+    elif amounts and "instant" in of and recipe.output.format in ("netcdf", "zarr"):
+        cause = f'in {recipe.output.format} "instant" and "{amounts[0]}" would be one variable: write one of them'
+    if cause:
+        raise Wrong(cause, "do", _index(recipe.operations, "statistics"), "statistics", "of")
 
 
 def _fields_in_file(recipe: Recipe) -> int:

@@ -198,4 +198,6 @@ def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
     return value if isinstance(value, str | int | float | bool | list) else str(value)

@@ -81,6 +81,7 @@ _SPELLINGS = {
     "degf": "degF",
     "celsius": "degC",
     "degrees celsius": "degC",
+    "deg c": "degC",
     "°c": "degC",
     "c": "degC",
     "fahrenheit": "degF",

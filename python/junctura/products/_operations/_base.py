@@ -20,7 +20,7 @@ from junctura.products._yaml import Wrong, nearest
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.
-_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison", "stepType")
+_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison")
 # What is said of one parameter and not of another.
 _OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
 
@@ -65,8 +65,13 @@ class Operation:
 
 
 def telling(attributes: Mapping[str, Any], *but: str) -> Key:
-    """What of its attributes tells one field from another; all else, such as an area or tags, only goes with it."""
-    return Key({word: attributes[word] for word in _TELLING if word in attributes and word not in but})
+    """What of its attributes tells one field from another; all else, such as an area or tags, only goes with it.
+
+    A range of steps that a field came with belongs to what its parameter means.
+    """
+    is_window = "stepStart" not in attributes and attributes.get("stepType", "instant") != "instant"
+    words = (*_TELLING, *(["stepType"] if is_window else []))
+    return Key({word: attributes[word] for word in words if word in attributes and word not in but})
 
 
 def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:

@@ -41,7 +41,8 @@ class Computed:
     def of(self, by_param: dict[str, Field]) -> Field:
         """The field, computed from those of one place and time; what else it says is what the first of them says."""
         like = next(iter(by_param.values()))
-        return renamed(like, self.param, evaluated(self.formula, by_param), self.units)
+        made = renamed(like, self.param, evaluated(self.formula, by_param), self.units)
+        return made.having(made.values, **_over_steps([by_param[name] for name in self.names] or [like]))
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,13 @@ class Compute(Operation):
         for one in self.made:
             by_param[one.param] = one.of(by_param)
         return list(by_param.values())
+
+
+def _over_steps(used: Sequence[Field]) -> dict[str, Any]:
+    """The range of steps that fields are of, if it is the same for all: else what is made of them has none."""
+    words = ("stepType", "stepStart")
+    ranges = {tuple(field.attributes.get(word) for word in words) for field in used}
+    return dict(zip(words, ranges.pop() if len(ranges) == 1 else (None, None), strict=True))
 
 
 def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
