@@ -76,25 +76,25 @@ def test_pieces_of_ranks_become_messages(tmp_path: Path) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     values[3, 5:9] = -999
     text = """
-sources: [{follow: param=sst}]
+sources: [{follow: param=skt}]
 actions:
   - aggregate: {grid: F16, units: K, missing: -999}
   - encode: {bits: 24}
-sinks: [{file: {format: grib2, name: "sst_{step}.grib2"}}]
+sinks: [{file: {format: grib2, name: "skt_{step}.grib2"}}]
 """
     layout = junctura.Layout(shape=SHAPE, grid=(3, 1))
 
     def work(pool: junctura.Pool) -> None:
         for rank in range(3):
             rows = slice(11 * rank, min(11 * rank + 11, 2 * GRID))
-            about = {**BASE, "levtype": "sfc", "param": "sst", "step": 6}
+            about = {**BASE, "levtype": "sfc", "param": "skt", "step": 6}
             del about["levelist"]
             pool.offer_piece(np.ascontiguousarray(values[rows]), layout, rank, about, retention=junctura.Released(1))
 
     (ran,) = through(tmp_path, text, work)
     assert ran.told == [] and ran.fields == 1
-    made = decode((tmp_path / "out/sst_6.grib2").read_bytes())
-    assert made.grid.name == "F16" and made.attributes["param"] == "sst"
+    made = decode((tmp_path / "out/skt_6.grib2").read_bytes())
+    assert made.grid.name == "F16" and made.attributes["param"] == "skt"
     expected = np.where(values == -999, np.nan, values)
     np.testing.assert_allclose(made.values, expected, rtol=0, atol=1e-4)
 
