@@ -14,6 +14,7 @@ import junctura
 from junctura.products import _tasks
 from junctura.products._decode import decodes
 from junctura.products._graph import Graph
+from junctura.products._interpolate import prepare
 from junctura.products._preparing import Preparing, grid_of
 from junctura.products._tasks import Task, Weights
 
@@ -46,6 +47,13 @@ OF_T = [
     Weights("F8", "20/20", "linear", "scalar"),
 ]
 OF_U = [Weights("F16", "10/10", "linear", "vector")]
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache in which no weights are."""
+    monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache/weights"
 
 
 class Asked:
@@ -93,6 +101,14 @@ def test_fields_wait_for_all_that_they_need_and_each_is_asked_for_once(tmp_path:
     assert asked.gone == ["u1", "u2", "t1", "t2"]
     asked.comes(grid_message(1.0, shortName="t"), param="t", number=3)
     assert asked.gone[-1] == "t3"
+
+
+def test_what_lies_on_disk_is_not_asked_for(tmp_path: Path) -> None:
+    for weights in OF_T[:2]:
+        prepare(*weights)
+    asked = Asked(tmp_path, GRIDDED)
+    asked.comes(grid_message(1.0, shortName="t"), param="t", number=1)
+    assert list(asked.made) == OF_T[2:]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from junctura.products._grid import grid as named
 from junctura.products._interpolate import quantity_of
 from junctura.products._operations import ToGrid
 from junctura.products._tasks import Weights
-from junctura.products._weights import Quantity
+from junctura.products._weights import Quantity, path_of
 
 # Fields that differ in nothing else are taken to be on one grid. Where they are not, a worker makes what it needs.
 _SAME_GRID = frozenset(("step", "number", "levelist", "date", "time"))
@@ -96,6 +96,7 @@ class Preparing:
                 yield Weights(source, target, below.operation.method, quantity)
 
     def _when_there(self, wanted: set[Weights], then: Callable[[], None]) -> None:
+        self._are_there.update(filter(_is_kept, wanted - self._are_there))
         left = wanted - self._are_there
         if not left:
             then()
@@ -117,6 +118,15 @@ class Preparing:
         self._are_there.add(weights)
         for tell in self._missing.pop(weights):
             tell(weights)
+
+
+def _is_kept(weights: Weights) -> bool:
+    """Whether they lie on disk. If they are damaged, who reads them makes them anew."""
+    try:
+        return path_of(*weights).exists()
+    except (OSError, ImportError):
+        # Whoever needs them says what is missing.
+        return True
 
 
 def _whole(name: str) -> str:

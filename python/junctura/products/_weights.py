@@ -164,13 +164,18 @@ class _Task(NamedTuple):
 def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
     task = _task(source, target, method, quantity)
     shape = (target.size if task.rows_of is None else int(task.rows_of.max()) + 1, source.size)
-    said = [source.name, target.name, method, quantity, _version(), _FORM]
-    path = folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
+    path = path_of(source.name, target.name, method, quantity)
     try:
         matrix = _read(path, shape)
     except _DAMAGED:
         matrix = _make(task, path, shape)
     return matrix if task.rows_of is None else matrix[task.rows_of]
+
+
+def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
+    """Where weights between two whole grids, by their names, are kept once they are made."""
+    said = [source, target, method, quantity, _version(), _FORM]
+    return folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
 
 
 def _version() -> str:
