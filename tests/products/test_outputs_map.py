@@ -25,7 +25,8 @@ from junctura.products._map.sampling import samples
 from junctura.products._map.scale import scale
 from junctura.products._map.seen import view_of
 from junctura.products._map.sheet import sheet
-from junctura.products._outputs import Output
+from junctura.products._map.words import title
+from junctura.products._outputs import Output, meaning
 from junctura.products._outputs.png import encoded
 
 PROJECTIONS = ("cylindrical", "robinson", "globe")
@@ -310,3 +311,8 @@ def test_a_sheet_has_all_pictures_in_order() -> None:
 def test_a_sheet_of_nothing_is_refused(count: int, columns: int) -> None:
     with pytest.raises(junctura.errors.InvalidArgument, match="sheet"):
         sheet([Image.new("RGB", (9, 9))] * count, columns)
+
+
+def test_the_title_of_a_probability_says_what_of() -> None:
+    one = field(param="u", units="%", statistic="probability", threshold=15, thresholdUnits="m s**-1")
+    assert title(one, meaning(one)) == "U component of wind, 850 hPa, probability above 15 m s^{-1}"

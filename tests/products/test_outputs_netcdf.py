@@ -53,7 +53,7 @@ SETS = {
     "unknown": [field(param="my-thing", units="m s**-1")],
     "chances": [
         field(statistic="percentile", percentile=10),
-        field(statistic="probability", threshold=273.15, units="%"),
+        field(statistic="probability", threshold=273.15, thresholdUnits="K", units="%"),
     ],
     "missing": [with_gap(field())],
 }
@@ -147,6 +147,13 @@ def test_units_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_probability_says_what_of(tmp_path: Path, kind: Any) -> None:
+    said = opened(Output(kind), tmp_path / "p", *SETS["chances"]).t_above_273_15.attrs
+    assert (said["threshold"], said["threshold_units"], said["condition"]) == (273.15, "K", "above")
+    assert said["units"] == "%" and said["long_name"] == "probability of Temperature above 273.15 K"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_ranges_that_end_together_have_axes_of_their_own(tmp_path: Path, kind: Any) -> None:
     data = opened(Output(kind), tmp_path / "p", *SETS["ranges"])
     said = {one: (data[one].dims[0], data[one].attrs["cell_methods"]) for one in ("tp", "mx2t6", "param_2t")}
@@ -172,10 +179,10 @@ def test_what_is_added_up_from_step_0_on_may_begin_with_a_field_of_nothing(tmp_p
 @pytest.mark.parametrize("kind", KINDS)
 def test_several_statistics_over_steps_are_variables_of_their_own(tmp_path: Path, kind: Any) -> None:
     steps = [field(step=step) for step in (6, 12, 18, 24)]
-    fields = Statistics.read({"over": 12, "of": ["mean", "max", "min"]}, 0)(steps, None)  # type: ignore[arg-type]
+    fields = Statistics.read({"over": 12, "of": ["mean", "max", "min", "instant"]}, 0)(steps, None)  # type: ignore[arg-type]
     data = opened(Output(kind), tmp_path / "p", *fields)
     methods = {name: one.attrs["cell_methods"] for name, one in data.items() if "cell_methods" in one.attrs}
-    assert methods == {"t_avg": "time: mean", "t_max": "time: maximum", "t_min": "time: minimum"}
+    assert methods == {"t_avg": "time: mean", "t_max": "time: maximum", "t_min": "time: minimum", "t": "time: point"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,6 +76,8 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
         said["percentile"] = is_what.percentile
     if is_what.statistic == "probability":
         said["threshold"], said["condition"] = is_what.threshold, is_what.condition
+        if is_what.threshold_units:
+            said["threshold_units"] = udunits(is_what.threshold_units)
     return said
 
 
@@ -101,7 +103,7 @@ def _long_name(name: str, is_what: Meaning) -> str:
     if is_what.statistic == "percentile":
         return f"percentile {is_what.percentile} of the ensemble's {name}"
     if is_what.statistic == "probability":
-        return f"probability of {name} {is_what.condition} {is_what.threshold:g}"
+        return f"probability of {name} {is_what.condition} {is_what.threshold:g} {is_what.threshold_units}".rstrip()
     return f"{is_what.statistic} of the ensemble's {name}"
 
 
