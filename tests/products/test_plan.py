@@ -99,16 +99,17 @@ sinks: [{file: {format: grib2, name: "skt_{step}.grib2"}}]
     np.testing.assert_allclose(made.values, expected, rtol=0, atol=1e-4)
 
 
-def test_values_reach_products_in_full_precision(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encode", ["", ", {encode: {bits: 4}}"])
+def test_values_reach_products_in_full_precision(tmp_path: Path, encode: str) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     (tmp_path / "wanted.yaml").write_text(
         'product: exact\nfrom: {param: t, step: 6}\nto: {format: csv, name: "raw.csv"}\n---\n'
         'product: packed\nfrom: {param: q, step: 6}\nto: {format: csv, name: "packed.csv"}\n'
     )
-    text = """
-sources: [{follow: stream=enfo}]
-actions: [{aggregate: {grid: F16, units: K}}]
-sinks: [{product: {requirement: wanted.yaml, out: made}}]
+    text = f"""
+sources: [{{follow: stream=enfo}}]
+actions: [{{aggregate: {{grid: F16, units: K}}}}{encode}]
+sinks: [{{product: {{requirement: wanted.yaml, out: made}}}}]
 """
 
     def work(pool: junctura.Pool) -> None:

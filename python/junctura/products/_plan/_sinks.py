@@ -180,7 +180,8 @@ class Products(Each):
     def take(self, item: Item) -> Sequence[Item]:
         # What no product needs, or needs any more, would stay in the pool.
         if self._thread.is_alive() and any(recipe.key(item.attributes) is not None for recipe in self._recipes):
-            return self._offer.take(item)
+            # A message that an action has made of values is coarser than they are.
+            return self._offer.take(item if item.source else Item(item.attributes, field=item.field))
         self._check()
         return []
 
