@@ -80,7 +80,7 @@ def recipes(folder: Path, text: str) -> list[Recipe]:
 def broker(folder: Path, pool: junctura.Pool | str, text: str, workers: int = 1, **more: Any) -> Broker:
     """One for these requirements; products go below ``out``."""
     url = pool if isinstance(pool, str) else pool.url
-    return Broker(recipes(folder, text), url, folder / "out", workers=workers, **more)
+    return Broker(recipes(folder, text), url, more.pop("out", folder / "out"), workers=workers, **more)
 
 
 def client(pool: junctura.Pool, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import collections
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import eccodes
 import grib_messages
@@ -79,6 +80,16 @@ def test_attributes_are_those_of_the_message_or_those_given() -> None:
     expected = {"param": "u", "paramId": 131, "levelist": 500, "step": 6, "levtype": "pl"}
     assert expected.items() <= told.attributes.items() and told.units == "m s**-1"
     assert decode(message, {"param": "x"}).attributes == {"param": "x"}
+
+
+@pytest.mark.parametrize("given", [None, {"param": "mx2t6", "step": 12}])
+def test_what_happens_over_a_range_of_steps_comes_with_the_field(given: dict[str, Any] | None) -> None:
+    keys = {"shortName": "mx2t6", "stepRange": "6-12"}
+    message = grib_messages.latlon(7, 12, _ENDS, _RNG.normal(size=(7, 12)), **keys)
+    assert {"param": "mx2t6", "step": 12, "stepType": "max", "stepStart": "6"}.items() <= decode(
+        message, given
+    ).attributes.items()
+    assert decode(message, {"stepType": "avg"}).attributes["stepType"] == "avg"
 
 
 def test_a_view_is_as_good_as_bytes() -> None:

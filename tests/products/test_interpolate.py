@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from junctura.products import _weights
 from junctura.products._decode import decode
 from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import prepare, to_grid
+from junctura.products._interpolate import prepare, quantity_of, to_grid
 from junctura.products._weights import folder, weights
 
 pytest.importorskip("scipy")
@@ -241,12 +244,12 @@ def test_weights_are_made_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_winds_are_prepared_by_their_param(empty: Path) -> None:
-    prepare("F8", "10/10", param="u")
-    prepare("F8", "10/10", param="165.128")
+    prepare("F8", "10/10", quantity=quantity_of("u"))
+    prepare("F8", "10/10", quantity=quantity_of("165.128"))
     assert len(list(empty.iterdir())) == 1
-    prepare("F8", "10/10", param="t")
-    prepare("F8", "10/10", "conservative", param="u")
-    prepare("F8", "10/10", "conservative", param="t")
+    prepare("F8", "10/10", quantity=quantity_of("t"))
+    prepare("F8", "10/10", "conservative", quantity=quantity_of("u"))
+    prepare("F8", "10/10", "conservative", quantity=quantity_of("t"))
     assert len(list(empty.iterdir())) == 3
 
 
@@ -310,6 +313,71 @@ def test_no_matrix_is_believed(changed: dict[str, Any], cause: str) -> None:
 
 def _argument(parts: dict[str, Any]) -> dict[str, Any]:
     return {"starts": parts["starts"], "columns": parts["columns"], "values": parts["weights"]}
+
+
+def test_who_makes_a_matrix_is_alone(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _weights._run
+
+    def locked(task: Any, made: Path) -> None:
+        (lock,) = empty.glob(".*.lock")
+        with lock.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        run(task, made)
+
+    monkeypatch.setattr(_weights, "_run", locked)
+    prepare("F8", "10/10")
+    assert [one.suffix for one in empty.iterdir()] == [".npz"]
+
+
+def test_who_has_waited_takes_what_was_made_meanwhile(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare("F8", "10/10")
+    (file,) = empty.iterdir()
+    file.rename(empty / "aside")
+    alone = _weights._alone
+
+    @contextlib.contextmanager
+    def waited(lock: Path) -> Iterator[None]:
+        (empty / "aside").rename(file)
+        with alone(lock):
+            yield
+
+    _forgotten(monkeypatch)
+    monkeypatch.setattr(_weights, "_alone", waited)
+    monkeypatch.setattr(_weights, "_run", lambda *_: pytest.fail("made again"))
+    prepare("F8", "10/10")
+    assert list(empty.iterdir()) == [file]
+
+
+def test_a_lock_whose_file_has_gone_is_none(tmp_path: Path) -> None:
+    """Whoever waits for the lock of a file that is removed must not be alone with nothing, beside a third one."""
+    lock = tmp_path / "lock"
+    with lock.open("w") as gone:
+        lock.unlink()
+        assert not _weights._is_named(gone.fileno(), lock)
+        with lock.open("w") as now:
+            assert not _weights._is_named(gone.fileno(), lock) and _weights._is_named(now.fileno(), lock)
+    with _weights._alone(lock):
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_old_leftovers_go(empty: Path) -> None:
+    for name, age in (("old", 2), ("young", 0)):
+        (empty / f".made-{name}").mkdir(parents=True)
+        (empty / f".made-{name}/weights.npz").touch()
+        at = time.time() - age * 86_400
+        os.utime(empty / f".made-{name}", (at, at))
+    prepare("F8", "10/10")
+    assert sorted(one.suffix for one in empty.iterdir()) == ["", ".npz"] and (empty / ".made-young").is_dir()
+
+
+def test_a_child_that_does_not_end_is_ended(empty: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "_mir.py").write_text("import signal; signal.pause()")
+    monkeypatch.setattr(_weights, "__file__", str(tmp_path / "_weights.py"))
+    monkeypatch.setattr(_weights, "_MIR_SECONDS_MAX", 0.5)
+    with pytest.raises(Unsupported, match=r"linear weights F8 -> 10/10: MIR has not ended after 0.5 s"):
+        prepare("F8", "10/10")
+    assert list(empty.iterdir()) == []
 
 
 def test_what_mir_cannot_do_is_said_and_leaves_nothing(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:

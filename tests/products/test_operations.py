@@ -232,6 +232,26 @@ def test_statistics_of_windows_leave_their_first_step_to_the_window_before() -> 
     assert {f.attributes["number"] for f in made} == {1}
 
 
+RANGE: dict[str, Any] = {"stepType": "max", "stepStart": "6"}
+
+
+def test_a_range_that_fields_came_with_stays_as_long_as_it_is_true() -> None:
+    came = [field(float(step), step=step, stepType="max", stepStart=str(step - 6)) for step in (6, 12)]
+    made = applied(Statistics(12, ("max", "accumulation", "instant")), *came)
+    said = [[one.attributes.get(word) for word in ("step", "stepType", "stepStart")] for one in made]
+    assert said == [["0-12", "max", None], ["0-12", "accum", None], [12, "max", "6"]]
+    for operation in (Ensemble.read(["mean"]), Units.read("degC")):
+        assert one(operation, field(number=1, **RANGE)).attributes.items() >= RANGE.items()
+
+
+@pytest.mark.parametrize(("others", "stays"), [(RANGE, RANGE), ({}, {}), ({**RANGE, "stepStart": "0"}, {})])
+def test_what_is_computed_of_several_ranges_has_none(others: dict[str, Any], stays: dict[str, Any]) -> None:
+    came = [field(param="a", **RANGE), field(param="b", **others)]
+    made = applied(Compute.read({"c": {"formula": "a - b", "units": "K"}}), *came)
+    assert [one.param for one in made] == ["a", "b", "c"]
+    assert {word: made[2].attributes[word] for word in RANGE if word in made[2].attributes} == stays
+
+
 def test_the_field_before_a_window_is_no_window_of_its_own() -> None:
     operation = Statistics(24, ("mean", "accumulation"), 0).of_window(Window(24, 48))
     made = applied(operation, *HOURS[4:])
@@ -513,7 +533,7 @@ def test_only_some_parameters_are_kept() -> None:
 
 def test_fields_are_brought_to_a_grid_once() -> None:
     fake = Fake()
-    operation = ToGrid.of({"name": "45/45", "method": "nearest"})
+    operation = ToGrid.read({"name": "45/45", "method": "nearest"})
     made = operation([field(1.0), field(2.0, on=regular_ll(45, 45))], fake)
     assert [f.on.name for f in made] == ["45/45", "45/45"]
     assert fake.calls == [("t", "45/45", "nearest")]
@@ -521,7 +541,7 @@ def test_fields_are_brought_to_a_grid_once() -> None:
 
 
 def test_places_keep_their_names() -> None:
-    operation = ToGrid.of([{"name": "Bonn", "latitude": 50.7, "longitude": 7.1}, {"latitude": 0, "longitude": 0}])
+    operation = ToGrid.read([{"name": "Bonn", "latitude": 50.7, "longitude": 7.1}, {"latitude": 0, "longitude": 0}])
     made = operation([field(3.0)], Fake())
     assert made[0].on == points([(50.7, 7.1), (0, 0)])
     assert made[0].attributes["places"] == ("Bonn", "")
@@ -558,7 +578,7 @@ def test_an_area_is_cut_out() -> None:
 
 
 OPERATIONS: Sequence[Callable[[], Operation]] = (
-    lambda: ToGrid.of("1/1"),
+    lambda: ToGrid.read("1/1"),
     lambda: Winds("1/1"),
     lambda: Crop(1.0, 2.0, 3.0, 4.0),
     lambda: Ensemble.read(["mean", {"percentile": [1, 2]}]),

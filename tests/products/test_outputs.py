@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import errno
 import hashlib
 import json
@@ -11,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import pytest
 from outputs_fields import PLACES, field, provenance, with_gap, written
 
 import junctura
-from junctura.products._outputs import Output, _place, is_made, write
+from junctura.products._outputs import Output, _place, is_made, meaning, write
 
 FORMATS = ("grib2", "netcdf", "zarr", "png", "csv")
 SAID = {"fingerprint": "f1", "product": "p", "inputs": [{"key": "k", "version": 3}]}
@@ -66,6 +68,19 @@ def test_a_group_is_replaced_where_names_cannot_be_exchanged(tmp_path: Path, mon
     for fingerprint in ("f1", "f2"):
         write([field()], Output("zarr"), path, {**SAID, "fingerprint": fingerprint})
     assert is_made(path, "f2") and len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_killed_writers_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    names = [".p.csv.0123456789ab.part", ".q.0123456789cd.part", ".r.csv.0123456789ef.part", ".mine.part"]
+    for name, days in zip(names, (2, 2, 0, 2), strict=True):
+        one = tmp_path / name
+        if name == names[1]:
+            (one / "t").mkdir(parents=True)
+        else:
+            one.touch()
+        os.utime(one, (time.time() - days * 86_400,) * 2)
+    written(Output("csv"), tmp_path / "p.csv", field(PLACES))
+    assert {one.name for one in tmp_path.iterdir()} == {*names[2:], "p.csv", "p.csv.provenance.json"}
 
 
 def test_damage_is_seen(tmp_path: Path) -> None:
@@ -141,6 +156,8 @@ def test_an_output_that_there_is_not_is_refused(given: dict[str, Any], named: st
         ({"statistic": "percentile", "percentile": 101}, "percentile is 101"),
         ({"statistic": "probability"}, "threshold is None"),
         ({"stepType": "sum"}, "stepType is 'sum'"),
+        ({"stepStart": "then"}, "stepStart is 'then'"),
+        ({"stepStart": 12}, "step is 6, expected a range that goes on"),
     ],
 )
 def test_an_attribute_that_cannot_be_read_is_named(tmp_path: Path, attributes: dict[str, Any], named: str) -> None:
@@ -211,6 +228,7 @@ def test_a_file_that_may_not_grow_leaves_nothing(tmp_path: Path, name: Any) -> N
 
 KILLED = """
 import sys
+import time
 from pathlib import Path
 from junctura.products._outputs import Output, _place, write
 sys.path.insert(0, sys.argv[3])
@@ -297,8 +315,45 @@ def test_rows_say_where_when_and_what(tmp_path: Path) -> None:
         "value": "", "units": "K",
     }  # fmt: skip
     assert [(row["param"], row["step"], row["number"], row["value"]) for row in rows[3:]] == [
-        ("t_p10", "0-6", "", ""), ("t_p10", "0-6", "", "2.0"), ("t_p10", "0-6", "", "0.1"),
+        ("t_max_p10", "0-6", "", ""), ("t_max_p10", "0-6", "", "2.0"), ("t_max_p10", "0-6", "", "0.1"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({}, "t"),
+        ({"step": "0-24", "stepType": "avg"}, "t_avg"),
+        ({"step": "0-24", "stepType": "min", "statistic": "mean"}, "t_min_mean"),
+        ({"step": "0-24", "stepType": "max", "statistic": "probability", "threshold": 273.15}, "t_max_above_273.15"),
+        ({"step": "0-24", "stepType": "accum"}, "t"),
+        ({"step": 24, "stepType": "instant"}, "t"),
+        ({"step": 24, "stepType": "max", "stepStart": 18}, "t"),
+    ],
+)
+def test_a_name_says_what_was_made_of_steps_and_members(attributes: dict[str, Any], name: str) -> None:
+    assert meaning(field(**attributes)).name == name
+
+
+def test_a_step_may_say_its_end_only() -> None:
+    is_what = meaning(field(step=24, stepType="max", stepStart="90m"))
+    assert (is_what.start, is_what.end) == (dt.timedelta(minutes=90), dt.timedelta(hours=24))
+    assert meaning(field(step=6, stepType="accum", stepStart=6)).start is None
+
+
+@pytest.mark.parametrize("names", [("Bonn", "", "Wien, Prater"), ["Bonn", "", "Wien, Prater"]])
+def test_rows_begin_with_the_name_of_the_place(tmp_path: Path, names: Any) -> None:
+    path = written(Output("csv"), tmp_path / "p.csv", field(PLACES, places=names), field(PLACES, step=12))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:2] == ["place", "latitude"]
+    assert [row["place"] for row in rows] == [*names, "", "", ""] and rows[2]["latitude"] == "-3.0"
+
+
+@pytest.mark.parametrize("name", ["csv", "netcdf"])
+def test_more_names_than_places_are_refused(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match="places are not the names of 3 points"):
+        written(Output(name), tmp_path / "p.csv", field(PLACES, places=["Bonn"]))
 
 
 def test_rows_have_as_many_digits_as_are_asked_for(tmp_path: Path) -> None:

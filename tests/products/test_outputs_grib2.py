@@ -11,8 +11,11 @@ import pytest
 from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
+from junctura.products._decode import decode
 from junctura.products._field import Field
 from junctura.products._grid import spectral
+from junctura.products._make import Transforms
+from junctura.products._operations import Ensemble
 from junctura.products._outputs import Output
 
 MARS = {"class": "od", "stream": "enfo", "expver": "0001", "type": "pf"}
@@ -130,7 +133,7 @@ INTERVAL = {"step": "0-6", "stepType": "max"}
     ids=str,
 )  # fmt: skip
 def test_attributes_become_keys(tmp_path: Path, attributes: dict[str, Any], keys: dict[str, Any]) -> None:
-    back = read(tmp_path, field(**attributes))
+    back = read(tmp_path, field(units="", **attributes))
     assert {key: back[key] for key in keys} == keys
 
 
@@ -149,6 +152,40 @@ def test_surface_fields_have_the_level_of_their_parameter(
 ) -> None:
     back = read(tmp_path, surface(param, "", step=step))
     assert {key: back[key] for key in keys} == keys and back["shortName"] == param
+
+
+@pytest.mark.parametrize(("param", "kind", "start"), [("mx2t6", "max", 6), ("mn2t6", "min", 6), ("tp", "accum", 0)])
+def test_ranges_that_fields_came_with_come_back(tmp_path: Path, param: str, kind: str, start: int) -> None:
+    one = surface(param, "", step=12, stepType=kind, stepStart=start)
+    path = written(Output("grib2"), tmp_path / "p", one)
+    back = decode(path.read_bytes()).attributes
+    assert (back["param"], back["step"], back["stepType"], back["stepStart"]) == (param, 12, kind, str(start))
+
+
+@pytest.mark.parametrize(
+    ("units", "attributes", "factor", "shift"),
+    [
+        ("degC", {}, 1, 273.15),
+        ("degC", {"statistic": "mean"}, 1, 273.15),
+        ("degC", {"statistic": "spread"}, 1, 0),
+        ("gpdm", {"param": "gh"}, 10, 0),
+        ("gpm", {"param": "z"}, 9.80665, 0),
+        ("km/h", {"param": "u"}, 1 / 3.6, 0),
+        ("%", {"param": "tcc", "levtype": "sfc", "levelist": None}, 0.01, 0),
+    ],
+)
+def test_values_are_in_the_unit_that_grib_has_for_them(
+    tmp_path: Path, units: str, attributes: dict[str, Any], factor: float, shift: float
+) -> None:
+    one = field(units=units, **attributes)
+    expected = one.values.ravel() * factor + shift
+    np.testing.assert_allclose(read(tmp_path, one, bits=24).values, expected, rtol=1e-5)
+
+
+def test_thresholds_are_in_the_unit_that_grib_has_for_them(tmp_path: Path) -> None:
+    members = [field(units="degC", number=number) for number in (1, 2)]
+    (one,) = Ensemble.read([{"probability": {"above": 0.5}}])(members, Transforms())
+    assert read(tmp_path, one)["lowerLimit"] == pytest.approx(273.65)
 
 
 def test_probabilities_are_in_percent(tmp_path: Path) -> None:
@@ -178,6 +215,8 @@ def test_messages_stand_one_behind_another(tmp_path: Path) -> None:
         (field(paramId=999999), "field 999999: ecCodes knows no parameter of this paramId"),
         (field(levtype="xx"), "field t: levtype 'xx' is not one of sfc, pl, ml, pt, pv"),
         (field(levtype="ml", levelist=1.5), "field t: levelist is 1.5"),
+        (field(units="m s**-1"), "field t: it is in 'm s\\*\\*-1', and in GRIB2 in 'K' .*of another quantity"),
+        (field(units="furlong"), "field t: it is in 'furlong', and in GRIB2 in 'K' .*no unit"),
         (field(step="0-6"), "field t: step 0-6: say what happens over it by stepType"),
         (field(**{**MARS, "class": "zz"}), "field t: GRIB2 cannot say marsClass = 'zz'"),
     ],

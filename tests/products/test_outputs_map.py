@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,17 @@ from PIL import Image
 
 import junctura
 from junctura.products._field import Field
-from junctura.products._map import colours, picture, sheet
+from junctura.products._map import colours
 from junctura.products._map.coast import coastlines
 from junctura.products._map.lettering import fitted, width
-from junctura.products._map.picture import GROUND, _Page, _view
+from junctura.products._map.picture import GROUND, _Page, picture
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import samples
 from junctura.products._map.scale import scale
-from junctura.products._outputs import Output
+from junctura.products._map.seen import view_of
+from junctura.products._map.sheet import sheet
+from junctura.products._map.words import title
+from junctura.products._outputs import Output, meaning
 from junctura.products._outputs.png import encoded
 
 PROJECTIONS = ("cylindrical", "robinson", "globe")
@@ -41,7 +46,7 @@ def pixels(one: Field, **to: Any) -> npt.NDArray[np.uint8]:
 def colour_at(one: Field, latitude: float, longitude: float, **to: Any) -> tuple[int, ...]:
     """Of the pixel in which a place lies."""
     output = Output("png", **{"width": 500, "coast": False, **to})
-    page = _Page.of(_view(one.grid, output))
+    page = _Page.of(view_of(one.grid, output))
     x, y, seen = page.view.pixels(np.array([latitude]), np.array([longitude]))
     assert seen[0]
     found = np.asarray(picture(one, output))[page.corner[1] + int(y[0]), page.corner[0] + int(x[0])]
@@ -152,7 +157,7 @@ def test_bands_have_one_colour_each() -> None:
 def test_coastlines_are_dark_and_only_where_asked_for() -> None:
     flat = field("1/1").having(np.zeros(field("1/1").grid.shape))
     with_coast, without = (pixels(flat, coast=coast, width=1000).astype(int) for coast in (True, False))
-    page = _Page.of(_view(flat.grid, Output("png", width=1000)))
+    page = _Page.of(view_of(flat.grid, Output("png", width=1000)))
     darker = (without - with_coast).sum(axis=2) > 60
     fine = coastlines("50m")
     latitudes = np.concatenate([line[0] for line in fine])
@@ -177,6 +182,33 @@ def test_coasts_are_all_there(scale: Any, points: int) -> None:
     for one, other in lines:
         # No line along which the map was cut.
         assert max(np.abs(np.diff(one)).max(), np.abs(np.diff(other)).max()) < 15
+
+
+@pytest.mark.parametrize(
+    ("on", "given", "size"),
+    [
+        ("0.1/0.1@80/0/-80/0.5", {"width": 1000}, "1000 x 320000 pixels"),
+        ("3/3", {"width": 8000}, "8000 x 4000"),
+        ("3/3", {"width": 4001, "projection": "globe"}, "4001 x 4001"),
+    ],
+)
+def test_a_map_of_too_many_pixels_is_refused(on: str, given: dict[str, Any], size: str) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match=f"map: {size}.*at most 16000000 .* a smaller width"):
+        pixels(field(on), **given)
+
+
+def test_only_maps_need_pillow(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['PIL'] = None\n"
+        "import junctura.products as products\n"
+        f"products.load_all([{str(tmp_path / 'p.yaml')!r}])\n"
+        "try: products.sheet\n"
+        "except ImportError as error: print(error)"
+    )
+    (tmp_path / "p.yaml").write_text("{product: p, from: {param: t}, do: [grid: 1/1], to: {format: png, name: p}}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "junctura[products]" in done.stdout
 
 
 def test_places_are_discs_of_their_colours() -> None:
@@ -279,3 +311,8 @@ def test_a_sheet_has_all_pictures_in_order() -> None:
 def test_a_sheet_of_nothing_is_refused(count: int, columns: int) -> None:
     with pytest.raises(junctura.errors.InvalidArgument, match="sheet"):
         sheet([Image.new("RGB", (9, 9))] * count, columns)
+
+
+def test_the_title_of_a_probability_says_what_of() -> None:
+    one = field(param="u", units="%", statistic="probability", threshold=15, thresholdUnits="m s**-1")
+    assert title(one, meaning(one)) == "U component of wind, 850 hPa, probability above 15 m s^{-1}"

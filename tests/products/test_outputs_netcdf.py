@@ -15,6 +15,7 @@ from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
 from junctura.products._field import Field
+from junctura.products._operations import Statistics
 from junctura.products._outputs import Output
 
 KINDS = ("netcdf", "zarr")
@@ -27,6 +28,15 @@ SETS = {
     "area": [field("1/1@72/-25/34/45")],
     "gaussian": [field("F16", step=step, stepType="max") for step in ("0-6", "6-12")],
     "sum": [surface("tp", "m", step="0-6", stepType="accum")],
+    "ranges": [
+        surface(param, units, step=step, stepType=kind, stepStart=start)
+        for step in (6, 12)
+        for param, units, kind, start in (
+            ("tp", "m", "accum", 0),
+            ("mx2t6", "K", "max", step - 6),
+            ("2t", "K", None, None),
+        )
+    ],
     "places": [field(PLACES, step=step) for step in (0, 6)],
     "place": [field("points@50/8")],
     "members at places": [field(PLACES, step=step, number=number) for step in (0, 6) for number in (1, 2)],
@@ -37,10 +47,13 @@ SETS = {
         field(param=param, units=units)
         for param, units in (("u", "m s**-1"), ("vo", "s**-1"), ("gh", "gpm"), ("z", "m**2 s**-2"), ("q", "kg kg**-1"))
     ],
+    "other units": [
+        field(param=param, units=units) for param, units in (("gh", "gpdm"), ("t", "degC"), ("pt", "degF"), ("dt", "K"))
+    ],
     "unknown": [field(param="my-thing", units="m s**-1")],
     "chances": [
         field(statistic="percentile", percentile=10),
-        field(statistic="probability", threshold=273.15, units="%"),
+        field(statistic="probability", threshold=273.15, thresholdUnits="K", units="%"),
     ],
     "missing": [with_gap(field())],
 }
@@ -121,6 +134,58 @@ def test_words_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_units_are_those_of_the_conventions(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["other units"], field(units="degC", statistic="spread"))
+    names = ("t", "pt", "t_spread", "dt")
+    assert [(data[one].attrs["units"], data[one].attrs["units_metadata"]) for one in names] == [
+        ("degC", "temperature: on_scale"),
+        ("degF", "temperature: on_scale"),
+        ("degC", "temperature: difference"),
+        ("K", "temperature: unknown"),
+    ]
+    assert data.gh.attrs["units"] == "dam" and "units_metadata" not in data.gh.attrs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_probability_says_what_of(tmp_path: Path, kind: Any) -> None:
+    said = opened(Output(kind), tmp_path / "p", *SETS["chances"]).t_above_273_15.attrs
+    assert (said["threshold"], said["threshold_units"], said["condition"]) == (273.15, "K", "above")
+    assert said["units"] == "%" and said["long_name"] == "probability of Temperature above 273.15 K"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranges_that_end_together_have_axes_of_their_own(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", *SETS["ranges"])
+    said = {one: (data[one].dims[0], data[one].attrs["cell_methods"]) for one in ("tp", "mx2t6", "param_2t")}
+    assert said == {
+        "tp": ("time", "time: sum"),
+        "mx2t6": ("time_2", "time_2: maximum"),
+        "param_2t": ("time", "time: point"),
+    }
+    hours = [
+        (data[one] - data.forecast_reference_time) / np.timedelta64(1, "h") for one in ("time_bnds", "time_bnds_2")
+    ]
+    assert [one.values.tolist() for one in hours] == [[[0, 6], [0, 12]], [[0, 6], [6, 12]]]
+    assert set(data.mx2t6.coords) >= {"forecast_period_2"} and "forecast_period" not in data.mx2t6.coords
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_added_up_from_step_0_on_may_begin_with_a_field_of_nothing(tmp_path: Path, kind: Any) -> None:
+    steps = [surface("tp", "m", step=0), surface("tp", "m", step=6, stepType="accum", stepStart=0)]
+    data = opened(Output(kind), tmp_path / "p", *steps)
+    assert data.tp.attrs["cell_methods"] == "time: sum" and data.tp.sizes["time"] == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_statistics_over_steps_are_variables_of_their_own(tmp_path: Path, kind: Any) -> None:
+    steps = [field(step=step) for step in (6, 12, 18, 24)]
+    fields = Statistics.read({"over": 12, "of": ["mean", "max", "min", "instant"]}, 0)(steps, None)  # type: ignore[arg-type]
+    data = opened(Output(kind), tmp_path / "p", *fields)
+    methods = {name: one.attrs["cell_methods"] for name, one in data.items() if "cell_methods" in one.attrs}
+    assert methods == {"t_avg": "time: mean", "t_max": "time: maximum", "t_min": "time: minimum", "t": "time: point"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_places_are_time_series(tmp_path: Path, kind: Any) -> None:
     data = opened(Output(kind), tmp_path / "p", *SETS["places"])
     assert data.attrs["featureType"] == "timeSeries" and data.t.dims == ("station", "time")
@@ -128,6 +193,12 @@ def test_places_are_time_series(tmp_path: Path, kind: Any) -> None:
     assert data.station_name.values.tolist() == ["50.1/8.7", "48.2/16.4", "-3/-60"]
     np.testing.assert_array_equal(data.latitude, [50.1, 48.2, -3])
     np.testing.assert_array_equal(data.t.isel(time=1), SETS["places"][1].values.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_places_have_their_names(tmp_path: Path, kind: Any) -> None:
+    data = opened(Output(kind), tmp_path / "p", field(PLACES, places=["Frankfurt", "Wien", ""]))
+    assert data.station_name.values.tolist() == ["Frankfurt", "Wien", "-3/-60"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

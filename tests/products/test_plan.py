@@ -1,10 +1,14 @@
-"""Plans: fields go through actions into sinks; what is wrong is said with its line, or with the field."""
+"""Plans: fields go through actions into sinks."""
 
 from __future__ import annotations
 
+import gc
 import json
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,57 +16,21 @@ import jsonschema
 import numpy as np
 import pytest
 from broker_runs import BASE, GRID, grid_message
+from plan_runs import RNG, SHAPE, by_command, fields, give, leaves_when_read, offer_array, offers, through
 
 import junctura
-from junctura.products import Ran, run
+from junctura.products import Field, Ran, load_all, run
 from junctura.products._decode import decode, decodes
+from junctura.products._grid import regular_gg
+from junctura.products._operations import Statistics
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
-
-Work = Callable[[junctura.Pool], None]
-SHAPE = (2 * GRID, 4 * GRID)
-RNG = np.random.default_rng(5)
-
-
-def through(folder: Path, text: str, work: Work) -> list[Ran]:
-    """What becomes of what a model offers."""
-    file = folder / "plan.yaml"
-    file.write_text(text)
-    ran: list[Ran] = []
-    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
-        model = junctura.Pool(pool.url, name="model")
-
-        def go() -> None:
-            plan = plan_of([file])
-            assert plan is not None
-            options: dict[str, Any] = {"workers": 1, "until_gone": ["model"], "told": lambda _: None}
-            ran.append(run(plan, pool.url, folder / "out", **options))
-
-        thread = threading.Thread(target=go, daemon=True)
-        thread.start()
-        work(model)
-        # What was offered goes when it has been through: then it is known who the model is, and it may leave.
-        while pool.list():
-            gone.next(timeout=60)
-        model.close()
-        thread.join()
-    return ran
-
-
-def fields(*steps: int) -> dict[int, np.ndarray[Any, Any]]:
-    return {step: 280 + RNG.normal(size=SHAPE) for step in steps}
-
-
-def give(pool: junctura.Pool, message: bytes, **words: Any) -> None:
-    pool.offer(message, {**BASE, **words}, retention=junctura.Released(1))
-
-
-def offers(values: dict[int, np.ndarray[Any, Any]], **words: Any) -> Work:
-    def work(pool: junctura.Pool) -> None:
-        for step, field in values.items():
-            give(pool, grid_message(field, step=step), step=step, **{"param": "t", **words})
-
-    return work
+from junctura.products._plan._flow import Flow
+from junctura.products._plan._gathering import OverSteps
+from junctura.products._plan._item import Item
+from junctura.products._plan._reading import Source
+from junctura.products._plan._run import Inlet, _wait
+from junctura.products._plan._sinks import Products
 
 
 def test_fields_go_through_actions_into_every_sink(tmp_path: Path) -> None:
@@ -108,39 +76,40 @@ def test_pieces_of_ranks_become_messages(tmp_path: Path) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     values[3, 5:9] = -999
     text = """
-sources: [{follow: param=sst}]
+sources: [{follow: param=skt}]
 actions:
   - aggregate: {grid: F16, units: K, missing: -999}
   - encode: {bits: 24}
-sinks: [{file: {format: grib2, name: "sst_{step}.grib2"}}]
+sinks: [{file: {format: grib2, name: "skt_{step}.grib2"}}]
 """
     layout = junctura.Layout(shape=SHAPE, grid=(3, 1))
 
     def work(pool: junctura.Pool) -> None:
         for rank in range(3):
             rows = slice(11 * rank, min(11 * rank + 11, 2 * GRID))
-            about = {**BASE, "levtype": "sfc", "param": "sst", "step": 6}
+            about = {**BASE, "levtype": "sfc", "param": "skt", "step": 6}
             del about["levelist"]
             pool.offer_piece(np.ascontiguousarray(values[rows]), layout, rank, about, retention=junctura.Released(1))
 
     (ran,) = through(tmp_path, text, work)
     assert ran.told == [] and ran.fields == 1
-    made = decode((tmp_path / "out/sst_6.grib2").read_bytes())
-    assert made.grid.name == "F16" and made.attributes["param"] == "sst"
+    made = decode((tmp_path / "out/skt_6.grib2").read_bytes())
+    assert made.grid.name == "F16" and made.attributes["param"] == "skt"
     expected = np.where(values == -999, np.nan, values)
     np.testing.assert_allclose(made.values, expected, rtol=0, atol=1e-4)
 
 
-def test_values_reach_products_in_full_precision(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encode", ["", ", {encode: {bits: 4}}"])
+def test_values_reach_products_in_full_precision(tmp_path: Path, encode: str) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     (tmp_path / "wanted.yaml").write_text(
         'product: exact\nfrom: {param: t, step: 6}\nto: {format: csv, name: "raw.csv"}\n---\n'
         'product: packed\nfrom: {param: q, step: 6}\nto: {format: csv, name: "packed.csv"}\n'
     )
-    text = """
-sources: [{follow: stream=enfo}]
-actions: [{aggregate: {grid: F16, units: K}}]
-sinks: [{product: {requirement: wanted.yaml, out: made}}]
+    text = f"""
+sources: [{{follow: stream=enfo}}]
+actions: [{{aggregate: {{grid: F16, units: K}}}}{encode}]
+sinks: [{{product: {{requirement: wanted.yaml, out: made}}}}]
 """
 
     def work(pool: junctura.Pool) -> None:
@@ -159,6 +128,22 @@ sinks: [{product: {requirement: wanted.yaml, out: made}}]
     np.testing.assert_array_equal(column("raw.csv"), values.ravel())
     lost = np.abs(column("packed.csv") - values.ravel()).max()
     assert 0 < lost <= (values.max() - values.min()) / 2**15
+
+
+def test_only_what_products_need_is_handed_on_to_them(tmp_path: Path) -> None:
+    (tmp_path / "wanted.yaml").write_text("product: p\nfrom: {param: t, step: 6}\nto: {format: csv, name: p.csv}\n")
+    sink = Products(load_all([tmp_path / "wanted.yaml"]), tmp_path, 1)
+
+    def give_on(step: int) -> int:
+        field = Field(np.ones(SHAPE), regular_gg(GRID), {**BASE, "param": "t", "step": step}, "K")
+        sink.take(Item(field.attributes, field=field))
+        return int(sink.pool.stat()["totals"]["offered"])
+
+    assert [give_on(step) for step in (3, 6, 9)] == [0, 1, 1]
+    # All that was asked for is made.
+    sink._thread.join()
+    assert give_on(6) == 1
+    assert sink.end() == [] and (tmp_path / "p.csv").exists()
 
 
 def test_functions_of_the_user_and_other_attributes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -181,20 +166,148 @@ sinks:
     assert not (tmp_path / "out/none.csv").exists()
 
 
-def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
+def test_arrays_get_other_attributes_before_they_are_read(tmp_path: Path) -> None:
+    values = 280 + RNG.normal(size=SHAPE)
     text = """
 sources: [{follow: stream=enfo}]
-actions: [{grid: 10/10}]
+actions:
+  - set: {expver: "0002", grid: F16}
+  - aggregate: {grid: F16, units: K}
+  - encode: {bits: 24}
+  - set: {type: product}
+sinks: [{file: {format: grib2, bits: 24, name: "{param}_{expver}_{type}.grib2"}}]
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        offer_array(pool, values, param="t", step=6)
+        # Whole, and where its values lie only the plan says.
+        pool.offer(values, {**BASE, "param": "q", "step": 6, "units": "kg kg**-1"}, retention=junctura.Released(1))
+
+    (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+    for param in ("t", "q"):
+        made = decode((tmp_path / f"out/{param}_0002_product.grib2").read_bytes())
+        assert (made.attributes["param"], made.attributes["expver"]) == (param, "0002")
+        np.testing.assert_allclose(made.values, values, rtol=0, atol=1e-4)
+
+
+def test_a_message_with_other_attributes_is_decoded_once_for_all(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+sinks:
+  - file: {format: csv, name: "{expver}.csv"}
+  - plan: {actions: [{set: {expver: "0002"}}], sinks: [{file: {format: csv, name: "{expver}.csv"}}]}
+  - plan:
+      actions: [{set: {expver: "0003"}}, {set: {param: q}}]
+      sinks: [{file: {format: csv, name: "{expver}_{param}.csv"}}]
+"""
+    before = decodes()
+    (ran,) = through(tmp_path, text, offers({6: np.full(SHAPE, 1.0)}))
+    assert ran.told == [] and decodes() - before == 1
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0001.csv", "0002.csv", "0003_q.csv"]
+
+
+def test_attributes_that_tell_no_field_from_another_may_be_anything(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{statistics: {over: 6h, of: [mean]}}]
 sinks: [{file: {format: csv, name: "{step}.csv"}}]
 """
 
     def work(pool: junctura.Pool) -> None:
-        give(pool, b"GRIB nonsense", step=3, param="t")
-        offers({6: np.full(SHAPE, 1.0)})(pool)
+        for step, tags in {3: ["early"], 6: ["late", "last"]}.items():
+            about = {"param": "t", "area": [60.0, 0.0, 0.0, 90.0], "tags": tags}
+            give(pool, grid_message(np.full(SHAPE, float(step)), step=step), step=step, **about)
 
     (ran,) = through(tmp_path, text, work)
-    assert len(ran.told) == 1 and "grid: field param=t,levelist=850,step=3" in ran.told[0] and "Corrupt" in ran.told[0]
-    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["6.csv"]
+    assert ran.told == []
+    table = np.genfromtxt(tmp_path / "out/0-6.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    np.testing.assert_allclose(table["value"], 4.5, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("of", "kept"), [("mean", []), (["mean", "accumulation"], [6])])
+def test_of_a_window_that_has_ended_only_what_the_next_one_needs_is_kept(of: Any, kept: list[int]) -> None:
+    action = OverSteps(Statistics.read({"over": 6, "of": of}, 0))
+    there: dict[int, weakref.ref[Field]] = {}
+    for step in (0, 3, 6):
+        field = Field(np.full(SHAPE, float(step)), regular_gg(GRID), {**BASE, "param": "tp", "step": step}, "m")
+        there[step] = weakref.ref(field)
+        made = action.take(Item(field.attributes, field=field))
+        assert [one.field.values[0, 0] for one in made] == ([4.5, 6][: 1 + len(kept)] if step == 6 else [])
+    del field, made
+    gc.collect()
+    assert [step for step, ref in there.items() if ref() is not None] == kept
+    assert action.end() == []
+
+
+def test_a_source_that_has_much_leaves_others_their_turn() -> None:
+    message, counts = grid_message(np.full(SHAPE, 1.0)), [0]
+    with junctura.Pool(schema="mars") as pool, ExitStack() as stack:
+        for step in range(200):
+            give(pool, message, param="t", step=step)
+        inlet = Inlet(Source("stream=enfo", None, None, ()), junctura.Pool(pool.url), [], stack)
+        while sum(counts) < 200:
+            if not counts[-1]:
+                _wait([inlet])
+            counts.append(inlet.drain(Flow()))
+    assert sum(counts) == 200 and max(counts) <= 64
+
+
+def test_formulas_gather_what_differs_in_its_parameter(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+actions:
+  - compute:
+      ws: {formula: "hypot(u, v)", units: m s**-1}
+      gale: {formula: "ws > 17.2", units: "1"}
+  - compute: {t: {formula: "t + 1", units: K}}
+sinks:
+  - plan:
+      actions: [{select: {param: [ws, gale]}}]
+      sinks: [{file: {format: csv, name: "{step}_{number}_{param}.csv"}}]
+  - plan: {actions: [{select: {param: t}}], sinks: [{file: {format: csv, name: "{param}.csv"}}]}
+"""
+    before = decodes()
+
+    def work(pool: junctura.Pool) -> None:
+        # The members' winds come mixed, of one the first component only; q is in no formula.
+        for param, number, value in [("u", 1, 12), ("u", 2, 3), ("t", 3, 280), ("v", 2, 4), ("v", 1, 16), ("u", 3, 5)]:
+            give(pool, grid_message(np.full(SHAPE, float(value)), step=6), step=6, param=param, number=number)
+        give(pool, grid_message(np.full(SHAPE, 1.0), step=6), step=6, param="q")
+
+    (ran,) = through(tmp_path, text, work)
+    # All that came, and two more of two members; then of t only what was made.
+    counted = [(one.taken, one.given, one.failed) for one in ran.actions if one.name == "compute"]
+    assert counted == [(7, 7 + 4, 1), (11, 11, 0)]
+    (told,) = ran.told
+    assert "number=3" in told and "v did not come beside u (1 such)" in told
+    assert decodes() - before == 6
+
+    def value(name: str) -> float:
+        table = np.genfromtxt(tmp_path / "out" / name, delimiter=",", names=True, dtype=None, encoding="utf-8")
+        assert np.ptp(table["value"]) == 0
+        return float(table["value"][0])
+
+    names = sorted(path.name for path in (tmp_path / "out").glob("*.csv"))
+    assert names == ["6_1_gale.csv", "6_1_ws.csv", "6_2_gale.csv", "6_2_ws.csv", "t.csv"]
+    assert [value(name) for name in names] == [1, 20, 0, 5, 281]
+
+
+def test_what_a_store_behind_the_pool_has_comes_too(tmp_path: Path) -> None:
+    about = {**BASE, "param": "t"}
+    with junctura.Store.create(tmp_path / "behind", schema="mars") as store:
+        for step in (3, 6):
+            store.archive(grid_message(np.full(SHAPE, float(step)), step=step), {**about, "step": step})
+        store.flush()
+    text = """
+sources: [{follow: stream=enfo}]
+sinks: [{file: {format: csv, name: "{step}.csv", digits: 3}}]
+"""
+    behind = ["--behind", str(tmp_path / "behind"), "--as", "reader"]
+    done = by_command(tmp_path, text, offers({9: np.full(SHAPE, 9.0)}), *behind, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["fields"] == 3
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["3.csv", "6.csv", "9.csv"]
 
 
 def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> None:
@@ -224,6 +337,28 @@ def test_a_group_keeps_fields_for_a_plan_that_begins_late(tmp_path: Path) -> Non
     assert len(list((tmp_path / "out").glob("*.csv"))) == 12
 
 
+def test_what_a_plan_has_let_go_is_in_its_store_also_if_it_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "sources: [{follow: stream=enfo, group: keepers}]\n"
+        "sinks: [{archive: {store: kept}}, {plan: {sinks: [{archive: {store: too}}]}}]\n"
+    )
+    with junctura.Pool(schema="mars") as pool, pool.subscribe(kinds=["expired"]) as gone:
+        pool.require("stream=enfo", name="keepers", group=True)
+        # More than it is handed at once.
+        steps = range(100)
+        message = grid_message(np.full(SHAPE, 1.0))
+        for step in steps:
+            give(pool, message, param="t", step=step)
+        command = [sys.executable, "-m", "junctura.products", str(tmp_path / "plan.yaml"), "--pool", pool.url]
+        with subprocess.Popen([*command, "--out", str(tmp_path / "out")]) as program:
+            while pool.list():
+                gone.next(timeout=60)
+            program.kill()
+    for name in ("kept", "too"):
+        with junctura.Store(tmp_path / name) as store:
+            assert sorted(int(entry["step"]) for entry in store.list()) == list(steps)
+
+
 def test_offers_go_on_to_other_pools(tmp_path: Path) -> None:
     values = np.full(SHAPE, 7.0)
     with junctura.Pool(schema="mars") as other:
@@ -241,46 +376,23 @@ sinks:
             assert (array["grid"], array.array().shape) == ("10/10", (19, 36))
 
 
-GOOD = "sources: [{follow: a=b}]\nsinks: [{file: {format: csv, name: x.csv}}]\n"
-BAD = {
-    "sources: [{folow: a}]\nsinks: [{plan: {sinks: []}}]": (1, '"folow" is no key here; did you mean "follow"?'),
-    "sources: [{follow: a}]\nsinks:\n  - fil: {format: csv, name: x}\n": (3, '"fil" is no sink; did you mean "file"?'),
-    "sources: [{follow: a}]\n": (1, '"sinks" is missing'),
-    GOOD + "actions:\n  - selct: {param: t}\n": (4, '"selct" is no action; did you mean "select"?'),
-    GOOD + "actions:\n  - grid: nonsense\n": (4, "names of grids are like"),
-    GOOD + "actions:\n  - select: {step: x}\n": (4, "is not a step"),
-    GOOD + "actions:\n  - aggregate: {grid: T21}\n": (4, "is spectral"),
-    GOOD + "actions:\n  - python: no_such_module_here:f\n": (4, "No module named"),
-    GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
-    GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
-    "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),
-    "sources: [{follow: a}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
-    "sources: [{follow: a}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
-        3,
-        '"nord" is no key here; did you mean "north"?',
-    ),
-}
+def test_pieces_are_gathered_from_the_pool_that_they_came_from(tmp_path: Path) -> None:
+    with junctura.Pool(schema="mars") as other, other.subscribe(kinds=["expired"]) as gone:
+        text = f"""
+sources: [{{follow: stream=enfo}}, {{follow: stream=enfo, pool: "{other.url}"}}]
+actions: [{{aggregate: {{grid: F16, units: K}}}}]
+sinks: [{{file: {{format: csv, name: "{{expver}}.csv"}}}}]
+"""
+        there = junctura.Pool(other.url, name="model")
 
+        def work(pool: junctura.Pool) -> None:
+            offer_array(pool, np.full(SHAPE, 1.0), param="t", step=6)
+            offer_array(there, np.full(SHAPE, 2.0), param="t", step=6, expver="0002")
+            leaves_when_read(there, other, gone)
 
-@pytest.mark.parametrize("text", BAD)
-def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(text)
-    line, cause = BAD[text]
-    with pytest.raises(junctura.Error) as raised:
-        plan_of([file])
-    assert cause in str(raised.value)
-    assert f"plan.yaml:{line}" in str(raised.value) or isinstance(raised.value, junctura.NotFound)
-
-
-def test_a_plan_runs_alone(tmp_path: Path) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(GOOD)
-    assert plan_of([file]) is not None
-    with pytest.raises(junctura.InvalidArgument, match="runs alone"):
-        plan_of([file, file])
-    file.write_text("product: x\n")
-    assert plan_of([file]) is None
+        (ran,) = through(tmp_path, text, work)
+    assert ran.told == []
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0001.csv", "0002.csv"]
 
 
 def test_the_published_schema_is_that_of_the_program() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from broker_runs import BASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,15 +48,7 @@ to: {format: grib2, bits: 16, packing: ccsds, name: "t850_{step:03}.grib2"}
 """
 
 # What every field of the schema has, whether a recipe asks for it or not.
-REST = {
-    "class": "od",
-    "expver": "0001",
-    "stream": "enfo",
-    "date": "20261120",
-    "time": "0000",
-    "type": "pf",
-    "levtype": "pl",
-}
+REST = {word: value for word, value in BASE.items() if word not in ("levelist", "number")}
 
 
 def recipe(text: str) -> Recipe:
@@ -100,6 +93,40 @@ def test_by_default_each_step_level_and_member_is_a_file_with_all_parameters() -
     ]
     assert files[0].inputs == tuple(Key(param=param, levelist=850, step=0, number=1) for param in "uv")
     assert [file.name() for file in files[:2]] == ["x_0_1_850", "x_0_2_850"]
+
+
+@pytest.mark.parametrize(
+    ("of", "form", "cause"),
+    [
+        ("[instant, sum]", "zarr", 'do.statistics.of: in zarr "instant" and "sum" would be one variable'),
+        ("[accumulation, instant]", "netcdf", 'in netcdf "instant" and "accumulation" would be one variable'),
+        ("[accumulation, instant]", "csv", ""),
+        ("[mean, max, min, instant]", "netcdf", ""),
+        ("[mean, max, min, accumulation]", "netcdf", ""),
+    ],
+)
+def test_statistics_that_would_be_one_variable_are_refused(of: str, form: str, cause: str) -> None:
+    refused = pytest.raises(junctura.InvalidArgument, match=cause) if cause else contextlib.nullcontext()
+    with refused:
+        asked(
+            f"format: {form}, name: 'x{{step}}'", f"statistics: {{over: 6, of: {of}}}", "param: t, step: 0/to/12/by/6"
+        )
+
+
+def test_values_that_are_too_many_are_not_all_written_out() -> None:
+    class Counted(list[Any]):
+        read = 0
+
+        def __iter__(self) -> Any:
+            for item in super().__iter__():
+                self.read += 1
+                yield item
+
+    given = Counted(f"{first}0000/to/{first}9999" for first in range(1, 99))
+    with pytest.raises(Wrong, match="more than 10000 values"):
+        values("step", given)
+    assert given.read == 2
+    assert len(values("step", Counted(["0/to/9999"]))) == 10_000
 
 
 def test_an_ensemble_gathers_members() -> None:
@@ -275,7 +302,7 @@ def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None
         text = f"product: {product}{{}}\nfrom: {{param: t, step: 0}}\nto: {{format: csv, name: {product}{{}}.csv}}\n"
         text = "---\n".join(text.replace("{}", str(index)) for index in range(2))
         (tmp_path / f"{product}.yaml").write_text(text)
-    assert [read.product for read in Recipe.load(tmp_path / "a.yaml")] == ["a0", "a1"]
+    assert [read.product for read in load_all([tmp_path / "a.yaml"])] == ["a0", "a1"]
     found = load_all([tmp_path / "*.yaml"])
     assert [read.product for read in found] == ["a0", "a1", "b0", "b1"]
     assert [read.where for read in found[:2]] == [f"{tmp_path}/a.yaml:1", f"{tmp_path}/a.yaml:5"]
@@ -284,7 +311,7 @@ def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None
     with pytest.raises(junctura.NotFound, match="no file is found"):
         load_all([tmp_path / "*.yml"])
     with pytest.raises(junctura.NotFound):
-        Recipe.load(tmp_path / "c.yaml")
+        load_all([tmp_path / "c.yaml"])
 
 
 def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
@@ -293,13 +320,13 @@ def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
     with pytest.raises(
         junctura.AlreadyExists, match=r'a\.yaml:5: to.name: files of "other" and "one" are both named 0'
     ):
-        Recipe.load(tmp_path / "a.yaml")
+        load_all([tmp_path / "a.yaml"])
 
 
 def test_an_empty_file_has_no_requirement(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("# nothing\n")
     with pytest.raises(junctura.InvalidArgument, match="there is no requirement in it"):
-        Recipe.load(tmp_path / "a.yaml")
+        load_all([tmp_path / "a.yaml"])
 
 
 # Each with the text that it stands for in EVERYTHING, what stands there instead, the line, and what is said.
@@ -381,6 +408,7 @@ MISTAKES = [
     ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
     ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
     ("[mean, max]", "[mean, median]", 11, 'do.statistics.of: "median" is no statistic'),
+    ("[mean, max]", "[sum, mean, accumulation]", 11, 'do.statistics.of: in a file "sum" and "accumulation" are both'),
     ("0/to/48/by/6", "0-24/24-48", 11, "do.statistics: steps are ranges already"),
     ("0/to/48/by/6", "24", 11, "do.statistics: the steps fill no window of 24 hours"),
     ("t + 273.15", "temp + 1", 12, 'do.compute: "temp" is no field here'),
@@ -452,6 +480,7 @@ def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, sa
     ("to", "says"),
     [
         ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
+        ("format: png, name: x, colours: deepth", 'to.colours: "deepth" is no table of colours; did you mean "depth"?'),
         ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
         ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
         ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
@@ -464,6 +493,28 @@ def test_options_of_another_format_are_refused(to: str, says: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
         asked(to, fields="param: t, step: 0")
     assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "do", "says"),
+    [
+        ("format: grib2, name: x", "{grid: points@50/8}", "to.format: GRIB has no grid of places"),
+        ("format: grib2, name: x", "{wind: {grid: points@50/8}}", "to.format: GRIB has no grid of places"),
+        ("format: png, name: x, width: 8000", "{wind: {grid: 1/1}}", "to.width: map: 8000 x 4000 pixels, at most"),
+        (
+            "format: png, name: x",
+            "{grid: 0.1/0.1}, {crop: {north: 80, west: 0, south: -80, east: 0.5}}",
+            "to: map: 1000 x 320000 pixels, at most 16000000 in all are possible: ask for a smaller width",
+        ),
+    ],
+)
+def test_what_a_format_cannot_have_is_refused_as_soon_as_it_is_known(to: str, do: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
+        asked(
+            to, f"{do}, {{keep: u}}" if "wind" in do else do, "param: [vo, d], step: 0" if "wind" in do else "param: t"
+        )
+    assert says in caught.value.cause
+    asked(to.replace("grib2", "csv").replace("width", "range: [0, 1], width").replace("8000", "800"), "", "param: t")
 
 
 @pytest.mark.parametrize(
@@ -560,7 +611,7 @@ VALIDATOR = jsonschema.Draft202012Validator(_schema.schema())
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_read(path: Path) -> None:
-    read = Recipe.load(path)
+    read = load_all([path])
     assert read and all(len(list(recipe.wanted())) >= 5 for recipe in read)
     for document in documents(path.read_bytes(), str(path)):
         VALIDATOR.validate(document.value)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from junctura.errors import InvalidArgument, Unsupported
-from junctura.products import _legendre
+from junctura.products import _legendre, _spectral
 from junctura.products._decode import decode
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral, grid, spectral
@@ -139,6 +139,13 @@ def test_what_is_warm_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_legendre, "_made", lambda *_: pytest.fail("made again"))
     synthesis(_random(47), on)
     synthesis(_random(47), _on("4.5/4.5@45/0/-9/90"))
+
+
+@pytest.mark.parametrize("truncation", [1, 63, 639, 1279, 1900])
+def test_parts_of_points_have_room_whatever_the_truncation(truncation: int) -> None:
+    of_a_point = 8 * (truncation + 1) * (truncation + 2) // 2
+    assert 1 <= _spectral._points_at_once(truncation) <= 4096
+    assert _spectral._points_at_once(truncation) * of_a_point <= 64 << 20
 
 
 def test_many_points_are_taken_in_parts() -> None:

@@ -16,13 +16,18 @@ Needs ecCodes and MIR: ``pip install 'junctura[products]'``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from junctura._labels import needed
 from junctura.products._broker import Broker
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral, grid
-from junctura.products._map.sheet import sheet
 from junctura.products._plan import Plan, Ran, run
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._report import Failed, Made, Report
+
+if TYPE_CHECKING:
+    from junctura.products._map.sheet import sheet
 
 __all__ = [
     "Broker",
@@ -40,3 +45,13 @@ __all__ = [
     "run",
     "sheet",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`sheet` needs Pillow, which nothing else here does before the first map."""
+    if name != "sheet":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    needed("PIL", "products")
+    from junctura.products._map.sheet import sheet
+
+    return sheet

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,8 @@ from junctura.products._view import View
 
 # So many of what failed are shown; --json has all.
 _SHOWN = 20
+# So much is shown of why, in characters.
+_CAUSE_MAX = 400
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run_plan(plan, given)
         if given.check:
             return _check(recipes, given)
-        return _run(recipes, given)
+        with _interruptible():
+            return _run(recipes, given)
     except Error as error:
         print(f"junctura: {error}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
@@ -50,16 +57,29 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, or a plan; in YAML")
-    add("--pool", default="unix:default", metavar="URL", help="where the fields are (unix:default)")
-    add("--as", dest="name", default="junctura run", metavar="NAME", help="what this calls itself in the pool")
+    add(
+        "--pool",
+        default=os.environ.get("JUNCTURA_POOL") or "unix:default",
+        metavar="URL",
+        help="where the fields are ($JUNCTURA_POOL, else unix:default)",
+    )
+    add(
+        "--as",
+        dest="name",
+        default=os.environ.get("JUNCTURA_NAME") or "junctura run",
+        metavar="NAME",
+        help="what this calls itself in the pool",
+    )
     add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
     text = "end when everybody of this name has left the pool; * is anything, may be given again"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
+    text = "a pool in which each product is announced as soon as it is there (schema free)"
+    add("--announce", metavar="URL", help=text)
     add("--check", action="store_true", help="reads the requirements, and says what they need and make")
     add("--json", action="store_true", help="what became of it, for programs")
-    add("--quiet", action="store_true", help="no progress")
+    add("-q", "--quiet", action="store_true", help="no progress")
     return parser
 
 
@@ -90,46 +110,90 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    options["name"] = given.name
-    with View(len(list(_wanted(recipes))), given.quiet) as view:
-        broker = Broker(recipes, given.pool, given.out, **options, observer=view.show)
-        report = broker.run()
-    print(json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out))
+    options |= {"name": given.name, "announce": given.announce}
+    is_interrupted = False
+    with View(given.quiet) as view:
+        broker = Broker(
+            recipes, given.pool, given.out, **options, observer=lambda event: view.show(event, broker.expected)
+        )
+        try:
+            broker.run()
+        except KeyboardInterrupt:
+            is_interrupted = True
+    report = broker.report
+    print(json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out, is_interrupted))
+    if is_interrupted:
+        raise KeyboardInterrupt
     return 1 if report.failed else 0
 
 
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Within it the first Ctrl-C is an exception, and the second one the end at once."""
+
+    def interrupt(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
+    if given.announce:
+        raise InvalidArgument("--announce", "products of requirements are announced, and this is a plan")
     if given.check:
-        print(f"{plan.where}: a plan, of {len(plan.sources)} sources")
+        said = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
+        in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
+        print(json.dumps(said, indent=1) if given.json else in_words)
         return 0
-    options: dict[str, Any] = {"workers": given.workers, "until_gone": given.until_gone}
-    ran = run(plan, given.pool, given.out, **options, told=lambda text: print(f"  {text}", file=sys.stderr, flush=True))
-    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran))
-    return 1 if ran.told else 0
+    options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
+    ran = run(plan, given.pool, given.out, **options, name=given.name, told=_nothing if given.quiet else _tell)
+    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet))
+    return 1 if ran.failed else 0
+
+
+def _tell(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def _nothing(_text: str) -> None:
+    """Of a plan that is quiet, what is wrong is said at the end."""
 
 
 def plan_document(ran: Ran) -> dict[str, Any]:
     """What became of a plan, as JSON has it."""
     names = ("name", "taken", "given", "failed", "seconds")
     actions = [{name: getattr(counted, name) for name in names} for counted in ran.actions]
-    return {"fields": ran.fields, "actions": actions, "wrong": ran.told}
+    return {"fields": ran.fields, "failed": ran.failed, "actions": actions, "wrong": ran.told}
 
 
-def _plan_in_words(ran: Ran) -> str:
+def _plan_in_words(ran: Ran, *, are_told: bool) -> str:
     lines = [f"{ran.fields} fields came", f"{'action':<12}{'in':>8}{'out':>8}{'wrong':>8}{'ms each':>10}"]
     for one in ran.actions:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
+    if ran.failed:
+        lines.append(f"{ran.failed} went no further{'' if are_told else ':'}")
+        lines += [] if are_told else _first(ran.told)
     return "\n".join(lines)
 
 
-def _wanted(recipes: Sequence[Recipe]) -> Any:
-    return (wanted for recipe in recipes for wanted in recipe.wanted())
+def _first(told: Sequence[str]) -> list[str]:
+    left = len(told) - _SHOWN
+    more = [f"  and {left} more, which --json names"] if left > 0 else []
+    return [f"  {one}" for one in told[:_SHOWN]] + more
 
 
 def document(report: Report) -> dict[str, Any]:
     """A report as JSON has it."""
-    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "seconds")
+    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "unannounced", "seconds")
     return {
         "products": len(report.made),
         "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
@@ -138,7 +202,7 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def _in_words(report: Report, out: Path) -> str:
+def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
     lines = [f"{len(report.made)} products in {out}, of {report.inputs} fields, in {report.seconds:.1f} s"]
     if report.made:
         latency = report.latency_ms
@@ -147,12 +211,20 @@ def _in_words(report: Report, out: Path) -> str:
         lines.append(f"{report.kept} were there already")
     if report.deaths:
         lines.append(f"{report.deaths} workers died; others did their tasks")
+    if report.unannounced:
+        lines.append(f"{report.unannounced} could not be announced: {report.unannounced_cause}")
     if report.failed:
-        lines.append(f"{len(report.failed)} cannot be made:")
-        lines += [f"  {_named(one)}: {one.cause}" for one in report.failed[:_SHOWN]]
-        left = len(report.failed) - _SHOWN
-        lines += [f"  and {left} more, which --json names"] if left > 0 else []
+        lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made:")
+        lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
     return "\n".join(lines)
+
+
+def _cut(cause: str) -> str:
+    """Without most of very many fields."""
+    if len(cause) <= _CAUSE_MAX:
+        return cause
+    begin = cause[:_CAUSE_MAX].rpartition(", ")[0] or cause[:_CAUSE_MAX]
+    return f"{begin}, ... (--json has all of it)"
 
 
 def _named(event: Made | Failed) -> str:

@@ -13,23 +13,27 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import select
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products import _tasks
-from junctura.products._crew import Crew, automatic
+from junctura.products import _machine, _tasks
+from junctura.products._announce import Announcer
+from junctura.products._claims import Claims
+from junctura.products._crew import Crew, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
-from junctura.products._graph import Graph, Ready
-from junctura.products._make import is_there, patience_s
-from junctura.products._recipe import Recipe
+from junctura.products._graph import Graph, Product, Ready
+from junctura.products._make import is_named, is_there, patience_s
+from junctura.products._outputs._place import size
+from junctura.products._preparing import Preparing
+from junctura.products._questions import Questions, take_all
+from junctura.products._recipe import UNKNOWN, Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
-from junctura.products._tasks import Done, Job, Task
+from junctura.products._tasks import Done, Job, Task, Weights
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
@@ -56,6 +60,10 @@ class Broker:
         What it calls itself in the producers' pool.
     observer
         Is called with each event.
+    announce
+        A pool in which each product is announced, as soon as it is there; by default none.
+    memory
+        Bytes for decoded fields; by default half of what there is. What has no room in it goes to a disk.
 
     """
 
@@ -70,17 +78,22 @@ class Broker:
         until_gone: Sequence[str] = (),
         name: str = _tasks.BROKER,
         observer: Callable[[Made | Failed], None] | None = None,
+        announce: str | None = None,
+        memory: int | None = None,
     ) -> None:
-        self.recipes, self.out, self.observer = list(recipes), out, observer
+        self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.workers = workers or automatic()
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
         self.source = junctura.Pool(source, name=name, store=store)
-        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER)
+        room = memory or pool_bytes()
+        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER, budget=room, spill=_machine.spacious())
+        self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
+        self._preparing = Preparing(self.graph, self._look_at, self._make_weights)
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
@@ -89,6 +102,11 @@ class Broker:
         self._held = 0
         self._is_over = False
 
+    @property
+    def expected(self) -> int:
+        """How many products there are to be, besides those that were there."""
+        return len(self.graph.products) - self.report.kept
+
     def run(self) -> Report:
         """Has all products made; waits until they are, or until nothing more can come.
 
@@ -96,21 +114,30 @@ class Broker:
         ------
         Unavailable
             Workers die all the time.
+        AlreadyExists
+            Another run makes one of the files just now.
         Io
             There can be no directory for the products.
+        KeyboardInterrupt
+            It was interrupted. `report` then names all that is not made; no process is left.
 
         """
         begun = time.monotonic()
-        with self.source, self.pool:
+        with self.source, self.pool, contextlib.ExitStack() as stack:
             self._make_room()
             self._leave_out_what_is_there()
+            stack.enter_context(Claims(self.out, self._claimed(), self.name))
             self.pool.require("kind=task", name=_tasks.GROUP, group=True)
             self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
             crew = Crew(self.pool.url, self.workers)
             try:
                 self._serve(crew)
+            except KeyboardInterrupt:
+                self.report.failed += map(self._open, self.graph.open())
+                raise
             finally:
                 crew.end()
+                self._end_announcing()
                 self.report.deaths = crew.deaths
                 self.report.seconds = time.monotonic() - begun
         return self.report
@@ -121,58 +148,71 @@ class Broker:
         except OSError as error:
             raise junctura.Io(str(self.out), f"products cannot go there: {error.strerror}") from error
 
+    def _claimed(self) -> set[str]:
+        """The files that it makes; where fields will tell a part of the name, with where they come from."""
+        claimed = set()
+        for product in self.graph.open():
+            name = product.wanted.name(**UNKNOWN)
+            claimed.add(name if is_named(product.wanted) else f"{name} of {self.source.url}")
+        return claimed
+
     def _leave_out_what_is_there(self) -> None:
         for product in self.graph.products:
             if is_there(product.wanted, self.out):
                 self.graph.done(product.number)
                 self.report.kept += 1
+                path = self.out / product.wanted.name()
+                self._announce(product.wanted, path, size(path) or 0, {})
 
     def _serve(self, crew: Crew) -> None:
-        asked = sorted({text for recipe in self.recipes for text in recipe.sources()})
+        asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
-            self.source.follow(" or ".join(f"({text})" for text in asked), window=_WINDOW, gaps="ignore") as inputs,
+            Questions(self.source, asked, _WINDOW, self._job.store) as inputs,
             self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
-                if _each(answers, self.desk.take)[0]:
+                if take_all(answers, self.desk.take)[0]:
                     crew.worked()
                 self._take_inputs(inputs)
                 self.desk.give()
-                self._wait(crew)
+                self._wait(crew, inputs)
         for product in self.graph.open():
-            keys = ", ".join(map(str, self.graph.missing(product)))
-            self._fail(product.number, f"it waits for {keys}")
+            self._fail(product.number, self._open(product).cause)
+
+    def _open(self, product: Product) -> Failed:
+        """Why a product is not made yet."""
+        keys = ", ".join(map(str, self.graph.missing(product)))
+        cause = f"it waits for {keys}" if keys else "its fields have come, and it was being made"
+        return Failed(product.wanted.recipe.product, dict(product.wanted.attributes), cause)
 
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
 
-    def _wait(self, crew: Crew) -> None:
+    def _wait(self, crew: Crew, inputs: Questions) -> None:
         if self._is_through():
             return
         poll = select.poll()
         # Nobody looks at what producers still do, and what is not read wakes again and again.
-        producers = [] if self._is_over else [self.source.fileno()]
-        for descriptor in (*producers, self.pool.fileno(), *crew.processes):
+        producers = [] if self._is_over else inputs.pools
+        for descriptor in (*(pool.fileno() for pool in (*producers, self.pool)), *crew.processes):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll():
             if descriptor in crew.processes:
                 crew.ended(descriptor)
 
-    def _take_inputs(self, inputs: junctura.Follow) -> None:
+    def _take_inputs(self, inputs: Questions) -> None:
         """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
-        while not self._is_over and self._look(inputs):
+        while not self._is_over and self._listen(inputs):
             pass
 
-    def _look(self, inputs: junctura.Follow) -> bool:
+    def _listen(self, inputs: Questions) -> bool:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then, if the server is, and as far as the window goes.
-            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-                self.source.sync()
-        count, has_ended = _each(inputs, self._take_input)
+            inputs.sync()
+        count, has_ended = inputs.take(self._take_input)
         self._is_over = has_ended or (are_gone and not count and not self._held)
         return count > 0
 
@@ -206,7 +246,15 @@ class Broker:
                 obj.release()
             self._take_nodes(done, came)
 
-        self.desk.add(task, then, came)
+        self._preparing.first(obj.key, obj.attributes, fresh, lambda: self.desk.add(task, then, came))
+
+    def _look_at(self, key: str, then: Callable[[str], None]) -> None:
+        # A worker does: a message may be such that whoever reads it dies.
+        self.desk.add(lambda number: Task(number, key=key, looks=True), lambda done: then(done.grid), time.monotonic())
+
+    def _make_weights(self, weights: Weights, then: Callable[[], None]) -> None:
+        # What cannot be made is told by those who need it.
+        self.desk.add(lambda number: Task(number, weights=weights), lambda _: then(), time.monotonic())
 
     def _take_nodes(self, done: Done, came: float) -> None:
         self._came.update(dict.fromkeys(done.kept, came))
@@ -250,6 +298,7 @@ class Broker:
             latency_s = time.monotonic() - came
             made = Made(wanted.recipe.product, Path(done.path), done.nbytes, dict(wanted.attributes), latency_s)
             self.report.made.append(made)
+            self._announce(wanted, made.path, made.nbytes, done.words)
             self._tell(made)
 
         self.desk.add(lambda number: Task(number, product=product, sources=sources), then, came + patience_s(wanted))
@@ -265,6 +314,16 @@ class Broker:
         self.report.failed.append(failed)
         self._tell(failed)
 
+    def _announce(self, wanted: Wanted, path: Path, nbytes: int, words: Mapping[str, Any]) -> None:
+        if self.announcer is not None:
+            recipe = wanted.recipe
+            self.announcer.tell(recipe.product, path, nbytes, recipe.output.format, {**words, **wanted.attributes})
+
+    def _end_announcing(self) -> None:
+        if self.announcer is not None:
+            self.announcer.close()
+            self.report.unannounced, self.report.unannounced_cause = self.announcer.missed, self.announcer.failure
+
     def _tell(self, event: Made | Failed) -> None:
         if self.observer is not None:
             self.observer(event)
@@ -273,19 +332,3 @@ class Broker:
         for node in nodes:
             if self.graph.nodes[node].is_kept:
                 _tasks.free(self.pool, node)
-
-
-def _each(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:
-    """Takes all that have come; returns how many that were, and whether none can come any more."""
-    for count in itertools.count():
-        try:
-            item = items.next(timeout=0)
-        except junctura.Timeout:
-            return count, False
-        except (junctura.Closed, junctura.Disconnected):
-            # What was decoded can still be used.
-            return count, True
-        if item is None:
-            return count, True
-        take(item)
-    raise AssertionError("counting has no end")

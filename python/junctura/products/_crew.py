@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 
 from junctura.errors import Unavailable
+from junctura.products import _machine
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -16,9 +19,13 @@ _DEATHS_MAX = 20
 
 
 def automatic() -> int:
-    """As many workers as there are cores, and memory: a gibibyte for each."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // _WORKER_MEMORY))
+    """As many workers as there are cores, and memory besides the broker's pool: a gibibyte for each."""
+    return max(1, min(_machine.cores(), (_machine.memory_bytes() - pool_bytes()) // _WORKER_MEMORY))
+
+
+def pool_bytes() -> int:
+    """How much memory the broker's pool may have: half of what there is."""
+    return _machine.memory_bytes() // 2
 
 
 class Crew:
@@ -45,7 +52,9 @@ class Crew:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "junctura.products._worker", self.url]
-        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
+        # In a session of its own: so what it has started itself ends with it, and Ctrl-C is the broker's.
+        environment = {**os.environ, **ONE_THREAD}
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
         self.processes[os.pidfd_open(process.pid)] = process
 
     def ended(self, descriptor: int) -> None:
@@ -59,6 +68,7 @@ class Crew:
         """
         process = self.processes.pop(descriptor)
         os.close(descriptor)
+        _kill(process)
         process.wait()
         self.deaths += 1
         self._in_a_row += 1
@@ -75,8 +85,15 @@ class Crew:
         """Ends them all."""
         for process in self.processes.values():
             # Also those that are stopped. What they write has its name only when it is whole.
-            process.kill()
+            _kill(process)
         for descriptor, process in self.processes.items():
             process.wait()
             os.close(descriptor)
         self.processes.clear()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With all that it has started: MIR, when it makes weights."""
+    # Nobody else can have its number yet: it has not been waited for.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -20,12 +20,13 @@ import junctura
 from junctura._labels import needed, values_of
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
 
-Floats = npt.NDArray[np.float64]
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
 _ROUNDED = 1.1e-3
+_OVER_STEPS = ("accum", "avg", "max", "min")
 _counting = threading.Lock()
 _decodes = 0
 
@@ -44,7 +45,8 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
         One GRIB message of edition 1 or 2, with one field.
     attributes
         What the field means, where that is known; else the message is asked (ecCodes' namespace `mars`; `param` is the
-        short name where there is one, and `paramId` stands beside it).
+        short name where there is one, and `paramId` stands beside it). What happened over a range of steps is added
+        to either: `stepType`, and `stepStart`, where the range begins.
 
     Returns
     -------
@@ -108,6 +110,9 @@ class _Message(NamedTuple):
     eccodes: Any
     handle: Any
 
+    def has(self, key: str) -> bool:
+        return bool(self.eccodes.codes_is_defined(self.handle, key))
+
     def number(self, key: str) -> int:
         return int(self.eccodes.codes_get_long(self.handle, key))
 
@@ -156,7 +161,7 @@ def _look_at_sections(message: bytes) -> None:
 
 def _field(message: _Message, attributes: Mapping[str, Any] | None) -> Field:
     on, values = _ON.get(message.text("gridType"), _refuse)(message)
-    known = _attributes(message) if attributes is None else dict(attributes)
+    known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     units = message.text("units")
     return Field(values, on, known, "" if units in _UNKNOWN else units)
 
@@ -182,6 +187,13 @@ def _attributes(message: _Message) -> dict[str, Any]:
         if number:
             found["paramId"] = number
     return found
+
+
+def _over_steps(message: _Message) -> dict[str, Any]:
+    """What happened over which range of steps; MARS says its end only."""
+    if not message.has("stepType") or (kind := message.text("stepType")) not in _OVER_STEPS:
+        return {}
+    return {"stepType": kind, "stepStart": message.text("startStep")}
 
 
 def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:

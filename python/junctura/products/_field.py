@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

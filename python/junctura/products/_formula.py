@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from junctura.products._floats import Floats
 from junctura.products._yaml import Wrong, nearest
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 _Value: TypeAlias = "Floats | np.float64"
 _LENGTH_MAX = 1000
 _NODES_MAX = 300

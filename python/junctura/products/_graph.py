@@ -14,13 +14,14 @@ done next.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from junctura.products._operations import Operation, Winds
 from junctura.products._recipe import Recipe, Wanted
-from junctura.products._words import Key
+from junctura.products._words import Key, Value, canonical
+from junctura.products._yaml import Wrong
 
 
 @dataclass
@@ -83,10 +84,13 @@ class Graph:
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
-        # Those that ask for other fields than the ones before.
         # How many products are neither made nor given up.
         self.left = 0
-        self._askers = list({tuple(recipe.sources()): recipe for recipe in recipes}.values())
+        # By parameter those that ask for other fields than the ones before.
+        self._askers: dict[Value, list[Recipe]] = defaultdict(list)
+        for asker in {tuple(recipe.sources()): recipe for recipe in recipes}.values():
+            for param in dict(asker.words)["param"]:
+                self._askers[param].append(asker)
         for recipe in recipes:
             for wanted in recipe.wanted():
                 self._add(recipe, wanted)
@@ -142,18 +146,24 @@ class Graph:
 
     def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
         """The inputs that an object of these attributes is."""
-        keys = {recipe.key(attributes) for recipe in self._askers}
+        try:
+            param = canonical("param", attributes["param"])
+        except (KeyError, Wrong):
+            return []
+        keys = {recipe.key(attributes) for recipe in self._askers.get(param, [])}
         return sorted(self._inputs[key] for key in keys if key is not None and key in self._inputs)
 
     def kept_of(self, inputs: Iterable[int]) -> list[int]:
         """What is to be kept when these inputs are decoded: what comes of them alone, and others wait for."""
-        kept, left = [], list(inputs)
+        return [node.number for node in self.below(inputs) if node.uses]
+
+    def below(self, nodes: Iterable[int]) -> Iterator[Node]:
+        """These, and what comes of them alone; parents first."""
+        left = list(nodes)
         while left:
             node = self.nodes[left.pop(0)]
-            if node.uses:
-                kept.append(node.number)
+            yield node
             left += [child for child in node.children if not self.nodes[child].is_pair]
-        return kept
 
     def keep(self, nodes: Iterable[int]) -> Ready:
         """These are there now."""

@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from junctura._labels import needed
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "points"]
 # So many degrees apart are the same place.
 _SAME = 1e-9

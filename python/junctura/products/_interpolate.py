@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
 from junctura.products import _spectral, _weights
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
 from junctura.products._weights import Method, Quantity
 
-Floats = npt.NDArray[np.float64]
 # Components of vectors, and what has their kind of values at a pole; by short names and numbers.
 _VECTORS = frozenset(
     ("u", "v", "vo", "d", "10u", "10v", "100u", "100v", "200u", "200v", "u10n", "v10n", "ewss", "nsss", "iews", "inss")
@@ -74,14 +73,14 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
     field = _on_whole(field)
     if field.grid.name == on.name.partition("@")[0]:
         return _cut_out(field, on)
-    matrix = _weights.weights(field.grid, on, method, _quantity(field.attributes))
+    matrix = _weights.weights(field.grid, on, method, quantity_of(_param(field)))
     values = np.ascontiguousarray(field.values, np.float64).ravel()
-    apply = _directions if _is_one_of(field.attributes, _DIRECTIONS) else _applied
+    apply = _directions if _is_one_of(_param(field), _DIRECTIONS) else _applied
     made = apply(matrix, values)
     return field.having(made.reshape(on.shape), on)
 
 
-def prepare(source: str, target: str, method: Method = "linear", param: str = "") -> None:
+def prepare(source: str, target: str, method: Method = "linear", quantity: Quantity = "scalar") -> None:
     """Makes what `to_grid` needs between two grids, by their names, so that the first field does not wait for it.
 
     Parameters
@@ -90,8 +89,8 @@ def prepare(source: str, target: str, method: Method = "linear", param: str = ""
         Names of grids; of a spectral truncation, as source.
     method
         As for `to_grid`.
-    param
-        Which parameter it is for: components of vectors have weights of their own.
+    quantity
+        What it is for: components of vectors have weights of their own; see `quantity_of`.
 
     Raises
     ------
@@ -107,16 +106,21 @@ def prepare(source: str, target: str, method: Method = "linear", param: str = ""
         return
     whole = _around(origin)
     if on != origin and whole.name != on.name.partition("@")[0]:
-        _weights.weights(whole, on, method, _quantity({"param": param}))
+        _weights.weights(whole, on, method, quantity)
 
 
-def _quantity(attributes: Any) -> Quantity:
-    return "vector" if _is_one_of(attributes, _VECTORS) else "scalar"
+def _param(field: Field) -> str:
+    return str(field.attributes.get("param", ""))
 
 
-def _is_one_of(attributes: Any, params: frozenset[str]) -> bool:
+def quantity_of(param: str) -> Quantity:
+    """Whether a parameter is a component of a vector."""
+    return "vector" if _is_one_of(param, _VECTORS) else "scalar"
+
+
+def _is_one_of(param: str, params: frozenset[str]) -> bool:
     # Edition 1 has the table behind the number.
-    return str(attributes.get("param", "")).partition(".")[0] in params
+    return param.partition(".")[0] in params
 
 
 def _around(origin: Grid) -> Grid:

@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from junctura.errors import Unsupported
 from junctura.products._cache import Bounded
+from junctura.products._floats import Floats
 
-Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 # Beyond it the smallest functions near the poles are not numbers of double precision any more.
 TRUNCATION_MAX = 1900

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from junctura.products._field import Field
 from junctura.products._grid import Grid
@@ -22,6 +22,15 @@ from junctura.products._weights import Method
 # What takes long lets go before it what is quick and came so many seconds later: pictures, and what sorts members.
 _SLOW_S = {"png": 1.0, "zarr": 1.0}
 _USUAL_S, _SORTED_S = 0.01, 0.1
+
+
+class File(NamedTuple):
+    """A product that is there."""
+
+    path: Path
+    nbytes: int
+    words: dict[str, Any]
+    """What its fields have in common that the requirement need not say: ``date``, ``time``, ``class``, ..."""
 
 
 class Transforms:
@@ -45,10 +54,14 @@ def is_there(wanted: Wanted, out: Path) -> bool:
 
     Which run of a forecast it is of is known beforehand only if the requirement says its date and time.
     """
-    words = Template(wanted.recipe.output.name).words
-    if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not set(words) <= set(wanted.attributes):
+    if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not is_named(wanted):
         return False
     return is_made(out / wanted.name(), fingerprint(wanted))
+
+
+def is_named(wanted: Wanted) -> bool:
+    """Whether the whole name of the file is known before the fields come."""
+    return set(Template(wanted.recipe.output.name).words) <= set(wanted.attributes)
 
 
 def fingerprint(wanted: Wanted) -> str:
@@ -62,8 +75,8 @@ def make(
     transform: Transform,
     out: Path,
     sources: Sequence[tuple[str, str]],
-) -> tuple[Path, int]:
-    """Makes a product; returns where it is, and its size in bytes.
+) -> File:
+    """Makes a product.
 
     Parameters
     ----------
@@ -87,7 +100,7 @@ def make(
     path = out / wanted.name(**known)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = write(left, output, path, _provenance(wanted, sources))
-    return path, written.bytes
+    return File(path, written.bytes, known)
 
 
 def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str, Any]:

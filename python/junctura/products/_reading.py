@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from junctura.errors import InvalidArgument
 from junctura.products._grid import Grid
+from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
-from junctura.products._operations import (
-    Compute,
-    Crop,
-    Ensemble,
-    Fill,
-    Keep,
-    Mask,
-    Operation,
-    Statistics,
-    ToGrid,
-    Units,
-    Winds,
-)
-from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Output, Recipe
+from junctura.products._operations import READERS, Crop, Ensemble, Operation, Statistics, ToGrid, Winds
+from junctura.products._outputs._output import Output as Map
+from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
-from junctura.products._yaml import Document, Step, Wrong, nearest, read
+from junctura.products._yaml import Document, Wrong, at, nearest, read
 
 _INPUTS_MAX = 1_000_000
 _FILES_MAX = 100_000
@@ -36,7 +25,7 @@ _Words = dict[str, tuple[Value, ...]]
 
 
 def recipes_of(path: str | Path) -> list[Recipe]:
-    """The recipes of a file; see `Recipe.load`."""
+    """The recipes of a file; see `load_all`."""
     found = read(path)
     if not found:
         raise InvalidArgument(str(path), "there is no requirement in it")
@@ -61,28 +50,16 @@ def _recipe(said: dict[str, Any], where: str) -> Recipe:
     output = _output(said["to"], words, operations)
     recipe = Recipe(said["product"], tuple(words.items()), operations, params, output, where)
     if recipe.statistics is not None:
-        with _at("do", _index(operations, "statistics"), "statistics"):
+        with at("do", _index(operations, "statistics"), "statistics"):
             recipe.statistics.windows(words["step"])
     return recipe
-
-
-@contextlib.contextmanager
-def _at(*place: Step) -> Iterator[None]:
-    """Where in the document something is done."""
-    try:
-        yield
-    except Wrong as wrong:
-        raise wrong.within(*place) from None
-    except InvalidArgument as error:
-        # What is said of grids and units says itself what it is about.
-        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
 
 
 def _words(said: dict[str, Any]) -> _Words:
     found: _Words = {}
     for word in WORDS:
         if word in said:
-            with _at("from", word):
+            with at("from", word):
                 found[word] = values(word, said[word])
     inputs = math.prod(map(len, found.values()))
     if inputs > _INPUTS_MAX:
@@ -95,7 +72,7 @@ def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation
     seen: list[str] = []
     for index, item in enumerate(said):
         ((name, value),) = item.items()
-        with _at("do", index, name):
+        with at("do", index, name):
             _check_order(name, seen, words)
             operation = _operation(name, value, said[index + 1 :], words)
             on = _grid_behind(operation, on)
@@ -116,21 +93,9 @@ def _check_order(name: str, seen: list[str], words: _Words) -> None:
 def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
     if name == "wind":
         return Winds(_grid_of_wind(value, later))
-    if name == "crop":
-        return Crop(**{edge: float(degrees) for edge, degrees in value.items()})
     if name == "statistics":
         return Statistics.read(value, _first_step(words))
-    if name == "fill":
-        return Fill(float(value))
-    make: dict[str, Callable[[Any], Operation]] = {
-        "grid": ToGrid.of,
-        "ensemble": Ensemble.read,
-        "compute": Compute.read,
-        "units": Units.read,
-        "mask": Mask.read,
-        "keep": Keep.read,
-    }
-    return make[name](value)
+    return READERS[name](value)
 
 
 def _first_step(words: _Words) -> int:
@@ -140,16 +105,16 @@ def _first_step(words: _Words) -> int:
 def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
     """Its own, or that to which fields are brought next."""
     if "grid" in value:
-        return ToGrid.of(value["grid"]).grid
+        return ToGrid.read(value["grid"]).grid
     for item in later:
         if "grid" in item:
-            return ToGrid.of(item["grid"]).grid
+            return ToGrid.read(item["grid"]).grid
     raise Wrong("on which grid? write wind: {grid: 0.5/0.5}, or a grid behind it")
 
 
 def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
     """The grid that fields are on behind an operation, where it is known; an area that it does not have is refused."""
-    if isinstance(operation, ToGrid):
+    if isinstance(operation, ToGrid | Winds):
         return operation.on
     if isinstance(operation, Crop) and before is not None:
         return operation.area(before)
@@ -158,7 +123,7 @@ def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
 
 def _params(operations: tuple[Operation, ...], params: tuple[str, ...]) -> tuple[str, ...]:
     for index, operation in enumerate(operations):
-        with _at("do", index, operation.name):
+        with at("do", index, operation.name):
             params = operation.params(params)
     return params
 
@@ -167,7 +132,7 @@ def _index(operations: tuple[Operation, ...], name: str) -> int:
     return next(index for index, operation in enumerate(operations) if operation.name == name)
 
 
-def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ...]) -> Output:
+def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ...]) -> Target:
     gather = said.get("gather", [])
     listed = gather if isinstance(gather, list) else [gather]
     for word in listed:
@@ -183,7 +148,7 @@ def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ..
             raise Wrong("each number must be greater than the one before", "to", key)
     gathers_number = any(operation.name == "ensemble" for operation in operations)
     kept = tuple(word for word in WORDS if word in listed and not (word == "number" and gathers_number))
-    return Output(said["format"], said["name"], kept, Key(options))
+    return Target(said["format"], said["name"], kept, Key(options))
 
 
 def _check_files(recipe: Recipe) -> None:
@@ -191,13 +156,43 @@ def _check_files(recipe: Recipe) -> None:
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
-    if recipe.output.format == "png" and (fields := _fields_in_file(recipe)) > 1:
-        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
-    with _at("to", "name"):
+    _check_told_apart(recipe)
+    _check_format(recipe)
+    with at("to", "name"):
         _check_names(recipe)
     if "title" in recipe.output.options:
-        with _at("to", "title"):
+        with at("to", "title"):
             _check_words(Template(recipe.output.options["title"]), recipe)
+
+
+def _check_format(recipe: Recipe) -> None:
+    """That files of the format can have these fields, as far as it is known on which grid they are."""
+    to, on = recipe.output, None
+    for operation in recipe.operations:
+        on = _grid_behind(operation, on)
+    if to.format == "grib2" and on is not None and on.kind == "points":
+        raise Wrong("GRIB has no grid of places: write csv, netcdf or zarr", "to", "format")
+    if to.format != "png":
+        return
+    if (fields := _fields_in_file(recipe)) > 1:
+        raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    if on is not None:
+        with at("to", *(["width"] if "width" in to.options else [])):
+            view_of(on, Map("png", **to.options))
+
+
+def _check_told_apart(recipe: Recipe) -> None:
+    """That statistics over steps are not one and the same in a file."""
+    if recipe.statistics is None:
+        return
+    of, cause = recipe.statistics.of, ""
+    amounts = [kind for kind in of if kind in ("sum", "accumulation")]
+    if len(amounts) > 1:
+        cause = 'in a file "sum" and "accumulation" are both amounts of the window: write one of them'
+    elif amounts and "instant" in of and recipe.output.format in ("netcdf", "zarr"):
+        cause = f'in {recipe.output.format} "instant" and "{amounts[0]}" would be one variable: write one of them'
+    if cause:
+        raise Wrong(cause, "do", _index(recipe.operations, "statistics"), "statistics", "of")
 
 
 def _fields_in_file(recipe: Recipe) -> int:

@@ -40,8 +40,8 @@ UNKNOWN = {word: Open(f"({word})") for word in OPEN_WORDS}
 
 
 @dataclass(frozen=True)
-class Output:
-    """What kind of file is made.
+class Target:
+    """What kind of files is made, and what they are called.
 
     Attributes
     ----------
@@ -87,28 +87,16 @@ class Recipe:
     words: tuple[tuple[str, tuple[Value, ...]], ...]
     operations: tuple[Operation, ...]
     params: tuple[str, ...]
-    output: Output
+    output: Target
     where: str = field(default="", compare=False)
-
-    @staticmethod
-    def load(path: str | Path) -> list[Recipe]:
-        """The recipes in a file, which may have several documents.
-
-        Raises
-        ------
-        InvalidArgument
-            Something in it is wrong: the error names file, line, key and, for a word that is not known, the nearest.
-        NotFound, Io, LimitExceeded
-            There is no such file, it cannot be read, or it is larger than 4 MiB.
-        AlreadyExists
-            Two products have one name, or make files of one name.
-
-        """
-        return load_all([path])
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that decides what comes out; how the file was written does not matter."""
+        """SHA-256 of what is asked for: `product`, `from`, `do` and `to` as they were understood.
+
+        How the file was written does not matter. Neither the fields are in it nor their versions, nor those of the
+        software: the provenance of a product names them beside it.
+        """
         said = {
             "product": self.product,
             "from": [[word, list(values)] for word, values in self.words],
@@ -303,7 +291,18 @@ def _completion(parts: dict[str, _Part]) -> int:
 
 
 def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
-    """The recipes in files, or in those that patterns such as ``requirements/*.yaml`` find; see `Recipe.load`."""
+    """The recipes in files, or in those that patterns such as ``requirements/*.yaml`` find.
+
+    Raises
+    ------
+    InvalidArgument
+        Something in them is wrong: the error names file, line, key and, for a word that is not known, the nearest.
+    NotFound, Io, LimitExceeded
+        There is no such file, it cannot be read, or it is larger than 4 MiB.
+    AlreadyExists
+        Two products have one name, or make files of one name.
+
+    """
     from junctura.products._reading import recipes_of
 
     found = [recipe for path in _found(paths) for recipe in recipes_of(path)]

@@ -44,6 +44,8 @@ class Report:
         How many messages were decoded, and how often that which was decoded most often.
     deaths
         How many workers died.
+    unannounced, unannounced_cause
+        How many products are there that could not be announced, and why.
     seconds
         From beginning to end.
 
@@ -57,6 +59,8 @@ class Report:
     decodes: int = 0
     decodes_per_input_max: int = 0
     deaths: int = 0
+    unannounced: int = 0
+    unannounced_cause: str = ""
     seconds: float = 0.0
 
     @property

@@ -11,6 +11,7 @@ import json
 import sys
 from typing import Any
 
+from junctura.products._map.colours import NAMES
 from junctura.products._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
 
 # What files are told apart by, in the schema `mars`, in the order of selectors.
@@ -210,7 +211,7 @@ FORMATS = {
             "Of the map",
         ),
         centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
-        colours=Text("Name of a table of colours", length_max=60),
+        colours=Word(NAMES, "By default the parameter's", "a table of colours"),
         range=ListOf(Number(), "The least and the greatest value that have a colour", low=2, high=2),
         levels=ListOf(Number(), "Where one colour ends and the next begins, upwards", low=2),
         title=Text("Above the map; braces as in the name"),

@@ -20,16 +20,17 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument
 from junctura.products import _legendre
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
 
-Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 Indices = npt.NDArray[np.intp]
 # Of the sphere on which winds are those of a vorticity and a divergence: that of GRIB's shape of the earth 6.
 EARTH_RADIUS_M = 6371229.0
-# So many points have their functions at the same time.
-_POINTS_AT_ONCE = 4096
+# What the functions of some single points may take at the same time.
+_AT_ONCE_BYTES_MAX = 64 << 20
+_POINTS_AT_ONCE_MAX = 4096
 _OF_ANOTHER = ("shortName", "name", "cfName", "units")
 
 
@@ -223,14 +224,21 @@ def _on_reduced(sums: Complexes, on: Grid) -> Floats:
 
 
 def _at_points(fields: list[Complexes], truncation: int, on: Grid, over_cosine: bool) -> Iterator[Floats]:
-    for first in range(0, on.size, _POINTS_AT_ONCE):
-        some = slice(first, min(first + _POINTS_AT_ONCE, on.size))
+    count = _points_at_once(truncation)
+    for first in range(0, on.size, count):
+        some = slice(first, min(first + count, on.size))
         latitudes, longitudes = on.latitudes[some], np.radians(on.longitudes[some])
         rows = _both(f"{on.name}[{first}]", latitudes)
         sums = _along_latitudes(fields, truncation, rows, over_cosine)
         waves = np.exp(1j * np.outer(longitudes, np.arange(truncation + 1)))
         sums[:, :, 1:] *= 2
         yield (sums * waves).real.sum(axis=2)
+
+
+def _points_at_once(truncation: int) -> int:
+    """For how many points there is room for all functions."""
+    of_a_point = 8 * (truncation + 1) * (truncation + 2) // 2
+    return max(1, min(_POINTS_AT_ONCE_MAX, _AT_ONCE_BYTES_MAX // of_a_point))
 
 
 def _both(name: str, latitudes: Floats) -> _Rows:

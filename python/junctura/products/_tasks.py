@@ -19,12 +19,13 @@ import json
 import pickle
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import junctura
 from junctura.products._field import Field
 from junctura.products._grid import grid
 from junctura.products._recipe import Recipe
+from junctura.products._weights import Method, Quantity
 
 GROUP = "workers"
 # What workers are called in both pools.
@@ -44,9 +45,18 @@ class Job:
     out: str
 
 
+class Weights(NamedTuple):
+    """What `junctura.products._interpolate.prepare` makes."""
+
+    source: str
+    target: str
+    method: Method
+    quantity: Quantity
+
+
 @dataclass(frozen=True)
 class Task:
-    """One thing to do: decode an input, transform a pair, or make a product.
+    """One thing to do: look at an input, make weights, decode an input, transform a pair, or make a product.
 
     Attributes
     ----------
@@ -62,6 +72,10 @@ class Task:
         The product to be made, if it is that.
     sources
         Of a product: keys and versions of the objects that it is made of.
+    looks
+        Whether it is to be told only on which grid the input is.
+    weights
+        To be made, if it is that.
 
     """
 
@@ -71,6 +85,8 @@ class Task:
     key: str = ""
     product: int | None = None
     sources: tuple[tuple[str, str], ...] = ()
+    looks: bool = False
+    weights: Weights | None = None
 
 
 @dataclass(frozen=True)
@@ -83,8 +99,10 @@ class Done:
         The nodes that are there now.
     version
         Of the object that was decoded.
-    path, nbytes
-        Of a product.
+    path, nbytes, words
+        Of a product; the words are what its fields say of it, as ``date``.
+    grid
+        Of an input that was looked at; see `junctura.products._preparing.grid_of`.
     failure
         Why it was not done; empty if it was.
     failed
@@ -101,6 +119,8 @@ class Done:
     version: str = ""
     path: str = ""
     nbytes: int = 0
+    words: dict[str, str] = field(default_factory=dict)
+    grid: str = ""
     failure: str = ""
     failed: dict[int, str] = field(default_factory=dict)
     decodes: int = 0
@@ -127,6 +147,7 @@ def write(about: Task | Done) -> bytes:
 def read_task(payload: bytes) -> Task:
     said = json.loads(payload)
     said["sources"] = tuple((key, version) for key, version in said["sources"])
+    said["weights"] = Weights(*said["weights"]) if said["weights"] else None
     return Task(**{**said, "keep": tuple(said["keep"]), "inputs": tuple(said["inputs"])})
 
 
@@ -177,4 +198,6 @@ def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
     return value if isinstance(value, str | int | float | bool | list) else str(value)

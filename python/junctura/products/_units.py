@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-import numpy as np
-import numpy.typing as npt
-
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 from junctura.products._yaml import nearest
 
-Floats = npt.NDArray[np.float64]
 # Powers of metre, kilogram, second, kelvin and geopotential metre.
 _Powers = tuple[int, int, int, int, int]
 _NONE: _Powers = (0, 0, 0, 0, 0)
@@ -84,6 +81,7 @@ _SPELLINGS = {
     "degf": "degF",
     "celsius": "degC",
     "degrees celsius": "degC",
+    "deg c": "degC",
     "°c": "degC",
     "c": "degC",
     "fahrenheit": "degF",

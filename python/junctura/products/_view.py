@@ -19,38 +19,36 @@ class View:
 
     Parameters
     ----------
-    count
-        How many products there are to be.
     quiet
         Whether to show nothing.
 
     """
 
-    def __init__(self, count: int, quiet: bool = False) -> None:
-        self.count, self.quiet = count, quiet
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
         self.made = self.failed = 0
         self._is_terminal = sys.stderr.isatty()
         self._shown = 0.0
 
-    def show(self, event: Made | Failed) -> None:
-        """One more is made, or cannot be."""
+    def show(self, event: Made | Failed, count: int) -> None:
+        """One more of so many is made, or cannot be."""
         self.made += isinstance(event, Made)
         self.failed += isinstance(event, Failed)
         if self.quiet:
             return
         if self._is_terminal:
-            self._draw(event)
-        elif (self.made + self.failed) * 10 // self.count > (self.made + self.failed - 1) * 10 // self.count:
-            print(f"  products {self.made}/{self.count}{self._failures()}", file=sys.stderr, flush=True)
+            self._draw(event, count)
+        elif (self.made + self.failed) * 10 // count > (self.made + self.failed - 1) * 10 // count:
+            print(f"  products {self.made}/{count}{self._failures()}", file=sys.stderr, flush=True)
 
-    def _draw(self, event: Made | Failed) -> None:
+    def _draw(self, event: Made | Failed, count: int) -> None:
         done, now = self.made + self.failed, time.monotonic()
-        if done < self.count and now - self._shown < _EVERY_S:
+        if done < count and now - self._shown < _EVERY_S:
             return
         self._shown = now
-        bar = "█" * (_WIDTH * done // self.count)
+        bar = "█" * (_WIDTH * done // count)
         last = event.path.name if isinstance(event, Made) else event.product
-        text = f"  products {bar:<{_WIDTH}} {self.made}/{self.count}{self._failures()}  {last[:40]:<40}"
+        text = f"  products {bar:<{_WIDTH}} {self.made}/{count}{self._failures()}  {last[:40]:<40}"
         print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
     def _failures(self) -> str:

@@ -11,21 +11,26 @@ where a damaged file is made again. Matrices are for whole grids, since an area 
 would shift MIR's points.
 
 The cache is the folder `weights` in that of the environment variable ``JUNCTURA_CACHE``, else in
-``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``. Files appear there whole; processes may share it.
+``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``. Files appear there whole; processes may share it: whoever
+wants a matrix that another one is making waits for it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -35,10 +40,10 @@ import numpy.typing as npt
 from junctura._labels import needed
 from junctura.errors import InvalidArgument, Io, Unsupported
 from junctura.products._cache import Bounded
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid
 from junctura.products._grid import grid as named
 
-Floats = npt.NDArray[np.float64]
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 Quantity = Literal["scalar", "vector"]
 # By our names those of MIR.
@@ -61,7 +66,12 @@ _KEPT_BYTES_MAX = 512 << 20
 # Sums of a row differ from 1 by some 1e-14.
 _SUM_ERROR_MAX = 1e-9
 _FORM = 1
+# From N320 to a tenth of a degree MIR takes half a minute.
+_MIR_SECONDS_MAX = 900.0
+# Older than this a folder is nobody's work any more.
+_LEFT_SECONDS = 86_400.0
 _DAMAGED = (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_MADE = ".made-"
 _kept: Bounded[Any] = Bounded(_KEPT_BYTES_MAX)
 
 
@@ -154,13 +164,18 @@ class _Task(NamedTuple):
 def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
     task = _task(source, target, method, quantity)
     shape = (target.size if task.rows_of is None else int(task.rows_of.max()) + 1, source.size)
-    said = [source.name, target.name, method, quantity, _version(), _FORM]
-    path = folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
+    path = path_of(source.name, target.name, method, quantity)
     try:
         matrix = _read(path, shape)
     except _DAMAGED:
         matrix = _make(task, path, shape)
     return matrix if task.rows_of is None else matrix[task.rows_of]
+
+
+def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
+    """Where weights between two whole grids, by their names, are kept once they are made."""
+    said = [source, target, method, quantity, _version(), _FORM]
+    return folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
 
 
 def _version() -> str:
@@ -254,32 +269,81 @@ def _make(task: _Task, path: Path, shape: tuple[int, int]) -> Any:
     needed("scipy.sparse", "products")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".made-", dir=path.parent) as temporary:
-            made = Path(temporary) / "weights.npz"
-            _run(task, made)
-            try:
-                matrix = _read(made, shape)
-            except _DAMAGED as error:
-                raise Unsupported(task.subject, f"MIR's matrix is none: {error}") from error
-            made.replace(path)
+        with _alone(path.with_name(f".{path.stem}.lock")):
+            with contextlib.suppress(*_DAMAGED):
+                # Another one has made it meanwhile.
+                return _read(path, shape)
+            _sweep(path.parent)
+            return _made_by_mir(task, path, shape)
     except OSError as error:
         if isinstance(error, Io):
             raise
         raise Io(str(path.parent), f"weights cannot be kept there ({error}): set JUNCTURA_CACHE") from error
+
+
+def _made_by_mir(task: _Task, path: Path, shape: tuple[int, int]) -> Any:
+    with tempfile.TemporaryDirectory(prefix=_MADE, dir=path.parent) as temporary:
+        made = Path(temporary) / "weights.npz"
+        _run(task, made)
+        try:
+            matrix = _read(made, shape)
+        except _DAMAGED as error:
+            raise Unsupported(task.subject, f"MIR's matrix is none: {error}") from error
+        made.replace(path)
     return matrix
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Others who want the same wait, in whatever process; a lock goes with the process that has it."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            # Where a file system has no locks, a matrix may be made twice.
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not _is_named(descriptor, lock):
+                # The one before has removed it.
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what processes that were killed have left."""
+    for left in folder.glob(f"{_MADE}*"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _run(task: _Task, made: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("_mir.py")), str(made)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, **_QUIET, "MIR_CACHE_PATH": str(made.parent)},
-        input=json.dumps({"source": task.source, "options": task.options}),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **_QUIET, "MIR_CACHE_PATH": str(made.parent)},
+            input=json.dumps({"source": task.source, "options": task.options}),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_MIR_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unsupported(task.subject, f"MIR has not ended after {_MIR_SECONDS_MAX:g} s") from error
     if done.returncode or not made.exists():
         said = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
         raise Unsupported(task.subject, f"MIR ended with {done.returncode}: {said[-1000:]}")

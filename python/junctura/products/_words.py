@@ -20,7 +20,7 @@ Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 # What a selector may have at most: docs/formats/selector.md.
-_SELECTOR_BYTES_MAX, _SELECTOR_VALUES_MAX = 65_536, 10_000
+SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX = 65_536, 10_000
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
@@ -154,20 +154,22 @@ def values(word: str, given: Any) -> tuple[Value, ...]:
         One of them is none, comes twice, or they are too many.
 
     """
-    if isinstance(given, list):
-        found = [value for index, item in enumerate(given) for value in _of_item(word, item, index)]
-    else:
-        found = list(_of_text(word, given))
-    if len(found) > VALUES_MAX:
-        raise Wrong(f"{len(found)} values, at most {VALUES_MAX} are possible")
-    twice = [value for index, value in enumerate(found) if value in found[:index]] if _repeats(found) else []
-    if twice:
-        raise Wrong(f"{shown(twice[0])} stands there twice")
+    found: dict[Value, None] = {}
+    for part in _parts(word, given):
+        for value in part:
+            if value in found:
+                raise Wrong(f"{shown(value)} stands there twice")
+            found[value] = None
+        # Each part has few values, and there may be many parts.
+        if len(found) > VALUES_MAX:
+            raise Wrong(f"more than {VALUES_MAX} values are not possible")
     return tuple(found)
 
 
-def _repeats(found: list[Value]) -> bool:
-    return len(set(found)) < len(found)
+def _parts(word: str, given: Any) -> Iterator[tuple[Value, ...]]:
+    if isinstance(given, list):
+        return (_of_item(word, item, index) for index, item in enumerate(given))
+    return iter([_of_text(word, given)])
 
 
 def _of_item(word: str, item: Any, index: int) -> tuple[Value, ...]:
@@ -229,7 +231,7 @@ def end_of(step: Value) -> int:
 def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:
     """The questions that find all fields with these values: one, if a selector can be as long as that."""
     asked = ",".join(f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words)
-    if len(asked.encode()) <= _SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= _SELECTOR_VALUES_MAX:
+    if len(asked.encode()) <= SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= SELECTOR_VALUES_MAX:
         return [asked]
     longest = max(words, key=lambda word: len(words[word]))
     half = len(words[longest]) // 2

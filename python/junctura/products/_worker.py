@@ -19,7 +19,9 @@ from junctura.products import _tasks
 from junctura.products._decode import decodes, field_of
 from junctura.products._field import Field
 from junctura.products._graph import Graph
+from junctura.products._interpolate import prepare
 from junctura.products._make import Transforms, make
+from junctura.products._preparing import grid_of
 from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Task
 
 
@@ -77,6 +79,13 @@ class Worker:
         self.pool.offer(b"", name=f"begun/{task.number}/{begun}", kind="begun")
 
     def _do(self, task: Task) -> Done:
+        if task.weights is not None:
+            # They are kept on disk, for all workers.
+            prepare(*task.weights)
+            return Done(task.number)
+        if task.looks:
+            with self.source.demand(task.key, timeout=0) as obj:
+                return Done(task.number, grid=grid_of(obj))
         if task.product is not None:
             return self._make(task, task.product)
         made = Made(self, task)
@@ -100,8 +109,9 @@ class Worker:
     def _make(self, task: Task, product: int) -> Done:
         about = self.graph.products[product]
         fields = [field for node in about.nodes for field in _tasks.kept(self.pool, node)]
-        path, nbytes = make(about.wanted, fields, self.transforms, self.out, task.sources)
-        return Done(task.number, path=str(path), nbytes=nbytes)
+        made = make(about.wanted, fields, self.transforms, self.out, task.sources)
+        words = {word: str(value) for word, value in made.words.items()}
+        return Done(task.number, path=str(made.path), nbytes=made.nbytes, words=words)
 
 
 class Made:

@@ -12,6 +12,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -74,6 +75,18 @@ class Document:
 def named(place: Place) -> str:
     """The keys that lead to a place, as one text."""
     return ".".join(step for step in place if isinstance(step, str))
+
+
+@contextmanager
+def at(*place: Step) -> Iterator[None]:
+    """Where in a document something is done: what is wrong there, is wrong there."""
+    try:
+        yield
+    except Wrong as wrong:
+        raise wrong.within(*place) from None
+    except InvalidArgument as error:
+        # What is said of grids and units says itself what it is about.
+        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,11 +6,8 @@ out once and kept; a map is then a sparse gather, a table of colours and a few l
   projection   places to pixels and back                     colours    tables of colours, even to the eye
   sampling     which values of a grid a pixel is made of     scale      ends, ticks and units of a colour bar
   ink          lines drawn smoothly, kept as a mask          lettering  text with exponents
-  coast        Natural Earth's coastlines                    picture    all of it; sheet: many beside one another
+  coast        Natural Earth's coastlines                    seen       what of the globe is seen, on how many pixels
+  picture      all of it; sheet: many beside one another
 ```
+Only `ink`, `lettering`, `picture` and `sheet` need Pillow.
 """
-
-from junctura.products._map.picture import picture
-from junctura.products._map.sheet import sheet
-
-__all__ = ["picture", "sheet"]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 SIZE = 1024
 
@@ -28,7 +28,14 @@ _PATHS = {
     "chance": "f3f1ec dcd9ea b9b3dd 9787c9 7d57ae 6a2a8b 480d5c",
     "rain": "f3f1ec c9dfe6 8fc0dc 4f97cf 3567b8 3a3a94 3b1766",
 }
-NAMES = tuple(_PATHS)
+NAMES = {
+    "balance": "From blue over white to red, with 0 in the middle",
+    "thermal": "From violet and blue over white to red: temperatures",
+    "depth": "From dark blue over green to yellow",
+    "wind": "From white over green and blue to violet",
+    "chance": "From white to violet: probabilities",
+    "rain": "From white to dark blue",
+}
 _DIVERGING = {"balance", "thermal"}
 _BY_PARAMETER = {
     "thermal": ("t", "2t", "2d", "skt", "sst", "pt", "mx2t", "mn2t", "t2m"),

@@ -5,7 +5,6 @@ Drawing sixty thousand points takes longer than all the rest of a map, and is th
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,12 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from junctura.products._cache import Bounded
+from junctura.products._floats import Floats
 from junctura.products._map.coast import Line, coastlines
-from junctura.products._map.projection import Floats, View
+from junctura.products._map.projection import View
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]
 _TIMES = 3
+_KEPT_BYTES_MAX = 64 << 20
 _COAST: Colour = (14, 18, 26)
 _RIM: Colour = (120, 128, 142)
 # From so many pixels a degree on, the coarse coastlines look like it.
@@ -35,6 +37,11 @@ class Ink:
     kept: npt.NDArray[np.float32]
     added: npt.NDArray[np.float32]
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.pixels.nbytes + self.kept.nbytes + self.added.nbytes
+
     def onto(self, colours: Bytes) -> None:
         """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue."""
         under = colours[self.pixels]
@@ -43,9 +50,15 @@ class Ink:
         colours[self.pixels] = under
 
 
-@functools.lru_cache(maxsize=16)
+_kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
+
+
 def ink(view: View, with_coast: bool) -> Ink:
     """Graticule, coastlines and the rim of the map."""
+    return _kept.get((view, with_coast), lambda: _drawn(view, with_coast), lambda made: made.nbytes)
+
+
+def _drawn(view: View, with_coast: bool) -> Ink:
     thin = max(0.7, view.width / 1400)
     layers = [(_cover(view, _graticule(view), thin * 0.8), 0.20, _COAST)]
     if with_coast:

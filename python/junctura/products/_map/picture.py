@@ -24,12 +24,12 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from junctura.products._field import Field
-from junctura.products._grid import Grid
 from junctura.products._map import colours, ink
 from junctura.products._map.lettering import Colour, fitted, text
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import Singles, samples
 from junctura.products._map.scale import Scale, scale
+from junctura.products._map.seen import view_of
 from junctura.products._map.words import legend, title, when
 from junctura.products._outputs._meaning import meaning
 from junctura.products._outputs._output import Output
@@ -43,7 +43,6 @@ _MISSING: tuple[Colour, Colour] = ((112, 116, 122), (88, 92, 99))
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 3
 # Behind the colours of a table: what pixels without a value look like.
 _AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND = range(colours.SIZE, colours.SIZE + 4)
-_GLOBE_CENTRE = (30.0, 10.0)
 
 
 def picture(field: Field, to: Output) -> Image.Image:
@@ -52,10 +51,10 @@ def picture(field: Field, to: Output) -> Image.Image:
     Raises
     ------
     InvalidArgument
-        The field is spectral, or there are no such colours.
+        The field is spectral, the map would have too many pixels, or there are no such colours.
 
     """
-    page = _Page.of(_view(field.grid, to))
+    page = _Page.of(view_of(field.grid, to))
     is_what = meaning(field)
     table = to.colours or colours.table_for(is_what.param, is_what.statistic)
     is_about_zero = colours.is_about_zero(table, is_what.param, is_what.statistic)
@@ -91,33 +90,6 @@ class _Page:
         view = View(seen.projection, width, seen.centre, seen.spans)
         corner = (round(left * unit), round(top * unit))
         return cls(view, seen.width, corner[1] + view.height + round(bottom * unit), corner, unit)
-
-
-def _view(lies: Grid, to: Output) -> View:
-    if to.projection == "cylindrical" and to.centre is None:
-        north, south, west, east = _bounds(lies)
-        return View("cylindrical", to.width, ((north + south) / 2, (west + east) / 2), (north - south, east - west))
-    centre = to.centre or (_GLOBE_CENTRE if lies.is_global else _middle(lies))
-    if to.projection == "cylindrical":
-        return View("cylindrical", to.width, (0.0, centre[1]))
-    return View(to.projection, to.width, (0.0 if to.projection == "robinson" else centre[0], centre[1]))
-
-
-def _bounds(lies: Grid) -> tuple[float, float, float, float]:
-    """North, south, west and east of a cylindrical map: the globe, or the area with a margin where it has none."""
-    if lies.is_global:
-        return 90.0, -90.0, -180.0, 180.0
-    north, south = float(lies.latitudes.max()), float(lies.latitudes.min())
-    west, east = float(lies.longitudes.min()), float(lies.longitudes.max())
-    margin = max(0.15 * (north - south), 0.15 * (east - west), 2.0) if lies.kind == "points" else 0.0
-    if north - south <= 0 or east - west <= 0:
-        margin = max(margin, 2.0)
-    return min(north + margin, 90), max(south - margin, -90), west - margin, min(east + margin, west - margin + 360)
-
-
-def _middle(lies: Grid) -> tuple[float, float]:
-    north, south, west, east = _bounds(lies)
-    return (north + south) / 2, (west + east) / 2
 
 
 @functools.lru_cache(maxsize=32)

@@ -14,11 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from junctura.products._cache import Bounded
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid
-from junctura.products._map.projection import Floats, Mask, View
+from junctura.products._map.projection import Mask, View
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.intp]
+# Of a map of a thousand pixels in width these are some 30 MB.
+_KEPT_BYTES_MAX = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Samples:
             d[unknown] = flat[self._nearest[unknown]]
         return d
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, with what is made of it when values are missing."""
+        return sum(part.nbytes for part in (self.pixels, *self.corners, self.south, *self.east)) + self.pixels.nbytes
+
     @functools.cached_property
     def _nearest(self) -> Indices:
         north = np.where(self.east[0] < 0.5, self.corners[0], self.corners[1])
@@ -66,9 +75,15 @@ class Samples:
         return np.where(self.south < 0.5, north, south)
 
 
-@functools.lru_cache(maxsize=8)
+_kept: Bounded[Samples] = Bounded(_KEPT_BYTES_MAX)
+
+
 def samples(grid_name: str, view: View) -> Samples:
     """What the pixels of a view are made of, for a grid that has rows."""
+    return _kept.get((grid_name, view), lambda: _samples(grid_name, view), lambda made: made.nbytes)
+
+
+def _samples(grid_name: str, view: View) -> Samples:
     lies = grid(grid_name)
     assert isinstance(lies, Grid)
     rows = _Rows.of(lies)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from junctura.products._map.projection import Floats
+from junctura.products._floats import Floats
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -50,7 +50,7 @@ def scale(
     ticks = levels if levels and len(levels) <= 12 else _ticks(low, high)
     power = _power(max(abs(low), abs(high)))
     labels = tuple(f"{_rounded(tick / 10.0**power):g}" for tick in ticks)
-    words = (f"10^{{{power}}}" if power else "", _exponents(units))
+    words = (f"10^{{{power}}}" if power else "", exponents(units))
     return Scale(low, high, levels or (), ticks, labels, " ".join(word for word in words if word))
 
 
@@ -91,6 +91,6 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}") + 0.0
 
 
-def _exponents(units: str) -> str:
+def exponents(units: str) -> str:
     """Units with exponents as `lettering` sets them: ``m s**-1`` becomes ``m s^{-1}``."""
     return re.sub(r"\*\*(-?\d+)", r"^{\1}", "" if units in ("1", "~") else units)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from junctura.products._field import Field
+from junctura.products._map.scale import exponents
 from junctura.products._outputs._meaning import Meaning, step_text
 from junctura.products._outputs._parameters import parameter
 
@@ -29,7 +30,8 @@ def title(field: Field, is_what: Meaning) -> str:
     if is_what.statistic == "percentile":
         words.append(f"percentile {is_what.percentile}")
     elif is_what.statistic == "probability":
-        words.append(f"probability {is_what.condition} {is_what.threshold:g}")
+        threshold = f"{is_what.threshold:g} {exponents(is_what.threshold_units)}".rstrip()
+        words.append(f"probability {is_what.condition} {threshold}")
     elif is_what.statistic is not None:
         words.append(_STATISTICS[is_what.statistic])
     return ", ".join(words)

@@ -16,13 +16,22 @@ What needs one field only is shared between products: `Operation.is_alone`, and 
 done.
 """
 
-from junctura.products._operations._base import Method, Operation, Transform
+from collections.abc import Callable
+from typing import Any
+
+from junctura.products._operations._base import Method, Operation, Transform, telling
 from junctura.products._operations._ensemble import Ensemble, Statistic
 from junctura.products._operations._places import Crop, ToGrid, Winds
 from junctura.products._operations._steps import Statistics, Window
 from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units
 
+# From what a document says to those that need nothing besides.
+READERS: dict[str, Callable[[Any], Operation]] = {
+    one.name: one.read for one in (ToGrid, Crop, Units, Mask, Fill, Compute, Keep, Ensemble)
+}
+
 __all__ = [
+    "READERS",
     "Compute",
     "Computed",
     "Crop",
@@ -39,4 +48,5 @@ __all__ = [
     "Units",
     "Window",
     "Winds",
+    "telling",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -12,15 +12,15 @@ import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid
 from junctura.products._schema import WORDS
 from junctura.products._words import Key
 from junctura.products._yaml import Wrong, nearest
 
-Floats = npt.NDArray[np.float64]
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.
-_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison", "stepType")
+_TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison")
 # What is said of one parameter and not of another.
 _OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
 
@@ -64,12 +64,21 @@ class Operation:
         return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))
 
 
+def telling(attributes: Mapping[str, Any], *but: str) -> Key:
+    """What of its attributes tells one field from another; all else, such as an area or tags, only goes with it.
+
+    A range of steps that a field came with belongs to what its parameter means.
+    """
+    is_window = "stepStart" not in attributes and attributes.get("stepType", "instant") != "instant"
+    words = (*_TELLING, *(["stepType"] if is_window else []))
+    return Key({word: attributes[word] for word in words if word in attributes and word not in but})
+
+
 def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
     """Fields that differ in nothing but these words, in the order in which their groups begin."""
     groups: dict[Key, list[Field]] = {}
     for field in fields:
-        said = {word: field.attributes[word] for word in _TELLING if word in field.attributes and word not in but}
-        groups.setdefault(Key(said), []).append(field)
+        groups.setdefault(telling(field.attributes, *but), []).append(field)
     return groups
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
-from junctura.products._operations._base import Floats, Operation, Transform, exceeds, grouped, listed, stacked
+from junctura.products._floats import Floats
+from junctura.products._operations._base import Operation, Transform, exceeds, grouped, listed, stacked
 from junctura.products._words import canonical
 
 
@@ -43,8 +44,9 @@ class Ensemble(Operation):
     """Makes one field of each statistic of the members, in this order.
 
     Fields get the attributes ``statistic`` and ``members`` (how many), and ``percentile``, or ``threshold`` with
-    ``condition`` (above or below) and ``comparison`` (the word of the requirement); lose their ``number``; and get the
-    ``type`` that MARS has for them: em, es, ep, or pb with ``quantile`` (min and max are quantiles, too).
+    ``thresholdUnits``, ``condition`` (above or below) and ``comparison`` (the word of the requirement); lose their
+    ``number``; and get the ``type`` that MARS has for them: em, es, ep, or pb with ``quantile`` (min and max are
+    quantiles, too).
     Probabilities are in percent.
     """
 
@@ -93,6 +95,7 @@ def _field(first: Field, one: Statistic, members: Floats) -> Field:
     said: dict[str, Any] = {"statistic": one.kind, "number": None, "members": len(members)}
     if one.kind == "probability":
         said |= {"type": "ep", "threshold": one.value, "comparison": one.comparison}
+        said["thresholdUnits"] = first.units
         said["condition"] = "above" if one.comparison in ("above", "at_least") else "below"
         return first.having(_probability(members, one), units="%", **said)
     if one.kind in ("mean", "spread"):

@@ -51,7 +51,7 @@ class ToGrid(Operation):
         return [field.having(field.values, places=places) for field in made]
 
     @classmethod
-    def of(cls, value: Any) -> ToGrid:
+    def read(cls, value: Any) -> ToGrid:
         """As a requirement says it."""
         said = value if isinstance(value, dict) else {}
         method = said.get("method", "linear")
@@ -102,6 +102,11 @@ class Winds(Operation):
     def is_alone(self) -> bool:
         return True
 
+    @property
+    def on(self) -> Grid:
+        """The grid itself."""
+        return as_grid(self.grid)
+
     def concerns(self, param: str) -> bool:
         return param in ("vo", "d")
 
@@ -121,7 +126,7 @@ class Winds(Operation):
             return group
         if vo is None or d is None:
             raise InvalidArgument("wind", f"{'vo' if vo is None else 'd'} is missing beside {', '.join(by_param)}")
-        made = transform.wind(vo, d, as_grid(self.grid))
+        made = transform.wind(vo, d, self.on)
         winds = [renamed(field, param, field.values, "m s**-1") for field, param in zip(made, "uv", strict=True)]
         return [*winds, *(field for field in group if field.param not in ("vo", "d"))]
 
@@ -135,6 +140,11 @@ class Crop(Operation):
     west: float
     south: float
     east: float
+
+    @classmethod
+    def read(cls, value: dict[str, float]) -> Crop:
+        """As a requirement says it."""
+        return cls(**{edge: float(degrees) for edge, degrees in value.items()})
 
     @property
     def is_alone(self) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
-from junctura.products._operations._base import Floats, Operation, Transform, grouped, listed, stacked
+from junctura.products._floats import Floats
+from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
 from junctura.products._words import Value, canonical
 from junctura.products._yaml import Wrong
 
@@ -47,7 +48,8 @@ class Statistics(Operation):
     A window has the fields behind its start, to its end, so that a field belongs to one window: the first step of all
     only says where the first window begins. An ``accumulation`` is the field at the end less the one at the start, for
     fields that are accumulated from the start of the forecast; at step 0 these are 0, and no field is needed. Fields
-    get ranges of steps, as ``0-24``, and ``stepType``. Where one value is missing, the statistic is missing.
+    get ranges of steps, as ``0-24``, and ``stepType``, and lose the range that they came with, unless they stay what
+    they are (``instant``). Where one value is missing, the statistic is missing.
 
     Attributes
     ----------
@@ -136,13 +138,14 @@ class Statistics(Operation):
             raise _missing(inside[0], window.end, window)
         for kind in self.of:
             if kind == "instant":
-                yield end.having(end.values, step=window.end, stepType="instant")
+                came_as = end.attributes["stepType"] if "stepStart" in end.attributes else "instant"
+                yield end.having(end.values, step=window.end, stepType=came_as)
             elif kind == "accumulation":
                 values = self._accumulated(window, by_step, end)
-                yield end.having(values, step=window.step, stepType="accum")
+                yield end.having(values, step=window.step, stepType="accum", stepStart=None)
             else:
                 reduce, step_type = _REDUCE[kind]
-                yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type)
+                yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type, stepStart=None)
 
     def _accumulated(self, window: Window, by_step: dict[int, Field], end: Field) -> Floats:
         if not self._needs_start(window):

@@ -11,9 +11,9 @@ import numpy as np
 from junctura.errors import InvalidArgument
 from junctura.products import _units
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._formula import formula
 from junctura.products._operations._base import (
-    Floats,
     Operation,
     Transform,
     check_known,
@@ -32,6 +32,17 @@ class Computed:
     param: str
     formula: str
     units: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters in its formula."""
+        return formula(self.formula).names
+
+    def of(self, by_param: dict[str, Field]) -> Field:
+        """The field, computed from those of one place and time; what else it says is what the first of them says."""
+        like = next(iter(by_param.values()))
+        made = renamed(like, self.param, evaluated(self.formula, by_param), self.units)
+        return made.having(made.values, **_over_steps([by_param[name] for name in self.names] or [like]))
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ class Compute(Operation):
 
     def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
         for one in self.made:
-            check_known(formula(one.formula).names, params)
+            check_known(one.names, params)
             params = tuple(dict.fromkeys((*params, one.param)))
         return params
 
@@ -62,9 +73,15 @@ class Compute(Operation):
     def _with_more(self, group: list[Field]) -> list[Field]:
         by_param = {field.param: field for field in group}
         for one in self.made:
-            values = evaluated(one.formula, by_param)
-            by_param[one.param] = renamed(group[0], one.param, values, one.units)
+            by_param[one.param] = one.of(by_param)
         return list(by_param.values())
+
+
+def _over_steps(used: Sequence[Field]) -> dict[str, Any]:
+    """The range of steps that fields are of, if it is the same for all: else what is made of them has none."""
+    words = ("stepType", "stepStart")
+    ranges = {tuple(field.attributes.get(word) for word in words) for field in used}
+    return dict(zip(words, ranges.pop() if len(ranges) == 1 else (None, None), strict=True))
 
 
 def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
@@ -182,6 +199,11 @@ class Fill(Operation):
 
     name = "fill"
     value: float
+
+    @classmethod
+    def read(cls, value: float) -> Fill:
+        """As a requirement says it."""
+        return cls(float(value))
 
     @property
     def is_alone(self) -> bool:

@@ -17,7 +17,8 @@ _PROCESSES = {"avg": "mean", "accum": "sum", "max": "maximum", "min": "minimum"}
 _STATISTICS = {"mean": "mean", "spread": "standard_deviation", "min": "minimum", "max": "maximum"}
 _DIMENSIONLESS = ("", "~", "-", "(0 - 1)", "(0-1)", "dimensionless", "Numeric", "Proportion", "Fraction")
 # UDUNITS takes a geopotential metre for something else than a metre, and CF's geopotential height is in metres.
-_UNITS = {"gpm": "m", "(Code table 4.222)": "1"}
+_UNITS = {"gpm": "m", "gpdm": "dam", "(Code table 4.222)": "1"}
+_TEMPERATURES = ("K", "degC", "degF")
 _LEVELS: dict[str, dict[str, str]] = {
     "pl": {"standard_name": "air_pressure", "long_name": "pressure", "units": "hPa", "positive": "down"},
     "ml": {"long_name": "number of the model level", "units": "1", "positive": "down"},
@@ -52,23 +53,31 @@ def level_attributes(levtype: str) -> dict[str, str]:
     return {"positive": "up", **known, "axis": "Z"}
 
 
-def data_attributes(field: Field, is_what: Meaning) -> dict[str, Any]:
-    """The attributes of a field's variable; those of MARS that CF has no word for begin with ``mars_``."""
+def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool) -> dict[str, Any]:
+    """The attributes of a field's variable; those of MARS that CF has no word for begin with ``mars_``.
+
+    `time` is the name of its axis, and `is_point` says that it holds at single times, while others on that axis are of
+    ranges.
+    """
     known = parameter(field)
     units = udunits(field.units or (known.units if known else ""))
     name = known.name if known else field.param
     said: dict[str, Any] = {"long_name": _long_name(name, is_what), "units": units}
     if known and known.cf_name and is_what.statistic != "probability":
         said["standard_name"] = known.cf_name
-    if units == "K":
-        said["units_metadata"] = f"temperature: {'difference' if is_what.statistic == 'spread' else 'on_scale'}"
-    if methods := _methods(is_what):
+    if units in _TEMPERATURES:
+        # What somebody has computed may be either.
+        kind = "difference" if is_what.statistic == "spread" else "on_scale" if known else "unknown"
+        said["units_metadata"] = f"temperature: {kind}"
+    if methods := _methods(is_what, time, is_point):
         said["cell_methods"] = methods
     said["mars_param"] = field.param
     if is_what.statistic == "percentile":
         said["percentile"] = is_what.percentile
     if is_what.statistic == "probability":
         said["threshold"], said["condition"] = is_what.threshold, is_what.condition
+        if is_what.threshold_units:
+            said["threshold_units"] = udunits(is_what.threshold_units)
     return said
 
 
@@ -94,14 +103,14 @@ def _long_name(name: str, is_what: Meaning) -> str:
     if is_what.statistic == "percentile":
         return f"percentile {is_what.percentile} of the ensemble's {name}"
     if is_what.statistic == "probability":
-        return f"probability of {name} {is_what.condition} {is_what.threshold:g}"
+        return f"probability of {name} {is_what.condition} {is_what.threshold:g} {is_what.threshold_units}".rstrip()
     return f"{is_what.statistic} of the ensemble's {name}"
 
 
-def _methods(is_what: Meaning) -> str:
+def _methods(is_what: Meaning, time: str, is_point: bool) -> str:
     methods = []
-    if is_what.process is not None:
-        methods.append(f"time: {_PROCESSES[is_what.process]}")
+    if is_point or is_what.process is not None:
+        methods.append(f"{time}: {'point' if is_what.process is None else _PROCESSES[is_what.process]}")
     if is_what.statistic in _STATISTICS:
         methods.append(f"realization: {_STATISTICS[is_what.statistic]}")
     return " ".join(methods)

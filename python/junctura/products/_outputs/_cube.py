@@ -6,8 +6,9 @@
   t(realization, station, time, level)                   at places: a discrete sampling geometry, `timeSeries`
 ```
 The axis of time is there always, those of members and levels where the fields differ in them; else they are one number.
-`time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. All fields
-of one data set have one base time and one grid, and each variable has a field for all combinations of its axes.
+`time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. Variables
+with ranges that end together and begin at different steps have axes of their own (`time_2`). All fields of one data set
+have one base time and one grid, and each variable has a field for all combinations of its axes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._outputs._cf import data_attributes, level_attributes, made_by, time_attributes
-from junctura.products._outputs._meaning import Meaning, hours, meaning, step_text
+from junctura.products._outputs._meaning import Meaning, hours, meaning, places, step_text
 
 Array: TypeAlias = npt.NDArray[Any]
 _AXES = ("realization", "time", "level")
@@ -70,7 +71,7 @@ class Cube:
 class _Place:
     """Where a field is in the cube."""
 
-    time: tuple[dt.timedelta | None, dt.timedelta]
+    time: dt.timedelta
     realization: int | None
     level: float | None
 
@@ -112,14 +113,22 @@ def cube(fields: Sequence[Field]) -> Cube:
     for part in parts:
         named.setdefault(_spelled(part.meaning.name), []).append(part)
     axes = _Axes({axis: _values(parts, axis) for axis in _AXES})
+    times, time_of = _times(named)
     lies = parts[0].field.grid
-    variables = {**_where(lies), **_when(parts[0].meaning, axes), **_which(parts, axes)}
-    beside = [name for name, one in variables.items() if (name,) != one.dims and name != "time_bnds"]
+    variables = {**_where(lies, _named(parts)), **_which(parts, axes)}
+    for time in times:
+        variables |= _when(parts[0].meaning, axes.values["time"], time)
+    beside = [name for name, one in variables.items() if (name,) != one.dims and "bounds" not in one.dims]
     for name, some in named.items():
         if name in variables:
             raise InvalidArgument(f"field {name}", "a coordinate has this name: give it another by its attribute param")
-        made = _data(name, some, axes, lies)
-        own = [one for one in beside if one not in _AXES or getattr(some[0].place, one) is not None]
+        made = _data(name, some, axes, lies, time_of[name])
+        own = [
+            one
+            for one in beside
+            if set(variables[one].dims) <= set(made.dims)
+            and (one not in _AXES or getattr(some[0].place, one) is not None)
+        ]
         variables[name] = replace(made, attributes={**made.attributes, "coordinates": " ".join(own)})
     return Cube(variables, made_by(lies, parts[0].field, sorted(named)))
 
@@ -127,7 +136,7 @@ def cube(fields: Sequence[Field]) -> Cube:
 def _part(one: Field) -> _Part:
     is_what = meaning(one)
     number = None if is_what.statistic else is_what.number
-    return _Part(one, is_what, _Place((is_what.start, is_what.end), number, is_what.level))
+    return _Part(one, is_what, _Place(is_what.end, number, is_what.level))
 
 
 def _spelled(name: str) -> str:
@@ -158,16 +167,45 @@ def _levtype(parts: Sequence[_Part]) -> str:
 
 
 def _values(parts: Sequence[_Part], axis: str) -> list[Any]:
-    found = {getattr(part.place, axis) for part in parts} - {None}
-    if axis == "time":
-        ends = [end for _, end in found]
-        if len(set(ends)) < len(ends):
-            raise InvalidArgument("fields", "two ranges of steps end together: write them as products of their own")
-        return sorted(found, key=lambda steps: steps[1])
-    return sorted(found)
+    return sorted({getattr(part.place, axis) for part in parts} - {None})
 
 
-def _where(lies: Grid) -> dict[str, Variable]:
+@dataclass(frozen=True)
+class _Times:
+    """An axis of time: behind what its names have, and by the ends of ranges of steps where these begin."""
+
+    suffix: str
+    starts: dict[dt.timedelta, dt.timedelta] = field(default_factory=dict)
+
+
+def _times(named: Mapping[str, Sequence[_Part]]) -> tuple[list[_Times], dict[str, _Times]]:
+    """As few axes of time as there can be, and which of them each variable has."""
+    times, time_of = [_Times("")], {}
+    for name, parts in named.items():
+        own = _starts(name, parts)
+        fitting = (time for time in times if all(time.starts.get(end, start) == start for end, start in own.items()))
+        found = next(fitting, None)
+        if found is None:
+            found = _Times(f"_{len(times) + 1}")
+            times.append(found)
+        found.starts.update(own)
+        time_of[name] = found
+    return times, time_of
+
+
+def _starts(name: str, parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
+    starts: dict[dt.timedelta, dt.timedelta] = {}
+    for part in parts:
+        if (
+            part.meaning.start is not None
+            and starts.setdefault(part.place.time, part.meaning.start) != part.meaning.start
+        ):
+            cause = "two ranges of steps end together: write them as products of their own"
+            raise InvalidArgument(f"field {name}", cause)
+    return starts
+
+
+def _where(lies: Grid, named: Sequence[str] | None) -> dict[str, Variable]:
     north = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
     east = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
     if lies.is_regular:
@@ -181,32 +219,39 @@ def _where(lies: Grid) -> dict[str, Variable]:
         "longitude": Variable((dim,), lies.longitudes, east),
     }
     if lies.kind == "points":
-        names = np.array(lies.name.partition("@")[2].split(","))
-        said = {"long_name": "latitude and longitude of the place", "cf_role": "timeseries_id"}
-        found["station_name"] = Variable((dim,), names, said)
+        where = lies.name.partition("@")[2].split(",")
+        names = [name or place for name, place in zip(named or where, where, strict=True)]
+        what = "name of the place" if named else "latitude and longitude of the place"
+        found["station_name"] = Variable((dim,), np.array(names), {"long_name": what, "cf_role": "timeseries_id"})
     return found
 
 
-def _when(first: Meaning, axes: _Axes) -> dict[str, Variable]:
+def _when(first: Meaning, steps: Sequence[dt.timedelta], of: _Times) -> dict[str, Variable]:
     base = first.base or _TIMELESS
-    steps = axes.values["time"]
-    ends = np.array([hours(end) for _, end in steps])
-    dims = ("time",)
+    ends = np.array([hours(end) for end in steps])
+    time, bounds = f"time{of.suffix}", f"time_bnds{of.suffix}"
     since = time_attributes(base)
+    about: dict[str, Any] = {**since, "standard_name": "time", "long_name": "time", "axis": "T"}
     found = {
-        "time": Variable(dims, ends, {**since, "standard_name": "time", "long_name": "time", "axis": "T"}),
-        "forecast_period": Variable(
-            dims, ends, {"standard_name": "forecast_period", "long_name": "time since the base time", "units": "hours"}
+        time: Variable((time,), ends, about | ({"bounds": bounds} if of.starts else {})),
+        f"forecast_period{of.suffix}": Variable(
+            (time,),
+            ends,
+            {"standard_name": "forecast_period", "long_name": "time since the base time", "units": "hours"},
         ),
         "forecast_reference_time": Variable(
             (), np.array(0.0), {**since, "standard_name": "forecast_reference_time", "long_name": "base time"}
         ),
     }
-    if any(start is not None for start, _ in steps):
-        bounds = np.array([[hours(end if start is None else start), hours(end)] for start, end in steps])
-        found["time"] = replace(found["time"], attributes={**found["time"].attributes, "bounds": "time_bnds"})
-        found["time_bnds"] = Variable((*dims, "bounds"), bounds, {})
+    if of.starts:
+        values = np.array([[hours(of.starts.get(end, end)), hours(end)] for end in steps])
+        found[bounds] = Variable((time, "bounds"), values, {})
     return found
+
+
+def _named(parts: Sequence[_Part]) -> list[str] | None:
+    names = [places(part.field) for part in parts]
+    return next((found for found in names if found), None)
 
 
 def _which(parts: Sequence[_Part], axes: _Axes) -> dict[str, Variable]:
@@ -223,26 +268,31 @@ def _coordinate(name: str, values: Array, attributes: dict[str, Any]) -> Variabl
     return Variable((name,), values, attributes) if len(values) > 1 else Variable((), values[0], attributes)
 
 
-def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid) -> Variable:
+def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid, of: _Times) -> Variable:
+    # What is added up since step 0 is nothing yet there, and may say so in another way.
+    said = max(parts, key=lambda part: part.place.time)
     dims = axes.dims(parts)
     shape = tuple(len(axes.values[axis]) for axis in dims)
     values = np.full((*shape, *lies.shape), np.nan, np.float32)
     index = {axis: {value: number for number, value in enumerate(axes.values[axis])} for axis in dims}
     seen = np.zeros(shape, np.bool_)
     for part in parts:
-        _check_alike(part, parts[0])
+        _check_alike(part, said)
         where = tuple(index[axis].get(getattr(part.place, axis), -1) for axis in dims)
         if -1 in where or seen[where]:
             raise InvalidArgument(f"field {name}", f"{_words(part)}: there is another, or it says less than the others")
         values[where] = part.field.values
         seen[where] = True
     _check_full(name, dims, axes, seen)
+    dims = tuple(f"time{of.suffix}" if axis == "time" else axis for axis in dims)
     if lies.kind == "points":
-        at = dims.index("time")
+        at = dims.index(f"time{of.suffix}")
         values, dims = np.moveaxis(values, -1, at), (*dims[:at], "station", *dims[at:])
     else:
         dims += ("cell",) if lies.kind == "reduced_gg" else ("latitude", "longitude")
-    return Variable(dims, values, data_attributes(parts[0].field, parts[0].meaning), is_data=True)
+    is_point = bool(of.starts) and not _starts(name, parts)
+    about = data_attributes(said.field, said.meaning, f"time{of.suffix}", is_point=is_point)
+    return Variable(dims, values, about, is_data=True)
 
 
 def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array) -> None:
@@ -256,7 +306,8 @@ def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array) -> N
 
 
 def _check_alike(part: _Part, first: _Part) -> None:
-    if (part.field.units, part.meaning.process) != (first.field.units, first.meaning.process):
+    is_alike = part.meaning.process == first.meaning.process or not part.place.time
+    if part.field.units != first.field.units or not is_alike:
         raise InvalidArgument(
             f"field {first.meaning.name}", f"{_words(part)} has other units or another stepType than {_words(first)}"
         )
@@ -268,4 +319,4 @@ def _words(part: _Part) -> str:
 
 
 def _value_text(axis: str, value: Any) -> str:
-    return f"step {hours(value[1]):g} h" if axis == "time" else f"{axis} {value:g}"
+    return f"step {hours(value):g} h" if axis == "time" else f"{axis} {value:g}"

@@ -5,11 +5,14 @@ Attributes that are read here, besides `param`, `levtype`, `levelist` and `numbe
   date, time        the base time: 20260801, 2026-08-01; 0, 12, 1200, 12:00
   step              6, or a range of steps: 0-6; hours, else with their unit: 90m
   stepType          what happens over a range of steps: accum, avg, max, min
+  stepStart         where the range begins, if the field came with it and `step` is its end only
   statistic         over the members of an ensemble: mean, spread, min, max, percentile, probability
   percentile        which one, 0 to 100
   threshold         of a probability
+  thresholdUnits    those that the threshold is in, if not those of the parameter
   condition         of a probability: above (by default) or below the threshold
   members           how many members the statistic was made of
+  places            names of the points, empty where one has none
 ```
 """
 
@@ -39,6 +42,9 @@ class Meaning:
         The base time, in UTC.
     start, end
         The steps between which, or the step at which (`start` is None then), it holds.
+    is_window
+        Whether it is a statistic over a window of steps, as `operations` make them, of what the parameter means
+        otherwise: a parameter that came with its range of steps, such as mx2t6, says itself what it is.
 
     """
 
@@ -47,25 +53,34 @@ class Meaning:
     start: dt.timedelta | None
     end: dt.timedelta
     process: Process | None
+    is_window: bool
     number: int | None
     levtype: str
     level: float | None
     statistic: Statistic | None
     percentile: int | None
     threshold: float | None
+    threshold_units: str
     condition: Literal["above", "below"]
     members: int | None
 
     @property
     def name(self) -> str:
-        """The parameter and what was made of the members: `t`, `t_mean`, `t_p10`, `t_above_273.15`."""
+        """The parameter and what was made of steps and members: `t`, `t_avg`, `t_p10`, `t_max_above_273.15`.
+
+        An accumulation has the name of its parameter, which is one mostly.
+        """
+        of_steps = f"_{self.process}" if self.is_window and self.process in ("avg", "max", "min") else ""
+        return f"{self.param}{of_steps}{self._of_members()}"
+
+    def _of_members(self) -> str:
         if self.statistic is None:
-            return self.param
+            return ""
         if self.statistic == "percentile":
-            return f"{self.param}_p{self.percentile}"
+            return f"_p{self.percentile}"
         if self.statistic == "probability":
-            return f"{self.param}_{self.condition}_{self.threshold:g}"
-        return f"{self.param}_{self.statistic}"
+            return f"_{self.condition}_{self.threshold:g}"
+        return f"_{self.statistic}"
 
 
 def meaning(field: Field) -> Meaning:
@@ -88,15 +103,34 @@ def meaning(field: Field) -> Meaning:
         start=start,
         end=end,
         process=read.process(),
+        is_window=field.attributes.get("stepStart") is None or "-" in str(field.attributes.get("step")),
         number=read.whole("number"),
         levtype=str(field.attributes.get("levtype", "pl" if "levelist" in field.attributes else "sfc")),
         level=read.real("levelist"),
         statistic=statistic,
         percentile=read.percentile(needed=statistic == "percentile"),
         threshold=read.threshold(needed=statistic == "probability"),
+        threshold_units=str(field.attributes.get("thresholdUnits", "")),
         condition=read.one_of("condition", ("above", "below")) or "above",
         members=read.whole("members"),
     )
+
+
+def places(field: Field) -> list[str] | None:
+    """Names of the points of a field, if these are places that have names.
+
+    Raises
+    ------
+    InvalidArgument
+        They are not as many as there are points.
+
+    """
+    given = field.attributes.get("places")
+    if given is None or field.grid.kind != "points":
+        return None
+    if not isinstance(given, list | tuple) or len(given) != field.grid.size:
+        raise InvalidArgument(f"field {field.param}", f"places are not the names of {field.grid.size} points")
+    return [str(name) for name in given]
 
 
 def hours(span: dt.timedelta) -> float:
@@ -183,7 +217,16 @@ class _Attributes:
         if not match:
             raise self.refused("step", "hours such as 6, or a range such as 0-6")
         end = dt.timedelta(seconds=int(match[3]) * _UNITS[match[4]])
-        start = None if match[1] is None else dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]])
+        start = dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]]) if match[1] else self._step_start()
         if start is not None and start > end:
             raise self.refused("step", "a range that goes on in time")
         return (None if start == end else start), end
+
+    def _step_start(self) -> dt.timedelta | None:
+        given = self.values.get("stepStart")
+        if given is None:
+            return None
+        match = re.fullmatch(r"(\d+)([hmsd]?)", str(given))
+        if not match:
+            raise self.refused("stepStart", "hours such as 6")
+        return dt.timedelta(seconds=int(match[1]) * _UNITS[match[2]])

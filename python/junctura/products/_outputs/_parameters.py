@@ -10,6 +10,9 @@ from typing import Any
 from junctura._labels import needed
 from junctura.products._field import Field
 
+# Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
+_OLDER_TABLES = 32
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -35,6 +38,25 @@ def key_of(field: Field) -> tuple[str, str | int]:
     return "shortName", given
 
 
+def set_key(message: int, key: tuple[str, str | int]) -> None:
+    """Makes a message with the newest tables one of a parameter; with older ones, where only these have it.
+
+    The newest have other names for some (`max_2t`), and refuse those (`mx2t6`) that archives are full of.
+
+    Raises
+    ------
+    eccodes.CodesInternalError
+        Neither has it.
+
+    """
+    eccodes = needed("eccodes", "products")
+    try:
+        eccodes.codes_set(message, *key)
+    except eccodes.CodesInternalError:
+        eccodes.codes_set(message, "tablesVersion", _OLDER_TABLES)
+        eccodes.codes_set(message, *key)
+
+
 @functools.lru_cache(maxsize=1024)
 def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
     eccodes = needed("eccodes", "products")
@@ -44,7 +66,7 @@ def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | 
         if is_on_pressure:
             # At the surface some have other names: the geopotential is the orography there.
             eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
-        eccodes.codes_set(message, *key)
+        set_key(message, key)
         words = [_word(eccodes, message, name) for name in ("name", "cfName", "units")]
         return Parameter(key, *words)
     except eccodes.CodesInternalError:

@@ -6,9 +6,9 @@
   t850.grib2.provenance.json             renamed last: a product without it is not finished
 ```
 Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What
-a killed writer leaves are hidden names only. A Zarr group is a directory: one that is there is exchanged with the new
-one in one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and
-for a moment neither is there.
+a killed writer leaves are hidden names only, which go when they are a day old. A Zarr group is a directory: one that is
+there is exchanged with the new one in one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the
+old one is moved aside first, and for a moment neither is there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,6 +35,9 @@ Content: TypeAlias = bytes | Mapping[str, bytes]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_HIDDEN = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
+# Older than this they are nobody's work any more.
+_LEFT_SECONDS = 86_400.0
 # The file system or kernel cannot exchange; not that it may not.
 _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -70,6 +76,7 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
     """
     beside = provenance_of(path)
     try:
+        _sweep(path.parent)
         with _hidden(path) as product, _hidden(beside) as said:
             _write(product, content, durable)
             _write(said, (json.dumps(provenance, indent=1, ensure_ascii=False) + "\n").encode(), durable)
@@ -91,6 +98,15 @@ def _hidden(path: Path) -> Iterator[Path]:
         yield name
     finally:
         _remove(name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sweep(folder: Path) -> None:
+    """Removes what writers that were killed have left there; once in a process, since folders may be large."""
+    for left in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if _HIDDEN.fullmatch(left.name) and left.lstat().st_mtime < time.time() - _LEFT_SECONDS:
+                _remove(left)
 
 
 def _remove(path: Path) -> None:

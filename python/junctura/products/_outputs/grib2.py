@@ -13,6 +13,7 @@ definition (WMO, Manual on Codes, code table 4.0):
   probability       5             9      in %, code table 4.9
   percentile        6            10
 ```
+Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
-from junctura.products._outputs._parameters import key_of
+from junctura.products._outputs._parameters import key_of, parameter, set_key
+from junctura.products._units import Conversion, conversion
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
 
@@ -132,7 +134,7 @@ def _set(message: int, subject: str, keys: Iterable[tuple[str, str | int | float
 def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
     eccodes = needed("eccodes", "products")
     try:
-        eccodes.codes_set(message, *param)
+        set_key(message, param)
     except eccodes.CodesInternalError as error:
         hint = "say its number by the attribute paramId, or write netcdf, which takes any name and units"
         raise InvalidArgument(f"field {param[1]}", f"ecCodes knows no parameter of this {param[0]}: {hint}") from error
@@ -152,7 +154,7 @@ def _level_keys(field: Field, is_what: Meaning) -> Keys:
 
 
 def _product_keys(field: Field, is_what: Meaning) -> Keys:
-    kind, keys = _kind_keys(is_what)
+    kind, keys = _kind_keys(field, is_what)
     at_time, over_range = _TEMPLATES[kind]
     is_range = is_what.start is not None or is_what.process is not None
     keys = [("productDefinitionTemplateNumber", over_range if is_range else at_time), *keys]
@@ -161,7 +163,7 @@ def _product_keys(field: Field, is_what: Meaning) -> Keys:
     return (*_origin_keys(field, is_what), *keys)
 
 
-def _kind_keys(is_what: Meaning) -> tuple[str, list[tuple[str, str | int | float]]]:
+def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str | int | float]]]:
     members: list[tuple[str, str | int | float]] = []
     if is_what.members is not None:
         members = [("numberOfForecastsInEnsemble", is_what.members)]
@@ -172,14 +174,17 @@ def _kind_keys(is_what: Meaning) -> tuple[str, list[tuple[str, str | int | float
     if is_what.statistic == "percentile":
         return "percentile", [("percentileValue", is_what.percentile or 0)]
     if is_what.statistic == "probability":
-        return "probability", [("probabilityType", _PROBABILITY[is_what.condition]), *_threshold_keys(is_what)]
+        return "probability", [("probabilityType", _PROBABILITY[is_what.condition]), *_threshold_keys(field, is_what)]
     return "derived", [("derivedForecast", _DERIVED[is_what.statistic]), *members]
 
 
-def _threshold_keys(is_what: Meaning) -> list[tuple[str, str | int | float]]:
+def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:
     """The threshold as a whole number and a power of ten, as exact as nine digits are."""
     limit = "Lower" if is_what.condition == "above" else "Upper"
-    mantissa, exponent = f"{is_what.threshold or 0.0:.8e}".split("e")
+    threshold = np.array(is_what.threshold or 0.0)
+    if convert := _to_units_of_grib(field, is_what.threshold_units):
+        threshold = convert(threshold)
+    mantissa, exponent = f"{threshold:.8e}".split("e")
     digits = mantissa.replace(".", "").rstrip("0") or "0"
     places = len(digits.lstrip("-")) - 1 - int(exponent)
     return [(f"scaleFactorOf{limit}Limit", places), (f"scaledValueOf{limit}Limit", int(digits))]
@@ -217,6 +222,17 @@ def _check_range(message: int, field: Field, is_what: Meaning) -> None:
         )
 
 
+def _to_units_of_grib(field: Field, units: str) -> Conversion | None:
+    known = parameter(field)
+    if known is None or not units or not known.units or units == known.units:
+        return None
+    try:
+        return conversion(units, known.units)
+    except InvalidArgument as error:
+        cause = f"it is in {units!r}, and in GRIB2 in {known.units!r} ({error.cause}): write netcdf"
+        raise InvalidArgument(_subject(field), cause) from error
+
+
 def _packing_keys(to: Output) -> Keys:
     return (("packingType", _PACKINGS[to.packing]), ("bitsPerValue", to.bits))
 
@@ -224,8 +240,10 @@ def _packing_keys(to: Output) -> Keys:
 def _set_values(message: int, field: Field, is_what: Meaning) -> None:
     eccodes = needed("eccodes", "products")
     values = np.ascontiguousarray(field.values, np.float64).ravel()
-    if is_what.statistic == "probability" and field.units in ("1", ""):
-        values = values * 100
+    if is_what.statistic == "probability":
+        values = values * 100 if field.units in ("1", "") else values
+    elif convert := _to_units_of_grib(field, field.units):
+        values = convert(values, is_difference=is_what.statistic == "spread")
     missing = np.isnan(values)
     if np.isinf(values).any():
         raise InvalidArgument(_subject(field), "a value is infinite, which GRIB2 cannot say: is it missing (NaN)?")

@@ -27,7 +27,7 @@ _DEPTH, _TRUE_COLOUR = 8, 2
 def made(fields: Sequence[Field], to: Output) -> bytes:
     """The map of one field."""
     needed("PIL", "products")
-    from junctura.products._map import picture
+    from junctura.products._map.picture import picture
 
     if len(fields) != 1:
         raise InvalidArgument("map", f"of one field, not of {len(fields)}")

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-import junctura
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
 from junctura.products._make import Transforms
 from junctura.products._names import Template
-from junctura.products._operations import Operation, Statistics
+from junctura.products._operations import Operation
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
-from junctura.products._words import Key, Value, canonical
+from junctura.products._words import Value, canonical
 from junctura.products._yaml import Wrong
 
 
 class Action(Protocol):
     """One thing that is done with every field."""
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether what it has taken would be lost if the program were killed now."""
+
+    def settle(self) -> None:
+        """Makes it last; raises where that cannot be."""
 
     def take(self, item: Item) -> Sequence[Item]:
         """What goes on of a field."""
@@ -35,7 +38,14 @@ class Action(Protocol):
 
 
 class Each:
-    """An action that keeps nothing back."""
+    """What most actions have in common: they keep nothing back."""
+
+    @property
+    def is_unsettled(self) -> bool:
+        return False
+
+    def settle(self) -> None:
+        """There is nothing to be done."""
 
     def take(self, item: Item) -> Sequence[Item]:
         raise NotImplementedError
@@ -67,17 +77,7 @@ class Set(Each):
         self.attributes = dict(attributes)
 
     def take(self, item: Item) -> Sequence[Item]:
-        return [changed(item, self.attributes)]
-
-
-def changed(item: Item, attributes: Mapping[str, Any]) -> Item:
-    """The same field with other attributes; neither decoded nor copied."""
-    said = {**item.attributes, **attributes}
-    message = item.message
-    if message is None or item.source is None:
-        field = item.field
-        return Item(said, field=field.having(field.values, **attributes), message=bytes(message) if message else None)
-    return Item(said, source=item.source)
+        return [item.saying(self.attributes)]
 
 
 class Aggregate(Each):
@@ -85,8 +85,6 @@ class Aggregate(Each):
 
     Parameters
     ----------
-    pool
-        Where the pieces are.
     on
         The grid of the whole array.
     units
@@ -96,13 +94,13 @@ class Aggregate(Each):
 
     """
 
-    def __init__(self, pool: junctura.Pool, on: Grid, units: str, missing: float | None) -> None:
-        self.pool, self.on, self.units, self.missing = pool, on, units, missing
+    def __init__(self, on: Grid, units: str, missing: float | None) -> None:
+        self.on, self.units, self.missing = on, units, missing
 
     def take(self, item: Item) -> Sequence[Item]:
-        if not item.is_in_pieces or item.source is None:
+        if not item.is_in_pieces or item.source is None or item.pool is None:
             return [item]
-        whole = self.pool.demand_array(item.source.key, dtype="f8", timeout=0)
+        whole = item.pool.demand_array(item.source.key, dtype="f8", timeout=0)
         if whole.size != self.on.size:
             raise InvalidArgument(item.named, f"{whole.size} values, but the grid {self.on.name} has {self.on.size}")
         if self.missing is not None:
@@ -121,41 +119,6 @@ class Do(Each):
         if not self.operation.concerns(item.field.param):
             return [item]
         return [item.of(field) for field in self.operation([item.field], self.transforms)]
-
-
-class OverSteps:
-    """Statistics over steps: a window is complete when the field at its end comes."""
-
-    def __init__(self, statistics: Statistics) -> None:
-        self.statistics, self.transforms = statistics, Transforms()
-        self._fields: dict[Key, dict[int, Field]] = {}
-
-    def take(self, item: Item) -> Sequence[Item]:
-        step = canonical("step", item.attributes.get("step", 0))
-        if not isinstance(step, int):
-            raise InvalidArgument(item.named, "its step is a range already")
-        said = {word: value for word, value in item.attributes.items() if word not in ("step", "validity", "tags")}
-        fields = self._fields.setdefault(Key(said), {})
-        fields[step] = item.field
-        if step <= self.statistics.begin or (step - self.statistics.begin) % self.statistics.over:
-            return []
-        window = self.statistics.window(step)
-        needed = [fields[at] for at in self.statistics.needed(window, sorted(fields))]
-        results = self.statistics.of_window(window)(needed, self.transforms)
-        # The field at the end may be what the next window begins with.
-        for at in [at for at in fields if at < step]:
-            del fields[at]
-        return [item.of(field) for field in results]
-
-    def end(self) -> Sequence[Item]:
-        left = [(key, step) for key, fields in self._fields.items() for step in fields if self._is_open(step)]
-        if left:
-            key, step = left[0]
-            raise InvalidArgument(f"field {key}", f"step {step} belongs to a window whose end did not come")
-        return []
-
-    def _is_open(self, step: int) -> bool:
-        return step > self.statistics.begin and (step - self.statistics.begin) % self.statistics.over != 0
 
 
 class Encode(Each):
@@ -179,44 +142,6 @@ class Print(Each):
     def take(self, item: Item) -> Sequence[Item]:
         print(self.template.fill(item.attributes), flush=True)
         return [item]
-
-
-class Python(Each):
-    """What the user has written: a function of a field, which gives a field, several, or None.
-
-    Parameters
-    ----------
-    name
-        Module and function: ``statistics:anomaly``; modules of the folder of the plan are found.
-    folder
-        That of the plan.
-
-    """
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.function = name, _function(name, folder)
-
-    def take(self, item: Item) -> Sequence[Item]:
-        result = self.function(item.field)
-        fields = [result] if isinstance(result, Field) else list(result or [])
-        for field in fields:
-            if not isinstance(field, Field):
-                raise InvalidArgument(f"python {self.name}", f"it gave {type(field).__name__}, expected a Field")
-        return [item if field is item.field else item.of(field) for field in fields]
-
-
-def _function(name: str, folder: Path) -> Callable[[Field], Any]:
-    module, _, function = name.partition(":")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise Wrong(f'"{name}": {error}') from error
-    if not callable(found):
-        raise Wrong(f'"{name}" is no function')
-    typed: Callable[[Field], Any] = found
-    return typed
 
 
 def whole_grid(name: str) -> Grid:

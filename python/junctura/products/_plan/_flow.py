@@ -66,6 +66,19 @@ class Flow:
         for branch in self.branches:
             branch.end()
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether something that has been through would be lost if the program were killed now."""
+        return any(counted.action.is_unsettled for counted in self.all_counted())
+
+    def settle(self) -> None:
+        """Makes what has been through last; an error ends the plan, so that others get what is not kept."""
+        for counted in self.all_counted():
+            if counted.action.is_unsettled:
+                begun = time.monotonic()
+                counted.action.settle()
+                counted.seconds += time.monotonic() - begun
+
     def all_counted(self) -> list[Counted]:
         """All actions, those of branches behind the others."""
         return self.actions + [counted for branch in self.branches for counted in branch.all_counted()]
@@ -78,7 +91,7 @@ class Flow:
         begun = time.monotonic()
         try:
             made = work()
-        except junctura.Error as error:
+        except (junctura.Error, ImportError) as error:
             counted.failed += 1
             self.told(f"{counted.name}: {about}: {error}")
             made = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import junctura
@@ -22,6 +23,8 @@ class Item:
         What it means.
     source
         The object that it came as, whose memory it holds; None for what an action has made.
+    pool
+        The pool that it came from.
     field
         Its values, where they are known.
     message
@@ -35,11 +38,16 @@ class Item:
         source: junctura.Object | None = None,
         field: Field | None = None,
         message: bytes | None = None,
+        *,
+        pool: junctura.Pool | None = None,
     ) -> None:
         self.attributes = dict(attributes)
         self.source = source
+        self.pool = pool
         self._field = field
         self._message = message
+        # The same message with other attributes, where it is decoded for both.
+        self._before: Item | None = None
 
     @property
     def is_in_pieces(self) -> bool:
@@ -72,6 +80,8 @@ class Item:
     def _read(self) -> Field:
         if self.source is None or self.is_in_pieces:
             raise InvalidArgument(self.named, "it is an array in pieces: aggregate it first")
+        if self._before is not None and self.message is not None:
+            return replace(self._before.field, attributes=self.attributes)
         return field_of(self.source, self.attributes)
 
     @property
@@ -80,6 +90,16 @@ class Item:
         words = ("param", "levelist", "step", "number")
         said = ",".join(f"{word}={self.attributes[word]}" for word in words if word in self.attributes)
         return f"field {said or self.attributes}"
+
+    def saying(self, attributes: Mapping[str, Any]) -> Item:
+        """The same field with other attributes; nothing is copied, and a message is decoded for both at once."""
+        said = {**self.attributes, **attributes}
+        if self.source is None:
+            units = str(attributes.get("units", self.field.units))
+            return Item(said, field=replace(self.field, attributes=said, units=units), message=self._message)
+        other = Item(said, source=self.source, pool=self.pool)
+        other._before = self
+        return other
 
     def of(self, field: Field) -> Item:
         """Other values, on the way in its place; a message of them is not made yet."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,26 +10,26 @@ from typing import Any
 import junctura
 from junctura.errors import InvalidArgument
 from junctura.products._names import Template
-from junctura.products._operations import Crop, Fill, Mask, Operation, Statistics, ToGrid, Units
+from junctura.products._operations import READERS, Compute, Statistics
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
     Action,
     Aggregate,
     Do,
     Encode,
-    OverSteps,
     Print,
-    Python,
     Select,
     Set,
     whole_grid,
 )
 from junctura.products._plan._flow import Counted, Flow
+from junctura.products._plan._gathering import Formulas, OverSteps
+from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._words import values
-from junctura.products._yaml import Document, Step, Wrong, read
+from junctura.products._yaml import Document, Wrong, at, read
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Places:
-    """What a plan runs with: the pool of its source, the folder of its file, and that of what it makes."""
+    """What a plan runs with: the folder of its file, that of what it makes, and how many processes make products."""
 
-    pool: junctura.Pool
     folder: Path
     out: Path
     workers: int | None
@@ -115,33 +113,15 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-@contextmanager
-def _at(*place: Step) -> Iterator[None]:
-    try:
-        yield
-    except Wrong as wrong:
-        raise wrong.within(*place) from None
-    except InvalidArgument as error:
-        raise Wrong(f"{error.subject}: {error.cause}", *place) from error
-
-
 def _check(said: dict[str, Any], folder: Path) -> None:
     for index, item in enumerate(said.get("actions", [])):
         ((name, value),) = item.items()
-        with _at("actions", index, name):
-            _checked(name, value, folder)
+        with at("actions", index, name):
+            _action(name, value, folder)
     for index, item in enumerate(said["sinks"]):
         ((name, value),) = item.items()
-        with _at("sinks", index, name):
+        with at("sinks", index, name):
             _check_sink(name, value, folder)
-
-
-def _checked(name: str, value: Any, folder: Path) -> Action | None:
-    """An action that needs nothing but what is said of it; of others the grid at least."""
-    if name == "aggregate":
-        whole_grid(value["grid"])
-        return None
-    return _action(name, value, folder)
 
 
 def _check_sink(name: str, value: Any, folder: Path) -> None:
@@ -160,8 +140,7 @@ def _flow(said: dict[str, Any], places: Places) -> Flow:
     actions = []
     for item in said.get("actions", []):
         ((name, value),) = item.items()
-        made = _aggregate(value, places) if name == "aggregate" else _action(name, value, places.folder)
-        actions.append(Counted(name, made))
+        actions.append(Counted(name, _action(name, value, places.folder)))
     branches = []
     for item in said["sinks"]:
         ((name, value),) = item.items()
@@ -172,13 +151,17 @@ def _flow(said: dict[str, Any], places: Places) -> Flow:
 
 def _action(name: str, value: Any, folder: Path) -> Action:
     if name in ALONE:
-        return Do(_operation(name, value))
+        return Do(READERS[name](value))
     if name == "select":
         return _select(value)
+    if name == "aggregate":
+        return Aggregate(whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
     if name == "set":
         return Set(value)
     if name == "statistics":
         return OverSteps(Statistics.read(value, 0))
+    if name == "compute":
+        return Formulas(Compute.read(value))
     if name == "encode":
         return Encode(Output("grib2", **value))
     if name == "print":
@@ -186,25 +169,12 @@ def _action(name: str, value: Any, folder: Path) -> Action:
     return Python(value, folder)
 
 
-def _operation(name: str, value: Any) -> Operation:
-    if name == "crop":
-        return Crop(**{edge: float(degrees) for edge, degrees in value.items()})
-    if name == "fill":
-        return Fill(float(value))
-    read: dict[str, Callable[[Any], Operation]] = {"grid": ToGrid.of, "units": Units.read, "mask": Mask.read}
-    return read[name](value)
-
-
 def _select(value: dict[str, Any]) -> Select:
     words = {}
     for word, given in value.items():
-        with _at(word):
+        with at(word):
             words[word] = values(word, given)
     return Select(words)
-
-
-def _aggregate(value: dict[str, Any], places: Places) -> Aggregate:
-    return Aggregate(places.pool, whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
 
 
 def _sink(name: str, value: dict[str, Any], places: Places) -> Action:

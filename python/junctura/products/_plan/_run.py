@@ -38,12 +38,19 @@ class Ran:
     actions: list[Counted]
     told: list[str]
 
+    @property
+    def failed(self) -> int:
+        """How often an action, or a sink, could not do with what came."""
+        return sum(counted.failed for counted in self.actions)
+
 
 def run(
     plan: Plan,
     pool: str,
     out: Path,
     *,
+    name: str = "plan",
+    store: str | None = None,
     workers: int | None = None,
     until_gone: Sequence[str] = (),
     told: Callable[[str], None] = print,
@@ -58,6 +65,10 @@ def run(
         Where the fields are, unless a source says it.
     out
         The folder of files and products.
+    name
+        What it calls itself in the pools of its sources.
+    store
+        A store behind them: what it has comes, too.
     workers
         Processes that make products.
     until_gone
@@ -73,8 +84,11 @@ def run(
         told(text)
 
     with ExitStack() as stack:
-        inlets = [Inlet(source, pool, until_gone, stack) for source in plan.sources]
-        flow = plan.flow(Places(inlets[0].pool, plan.folder, out, workers))
+        inlets = [
+            Inlet(source, junctura.Pool(source.pool or pool, name=name, store=store), until_gone, stack)
+            for source in plan.sources
+        ]
+        flow = plan.flow(Places(plan.folder, out, workers))
         _tell(flow, tell)
         count = 0
         while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
@@ -94,15 +108,18 @@ def _tell(flow: Flow, told: Callable[[str], None]) -> None:
 
 
 def _wait(inlets: Sequence[Inlet]) -> None:
+    poll = select.poll()
+    for inlet in inlets:
+        poll.register(inlet.pool, select.POLLIN)
     if inlets:
-        select.select([inlet.pool for inlet in inlets], [], [])
+        poll.poll()
 
 
 class Inlet:
     """A source that is followed."""
 
-    def __init__(self, source: Source, pool: str, until_gone: Sequence[str], stack: ExitStack) -> None:
-        self.pool = stack.enter_context(junctura.Pool(source.pool or pool, name="plan"))
+    def __init__(self, source: Source, pool: junctura.Pool, until_gone: Sequence[str], stack: ExitStack) -> None:
+        self.pool = stack.enter_context(pool)
         self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
         options: dict[str, Any] = {"group": source.group} if source.group else {}
         self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
@@ -116,18 +133,26 @@ class Inlet:
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self.pool.sync()
         count = 0
-        while True:
-            try:
-                obj = self.follow.next(timeout=0)
-            except junctura.Timeout:
-                self.is_over = are_gone and not count
-                return count
-            except (junctura.Closed, junctura.Disconnected):
-                obj = None
-            if obj is None:
-                self.is_over = True
-                return count
-            # Released when all is done with it: of a group, another one gets it if this one dies before.
-            with obj:
-                flow.take([Item(obj.attributes, source=obj)])
-            count += 1
+        # Released when all is done with it, and it lasts: of a group, another one gets it if this one dies before.
+        with ExitStack() as held:
+            # Other sources have their turn, too.
+            while count < _WINDOW and (obj := self._next()) is not None:
+                held.enter_context(obj)
+                flow.take([Item(obj.attributes, source=obj, pool=self.pool)])
+                count += 1
+                if not flow.is_unsettled:
+                    held.close()
+            flow.settle()
+        self.is_over |= are_gone and not count
+        return count
+
+    def _next(self) -> junctura.Object | None:
+        """What has come, if anything has."""
+        try:
+            obj: junctura.Object | None = self.follow.next(timeout=0)
+        except junctura.Timeout:
+            return None
+        except (junctura.Closed, junctura.Disconnected):
+            obj = None
+        self.is_over = obj is None
+        return obj

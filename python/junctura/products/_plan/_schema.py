@@ -41,6 +41,7 @@ ACTIONS: dict[str, Spec] = {
     ),
     **{name: OPERATIONS[name] for name in ALONE},
     "statistics": OPERATIONS["statistics"],
+    "compute": OPERATIONS["compute"],
     "encode": Record(
         {key: spec for key, spec in FORMATS["grib2"].keys.items() if key not in ("name", "gather")},
         doc="Makes a message of GRIB edition 2",

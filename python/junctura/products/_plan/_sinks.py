@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.errors import InvalidArgument, Unavailable
+from junctura.errors import InvalidArgument, Io, Unavailable
 from junctura.products._broker import Broker
 from junctura.products._names import Template, file_name
+from junctura.products._operations import telling
 from junctura.products._outputs import Output, write
 from junctura.products._plan._actions import Each, Select
 from junctura.products._plan._item import Item
@@ -19,8 +20,6 @@ from junctura.products._recipe import Recipe
 from junctura.products._report import Report
 from junctura.products._words import Key, canonical
 
-# What is archived lasts when so much of it has come, and at the end.
-_FLUSH_BYTES = 64 << 20
 _FIELDS = "plan-fields"
 
 
@@ -77,7 +76,15 @@ class Archive(Each):
             junctura.Store.create(folder, schema="mars")
         self.store = junctura.Store(folder)
         self.select, self.every = select, every
-        self._bytes = 0
+        self._is_unsettled = False
+
+    @property
+    def is_unsettled(self) -> bool:
+        return self._is_unsettled
+
+    def settle(self) -> None:
+        self.store.flush()
+        self._is_unsettled = False
 
     def take(self, item: Item) -> Sequence[Item]:
         if not self._is_kept(item):
@@ -86,9 +93,7 @@ class Archive(Each):
         if message is None:
             raise InvalidArgument(item.named, "a store keeps messages: encode it before it is archived")
         self.store.archive(message, item.attributes)
-        self._bytes += len(message)
-        if self._bytes >= _FLUSH_BYTES:
-            self.end()
+        self._is_unsettled = True
         return []
 
     def _is_kept(self, item: Item) -> bool:
@@ -100,8 +105,7 @@ class Archive(Each):
         return isinstance(step, int) and step % self.every == 0
 
     def end(self) -> Sequence[Item]:
-        self.store.flush()
-        self._bytes = 0
+        self.settle()
         return []
 
 
@@ -124,12 +128,15 @@ class File(Each):
         self._names: dict[str, Key] = {}
 
     def take(self, item: Item) -> Sequence[Item]:
-        name, words = file_name(self.template, item.attributes), Key(item.attributes)
+        name, words = file_name(self.template, item.attributes), telling(item.attributes)
         other = self._names.setdefault(name, words)
         if other != words:
             raise InvalidArgument(item.named, f"the file {name} is that of another field: its name needs more words")
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Io(str(path.parent), f"files cannot go there: {error.strerror or error}") from error
         write([item.field], self.output, path, {"fingerprint": str(words), "attributes": _plain(item.attributes)})
         return []
 
@@ -157,6 +164,7 @@ class Products(Each):
         # When it leaves, the broker knows that nothing more comes.
         self._fields = junctura.Pool(self.pool.url, name=_FIELDS)
         self._offer = Offer(self._fields, {})
+        self._recipes = recipes
         self._broker = Broker(recipes, self.pool.url, out, workers=workers, until_gone=[_FIELDS])
         self.report: Report | None = None
         self._failure: BaseException | None = None
@@ -170,15 +178,26 @@ class Products(Each):
             self._failure = error
 
     def take(self, item: Item) -> Sequence[Item]:
-        return self._offer.take(item)
+        # What no product needs, or needs any more, would stay in the pool.
+        if self._thread.is_alive() and any(recipe.key(item.attributes) is not None for recipe in self._recipes):
+            # A message that an action has made of values is coarser than they are.
+            return self._offer.take(item if item.source else Item(item.attributes, field=item.field))
+        self._check()
+        return []
+
+    def _check(self) -> None:
+        """Says once that no products are made any more."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            cause = str(failure) if isinstance(failure, junctura.Error) else f"{type(failure).__name__}: {failure}"
+            raise Unavailable("products", f"no more are made: {cause}") from failure
 
     def end(self) -> Sequence[Item]:
         """Nothing more comes: what can still be made is made, and what cannot is named."""
         self._fields.close()
         self._thread.join()
         self.pool.close()
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if self.report is not None and self.report.failed:
             first = self.report.failed[0]
             raise Unavailable(f"product {first.product}", f"{first.cause} ({len(self.report.failed)} cannot be made)")

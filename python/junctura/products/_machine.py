@@ -1,0 +1,76 @@
+"""What this process may use of the machine: cores and memory, as its control groups and its affinity say.
+
+```text
+  cgroup v2   /sys/fs/cgroup/PATH/            cpu.max, memory.max
+  cgroup v1   /sys/fs/cgroup/cpu/PATH/        cpu.cfs_quota_us, cpu.cfs_period_us
+              /sys/fs/cgroup/memory/PATH/     memory.limit_in_bytes
+```
+``/proc/self/cgroup`` has the paths. The least of a group and of those above it counts; in a container the path may be
+one that is only outside, and then the groups above are those that are found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+# What groups of version 1 say when they have no limit is near the largest number.
+_NO_LIMIT = 1 << 60
+
+
+def cores(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
+    """On how many cores this process may run at once; a part of a core counts as one."""
+    quotas = _limits(proc, groups, "cpu", _quota)
+    return max(1, math.ceil(min([float(len(os.sched_getaffinity(0))), *quotas])))
+
+
+def memory_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
+    """How much memory this process and its children may have together."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(min([physical, *_limits(proc, groups, "memory", _bytes)]))
+
+
+def spacious() -> Path:
+    """A directory on a disk for what memory has no room for: ``$TMPDIR``, else ``/var/tmp``, which is not in memory."""
+    there = Path("/var/tmp")
+    return there if "TMPDIR" not in os.environ and os.access(there, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _limits(proc: Path, groups: Path, controller: str, read: Callable[[Path, bool], float | None]) -> Iterator[float]:
+    """Those of the groups of this process, of both versions."""
+    said = ""
+    with contextlib.suppress(OSError):
+        said = (proc / "self/cgroup").read_text()
+    for line in said.splitlines():
+        _, _, named = line.partition(":")
+        controllers, _, path = named.partition(":")
+        is_new = not controllers
+        if not is_new and controller not in controllers.split(","):
+            continue
+        root = groups if is_new else groups / controller
+        folder = root / path.lstrip("/")
+        for at in (folder, *folder.parents):
+            # What cannot be read limits nothing; nor does `max`.
+            with contextlib.suppress(OSError, ValueError):
+                if (limit := read(at, is_new)) is not None:
+                    yield limit
+            if at == root:
+                break
+
+
+def _quota(group: Path, is_new: bool) -> float | None:
+    if is_new:
+        quota, period = (group / "cpu.max").read_text().split()
+    else:
+        quota, period = ((group / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+    return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None
+
+
+def _bytes(group: Path, is_new: bool) -> float | None:
+    limit = int((group / ("memory.max" if is_new else "memory.limit_in_bytes")).read_text())
+    return limit if 0 < limit < _NO_LIMIT else None

@@ -1,0 +1,116 @@
+"""Actions that need several fields, and keep them until all of them are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from junctura.errors import Error, InvalidArgument
+from junctura.products._field import Field
+from junctura.products._make import Transforms
+from junctura.products._operations import Compute, Statistics, telling
+from junctura.products._plan._actions import Each
+from junctura.products._plan._item import Item
+from junctura.products._words import Key, canonical
+from junctura.products._yaml import Wrong
+
+
+class OverSteps(Each):
+    """Statistics over steps: a window is complete when the field at its end comes."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.statistics, self.transforms = statistics, Transforms()
+        self._fields: dict[Key, dict[int, Field]] = {}
+
+    def take(self, item: Item) -> Sequence[Item]:
+        step = canonical("step", item.attributes.get("step", 0))
+        if not isinstance(step, int):
+            raise InvalidArgument(item.named, "its step is a range already")
+        key = telling(item.attributes, "step", "stepType")
+        fields = self._fields.setdefault(key, {})
+        fields[step] = item.field
+        if self._is_open(step):
+            return []
+        window = self.statistics.window(step)
+        needed = [fields[at] for at in self.statistics.needed(window, sorted(fields))]
+        results = self.statistics.of_window(window)(needed, self.transforms) if step > self.statistics.begin else []
+        self._forget(key, step)
+        return [item.of(field) for field in results]
+
+    def _forget(self, key: Key, end: int) -> None:
+        """Keeps nothing of a window that has ended but what the next one begins with."""
+        fields, following = self._fields[key], self.statistics.window(end + self.statistics.over)
+        for at in [at for at in fields if at <= end and not self.statistics.needed(following, [at])]:
+            del fields[at]
+        if not fields:
+            del self._fields[key]
+
+    def end(self) -> Sequence[Item]:
+        left = [(key, step) for key, fields in self._fields.items() for step in fields if self._is_open(step)]
+        if left:
+            key, step = left[0]
+            raise InvalidArgument(f"field {key}", f"step {step} belongs to a window whose end did not come")
+        return []
+
+    def _is_open(self, step: int) -> bool:
+        return (step - self.statistics.begin) % self.statistics.over != 0
+
+
+@dataclass
+class _Beside:
+    """Fields that differ in nothing but their parameter: those that came, and those made of them."""
+
+    came: dict[str, Field] = field(default_factory=dict)
+    made: dict[str, Field] = field(default_factory=dict)
+
+
+class Formulas(Each):
+    """Formulas between parameters: a field is computed when the last of those that its formula names has come.
+
+    What comes goes on at once, unless a formula makes its parameter anew, as in requirements.
+    """
+
+    def __init__(self, compute: Compute) -> None:
+        self._made = {one.param: one for one in compute.made}
+        # Of each formula, which parameters must come, and which another formula makes before.
+        self._needs: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        for one in compute.made:
+            if not one.names:
+                raise Wrong("a formula without parameters is never due: name one", one.param)
+            before = frozenset(one.names) & self._needs.keys()
+            self._needs[one.param] = frozenset(one.names) - before, before
+        self._named = frozenset[str]().union(*(came for came, _ in self._needs.values()))
+        self._waiting: dict[Key, _Beside] = {}
+
+    def take(self, item: Item) -> Sequence[Item]:
+        param = str(item.attributes.get("param", ""))
+        goes_on = [] if param in self._made else [item]
+        if param not in self._named:
+            return goes_on
+        key = telling(item.attributes, "param")
+        beside = self._waiting.setdefault(key, _Beside())
+        beside.came[param] = item.field
+        try:
+            made = [item.of(one) for one in self._computed(beside)]
+        except Error:
+            # It would go wrong again with each that comes.
+            del self._waiting[key]
+            raise
+        if len(beside.made) == len(self._made):
+            del self._waiting[key]
+        return [*goes_on, *made]
+
+    def _computed(self, beside: _Beside) -> Iterator[Field]:
+        for param, (came, before) in self._needs.items():
+            if param not in beside.made and came <= beside.came.keys() and before <= beside.made.keys():
+                one = self._made[param]
+                used = {name: (beside.made if name in before else beside.came)[name] for name in one.names}
+                beside.made[param] = one.of(used)
+                yield beside.made[param]
+
+    def end(self) -> Sequence[Item]:
+        if self._waiting:
+            key, beside = next(iter(self._waiting.items()))
+            there, lacking = (", ".join(sorted(names)) for names in (beside.came, self._named - beside.came.keys()))
+            raise InvalidArgument(f"fields {key}", f"{lacking} did not come beside {there} ({len(self._waiting)} such)")
+        return []

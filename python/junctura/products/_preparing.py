@@ -1,0 +1,168 @@
+"""Weights are made before the fields that need them are decoded: each matrix once, several at the same time.
+
+Which weights products need is known when the grid of their inputs is. So a worker looks at the first field of each
+kind, without decoding it; then the broker has each matrix made by a task of its own, and the fields that need it wait
+for that. Otherwise all workers that get fields of one kind would make the same matrix, and each of them one matrix
+after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import junctura
+from junctura._labels import needed
+from junctura.errors import Corrupt
+from junctura.products import _decode
+from junctura.products._graph import Graph
+from junctura.products._grid import Grid, Spectral
+from junctura.products._grid import grid as named
+from junctura.products._interpolate import quantity_of
+from junctura.products._operations import ToGrid
+from junctura.products._tasks import Weights
+from junctura.products._weights import Quantity, path_of
+
+# Fields that differ in nothing else are taken to be on one grid. Where they are not, a worker makes what it needs.
+_SAME_GRID = frozenset(("step", "number", "levelist", "date", "time"))
+_POINTS = "points@"
+
+
+class Preparing:
+    """Knows which weights are there, and which fields wait for some.
+
+    Parameters
+    ----------
+    graph
+        Of all products.
+    look
+        Has somebody look on which grid the object of a key is, with `grid_of`; calls back with what that says.
+    make
+        Has weights made; calls back when they are, or cannot be.
+
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        look: Callable[[str, Callable[[str], None]], None],
+        make: Callable[[Weights, Callable[[], None]], None],
+    ) -> None:
+        self._graph, self._look, self._make = graph, look, make
+        # The grids of kinds of fields, and who waits for them.
+        self._grids: dict[Hashable, str] = {}
+        self._unknown: dict[Hashable, list[Callable[[str], None]]] = {}
+        self._are_there: set[Weights] = set()
+        self._missing: dict[Weights, list[Callable[[Weights], None]]] = {}
+
+    def first(self, key: str, attributes: Mapping[str, Any], inputs: Sequence[int], then: Callable[[], None]) -> None:
+        """Does something as soon as the weights are there that an object needs as these inputs."""
+        if not any(isinstance(node.operation, ToGrid) for node in self._graph.below(inputs)):
+            then()
+            return
+        kind = tuple(sorted((word, str(value)) for word, value in attributes.items() if word not in _SAME_GRID))
+        quantity = quantity_of(str(attributes.get("param", "")))
+
+        def go(grid: str) -> None:
+            self._grids[kind] = grid
+            self._when_there({weights for node in inputs for weights in self._needed(node, grid, quantity)}, then)
+
+        if kind in self._grids:
+            go(self._grids[kind])
+        elif kind in self._unknown:
+            self._unknown[kind].append(go)
+        else:
+            self._unknown[kind] = [go]
+            self._look(key, lambda grid: self._looked(kind, grid))
+
+    def _looked(self, kind: Hashable, grid: str) -> None:
+        for go in self._unknown.pop(kind):
+            go(grid)
+
+    def _needed(self, node: int, grid: str, quantity: Quantity) -> Iterator[Weights]:
+        """Which weights come up on the way from a field on this grid."""
+        sources = {node: grid}
+        for below in self._graph.below([node]):
+            if not isinstance(below.operation, ToGrid):
+                sources.setdefault(below.number, sources[below.parents[0]] if below.parents else grid)
+                continue
+            source, target = sources[below.parents[0]], _whole(below.operation.grid)
+            sources[below.number] = "" if target.startswith(_POINTS) else target
+            if source not in ("", target) and self._graph.kept_of([below.number]):
+                yield Weights(source, target, below.operation.method, quantity)
+
+    def _when_there(self, wanted: set[Weights], then: Callable[[], None]) -> None:
+        self._are_there.update(filter(_is_kept, wanted - self._are_there))
+        left = wanted - self._are_there
+        if not left:
+            then()
+            return
+
+        def made(weights: Weights) -> None:
+            left.discard(weights)
+            if not left:
+                then()
+
+        for weights in sorted(left):
+            if weights in self._missing:
+                self._missing[weights].append(made)
+            else:
+                self._missing[weights] = [made]
+                self._make(weights, functools.partial(self._made, weights))
+
+    def _made(self, weights: Weights) -> None:
+        self._are_there.add(weights)
+        for tell in self._missing.pop(weights):
+            tell(weights)
+
+
+def _is_kept(weights: Weights) -> bool:
+    """Whether they lie on disk. If they are damaged, who reads them makes them anew."""
+    try:
+        return path_of(*weights).exists()
+    except (OSError, ImportError):
+        # Whoever needs them says what is missing.
+        return True
+
+
+def _whole(name: str) -> str:
+    """Of the grid of which it is an area: weights are those of whole grids."""
+    return name if name.startswith(_POINTS) else name.partition("@")[0]
+
+
+def grid_of(obj: junctura.Object) -> str:
+    """Which whole grid the field of an object is on; empty if it is spectral, on points, or cannot be told."""
+    try:
+        on = named(str(obj.attributes["grid"])) if "dtype" in obj.attributes else _grid_of_message(bytes(obj))
+    except (junctura.Error, KeyError, ImportError):
+        # Who decodes it will say what is wrong.
+        return ""
+    return "" if isinstance(on, Spectral) or on.kind == "points" else _whole(on.name)
+
+
+def _grid_of_message(message: bytes) -> Grid | Spectral:
+    _decode._look_at(message)
+    eccodes = needed("eccodes", "products")
+    try:
+        handle = eccodes.codes_new_from_message(message)
+        try:
+            return _Header(eccodes, handle).on()
+        finally:
+            eccodes.codes_release(handle)
+    except eccodes.CodesInternalError as error:
+        raise Corrupt("GRIB message", f"ecCodes cannot read it: {error}") from error
+
+
+class _Header(_decode._Message):
+    """A message of which only the grid is wanted: values are not decoded."""
+
+    def on(self) -> Grid | Spectral:
+        found: tuple[Grid | Spectral, Any] = _decode._ON.get(self.text("gridType"), _decode._refuse)(self)
+        return found[0]
+
+    def values(self) -> npt.NDArray[np.float64]:
+        return np.zeros(self.eccodes.codes_get_size(self.handle, "values"))

@@ -1,0 +1,112 @@
+"""What all requirements ask a pool for: one follow, or as many as their selectors take.
+
+A selector may have so many bytes and so many values (docs/formats/selector.md), and some hundred requirements that have
+little in common need more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import Self
+
+import junctura
+from junctura.products._tasks import BROKER
+from junctura.products._words import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
+
+_OR = " or "
+
+
+class Questions:
+    """Follows a pool with several selectors at once. What two of them find comes twice.
+
+    Each follow after the first has a connection of its own. For what is read of a connection while something of it is
+    looked at makes its descriptor readable, until something else of it is looked at: with more than two things that
+    are looked at in turns, one may have something while nothing is readable.
+
+    Parameters
+    ----------
+    pool
+        Which.
+    selectors
+        Each no longer than a selector may be.
+    window
+        How many objects may be held at once, in all follows together; but at least some in each.
+    store
+        Behind the pool.
+
+    """
+
+    def __init__(self, pool: junctura.Pool, selectors: Iterable[str], window: int, store: str | None = None) -> None:
+        texts = list(joined(sorted(set(selectors))))
+        share = max(window // max(1, len(texts)), min(window, 16))
+        self.pools = [pool]
+        self._follows: list[junctura.Follow] = []
+        with contextlib.ExitStack() as stack:
+            for text in texts:
+                if self._follows:
+                    self.pools.append(stack.enter_context(junctura.Pool(pool.url, name=BROKER, store=store)))
+                follow = self.pools[-1].follow(text, window=share, gaps="ignore")
+                self._follows.append(stack.enter_context(follow))
+            # All of them are there: they end with this.
+            self._stack = stack.pop_all()
+
+    def sync(self) -> None:
+        """All that was offered before is here, as far as the window goes, unless the server has ended."""
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            for pool in self.pools:
+                pool.sync()
+
+    def take(self, each: Callable[[junctura.Object], None]) -> tuple[int, bool]:
+        """Takes all that have come; returns how many that were, and whether none can come any more."""
+        found = [take_all(follow, each) for follow in self._follows]
+        return sum(count for count, _ in found), any(has_ended for _, has_ended in found)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
+def joined(selectors: Iterable[str]) -> Iterator[str]:
+    """Selectors for all that these find, as few as can be made of them in this order."""
+    parts: list[str] = []
+    size = values = 0
+    for text in selectors:
+        # Not all slashes and commas are between values: it is no less than this.
+        more_bytes, more_values = len(f"({text}){_OR}".encode()), text.count("/") + text.count(",") + 1
+        if parts and (size + more_bytes > SELECTOR_BYTES_MAX or values + more_values > SELECTOR_VALUES_MAX):
+            yield _joined(parts)
+            parts, size, values = [], 0, 0
+        parts.append(text)
+        size, values = size + more_bytes, values + more_values
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[str]) -> str:
+    # One alone may be as long as may be, without brackets.
+    return parts[0] if len(parts) == 1 else _OR.join(f"({part})" for part in parts)
+
+
+def take_all(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:
+    """Takes all that have come; returns how many that were, and whether none can come any more."""
+    for count in itertools.count():
+        try:
+            item = items.next(timeout=0)
+        except junctura.Timeout:
+            return count, False
+        except (junctura.Closed, junctura.Disconnected):
+            # What was decoded can still be used.
+            return count, True
+        if item is None:
+            return count, True
+        take(item)
+    raise AssertionError("counting has no end")

@@ -1,0 +1,172 @@
+"""Weights are made once each, before the fields that need them, and nothing waits for what cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from broker_runs import BASE, broker, grid_message, offer, recipes, spectral_message
+
+import junctura
+from junctura.products import _tasks
+from junctura.products._decode import decodes
+from junctura.products._graph import Graph
+from junctura.products._interpolate import prepare
+from junctura.products._preparing import Preparing, grid_of
+from junctura.products._tasks import Task, Weights
+
+pytestmark = pytest.mark.timeout(120)
+
+GRIDDED = """\
+product: wide
+from: {param: [t, u], levelist: 850, step: 0, number: 1/2/3}
+do: [grid: 10/10]
+to: {format: grib2, name: "wide_{number}.grib2"}
+---
+product: area
+from: {param: t, levelist: 850, step: 0, number: 1/2/3}
+do: [grid: 10/10, units: degC, crop: {north: 60, west: 0, south: 20, east: 60}]
+to: {format: grib2, name: "area_{number}.grib2"}
+---
+product: two
+from: {param: t, levelist: 850, step: 0, number: 1/2/3}
+do: [grid: F8, grid: 20/20]
+to: {format: grib2, name: "two_{number}.grib2"}
+---
+product: same
+from: {param: t, levelist: 850, step: 0, number: 1/2/3}
+do: [grid: F16]
+to: {format: grib2, name: "same_{number}.grib2"}
+"""
+OF_T = [
+    Weights("F16", "10/10", "linear", "scalar"),
+    Weights("F16", "F8", "linear", "scalar"),
+    Weights("F8", "20/20", "linear", "scalar"),
+]
+OF_U = [Weights("F16", "10/10", "linear", "vector")]
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache in which no weights are."""
+    monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache/weights"
+
+
+class Asked:
+    """What a `Preparing` has asked for, and what may go on."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.graph = Graph(recipes(folder, text))
+        self.made: dict[Weights, Callable[[], None]] = {}
+        self.gone: list[str] = []
+        self.looked = 0
+        self.preparing = Preparing(self.graph, self._look, self._make)
+
+    def _look(self, key: str, then: Callable[[str], None]) -> None:
+        self.looked += 1
+        with self.pool.demand(key, timeout=0) as obj:
+            then(grid_of(obj))
+
+    def _make(self, weights: Weights, then: Callable[[], None]) -> None:
+        assert weights not in self.made, "nothing is made twice"
+        self.made[weights] = then
+
+    def comes(self, data: Any, **words: Any) -> None:
+        name = f"{words['param']}{words['number']}"
+        with junctura.Pool(schema="mars") as self.pool, self.pool.follow() as objects:
+            self.pool.offer(data, {**BASE, "step": 0, **words})
+            with objects.next(timeout=50) as obj:
+                inputs = self.graph.inputs(obj.attributes)
+                self.preparing.first(obj.key, obj.attributes, inputs, lambda: self.gone.append(name))
+
+
+def test_fields_wait_for_all_that_they_need_and_each_is_asked_for_once(tmp_path: Path) -> None:
+    asked, before = Asked(tmp_path, GRIDDED), decodes()
+    for number in (1, 2):
+        for param in "tu":
+            asked.comes(grid_message(1.0, shortName=param), param=param, number=number)
+    assert sorted(asked.made) == sorted(OF_T + OF_U)
+    assert decodes() == before, "their grid is known without decoding them"
+    assert (asked.gone, asked.looked) == ([], 2)
+    for weights in OF_T[:2]:
+        asked.made[weights]()
+    assert asked.gone == []
+    asked.made[OF_U[0]]()
+    assert asked.gone == ["u1", "u2"]
+    asked.made[OF_T[2]]()
+    assert asked.gone == ["u1", "u2", "t1", "t2"]
+    asked.comes(grid_message(1.0, shortName="t"), param="t", number=3)
+    assert asked.gone[-1] == "t3"
+
+
+def test_what_lies_on_disk_is_not_asked_for(tmp_path: Path) -> None:
+    for weights in OF_T[:2]:
+        prepare(*weights)
+    asked = Asked(tmp_path, GRIDDED)
+    asked.comes(grid_message(1.0, shortName="t"), param="t", number=1)
+    assert list(asked.made) == OF_T[2:]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [spectral_message(1), b"no message", np.zeros(3), grid_message(1.0)[:-4]],
+    ids=["spectral", "no message", "an array without a grid", "a part of a message"],
+)
+def test_what_needs_no_weights_or_cannot_be_read_goes_on(tmp_path: Path, data: Any) -> None:
+    asked = Asked(tmp_path, GRIDDED.partition("---")[0])
+    asked.comes(data, param="t", number=1)
+    assert (asked.gone, asked.made) == (["t1"], {})
+
+
+def test_arrays_say_their_grid(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, GRIDDED)
+    asked.comes(np.zeros((19, 36)), param="t", number=1, grid="10/10")
+    source = "10/10"
+    assert [(one.source, one.target) for one in asked.made] == [(source, "F16"), (source, "F8"), ("F8", "20/20")]
+
+
+def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Task] = []
+    write = _tasks.write
+
+    def writing(task: Any) -> bytes:
+        given.append(task)
+        return write(task)
+
+    monkeypatch.setattr(_tasks, "write", writing)
+    with junctura.Pool(schema="mars") as pool:
+        for number in (1, 2, 3):
+            for param in "tu":
+                offer(pool, grid_message(1.0 + number, shortName=param), param=param, step=0, number=number)
+        report = broker(tmp_path, pool, GRIDDED, workers=2).run()
+    assert report.failed == [] and len(report.made) == 12
+    assert (report.decodes, report.decodes_per_input_max) == (6, 1)
+    assert sorted(task.weights for task in given if task.weights) == sorted(OF_T + OF_U)
+    kinds = [
+        "weights" if task.weights else "look" if task.looks else "decode" for task in given if not is_product(task)
+    ]
+    assert [kinds.count(kind) for kind in ("look", "weights", "decode")] == [2, 4, 6]
+    assert kinds.index("look") < kinds.index("weights") < kinds.index("decode")
+
+
+def is_product(task: Task) -> bool:
+    return task.product is not None
+
+
+def test_weights_that_cannot_be_had_fail_those_who_need_them_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "file"))
+    with junctura.Pool(schema="mars") as pool:
+        for number in (1, 2, 3):
+            offer(pool, grid_message(1.0, shortName="t"), param="t", step=0, number=number)
+        text = GRIDDED.replace("[t, u]", "t")
+        report = broker(tmp_path, pool, text).run()
+    assert sorted({failed.product for failed in report.failed}) == ["area", "two", "wide"]
+    assert all("set JUNCTURA_CACHE" in failed.cause for failed in report.failed)
+    assert sorted(made.product for made in report.made) == ["same"] * 3
