@@ -244,6 +244,27 @@ def test_a_range_that_fields_came_with_stays_as_long_as_it_is_true() -> None:
         assert one(operation, field(number=1, **RANGE)).attributes.items() >= RANGE.items()
 
 
+def _added_up(*ranges: tuple[int, int]) -> list[Field]:
+    return [field(1.0, step=end, stepType="accum", stepStart=str(start)) for start, end in ranges]
+
+
+@pytest.mark.parametrize(
+    ("of", "ranges", "expected"),
+    [
+        ("sum", [(0, 6), (6, 12)], 2),
+        ("accumulation", [(0, 6), (0, 12)], 1),
+        ("sum", [(0, 6), (0, 12)], "step 12 is added up from step 0 on, expected from 6 on: write accumulation"),
+        ("accumulation", [(0, 6), (6, 12)], "step 12 is added up from step 6 on, .*: write sum"),
+    ],
+)
+def test_what_is_added_up_is_not_added_up_twice(of: str, ranges: list[tuple[int, int]], expected: int | str) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(junctura.InvalidArgument, match=expected):
+            applied(Statistics(12, (of,)), *_added_up(*ranges))
+    else:
+        assert one(Statistics(12, (of,)), *_added_up(*ranges)).values[0, 0] == expected
+
+
 @pytest.mark.parametrize(("others", "stays"), [(RANGE, RANGE), ({}, {}), ({**RANGE, "stepStart": "0"}, {})])
 def test_what_is_computed_of_several_ranges_has_none(others: dict[str, Any], stays: dict[str, Any]) -> None:
     came = [field(param="a", **RANGE), field(param="b", **others)]

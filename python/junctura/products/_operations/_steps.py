@@ -144,10 +144,13 @@ class Statistics(Operation):
                 values = self._accumulated(window, by_step, end)
                 yield end.having(values, step=window.step, stepType="accum", stepStart=None)
             else:
+                if kind == "sum":
+                    _check_parts(window, inside)
                 reduce, step_type = _REDUCE[kind]
                 yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type, stepStart=None)
 
     def _accumulated(self, window: Window, by_step: dict[int, Field], end: Field) -> Floats:
+        _check_since_start(end)
         if not self._needs_start(window):
             return end.values
         start = by_step.get(window.start)
@@ -156,6 +159,33 @@ class Statistics(Operation):
         before, after = stacked([start, end])
         added: Floats = after - before
         return added
+
+
+def _check_since_start(field: Field) -> None:
+    if since := _since(field):
+        raise InvalidArgument(
+            f"field {field.param}",
+            f"step {_step(field)} is added up from step {since} on, expected from the start of the forecast: write sum",
+        )
+
+
+def _check_parts(window: Window, fields: Sequence[Field]) -> None:
+    """That nothing is in two of them."""
+    before = window.start
+    for field in fields:
+        since = _since(field)
+        if since is not None and since < before:
+            raise InvalidArgument(
+                f"field {field.param}",
+                f"step {_step(field)} is added up from step {since} on, expected from {before} on: write accumulation",
+            )
+        before = _step(field)
+
+
+def _since(field: Field) -> int | None:
+    """The step from which on it is added up, if it came with that."""
+    start = str(field.attributes.get("stepStart", ""))
+    return int(start) if field.attributes.get("stepType") == "accum" and start.isdecimal() else None
 
 
 def _missing(field: Field, step: int, window: Window) -> InvalidArgument:
