@@ -62,13 +62,31 @@ def test_what_workers_have_started_ends_with_them(tmp_path: Path, monkeypatch: p
     """As MIR, that makes weights."""
     os.mkfifo(tmp_path / "told")
     program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {tmp_path}/told\nwait\n")
+    program.write_text(f"""#!{sys.executable}
+import os, pathlib, subprocess
+os.setpgid(0, 0)
+with subprocess.Popen(["sleep", "1000"]) as child:
+    pathlib.Path("{tmp_path}/told").write_text(str(child.pid))
+""")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     crew = Crew("unix:nowhere", 1)
     started = os.pidfd_open(int((tmp_path / "told").read_text()))
     crew.end()
     assert _has_ended(started)
+
+
+def test_workers_have_groups_of_their_own() -> None:
+    with junctura.Pool(schema="free") as pool:
+        joined = pool.subscribe(kinds=["joined"])
+        crew = Crew(pool.url, 1)
+        try:
+            event = joined.next(timeout=50)
+            assert event is not None and event.client is not None
+            assert os.getpgid(event.client.pid) == event.client.pid
+            assert os.getsid(event.client.pid) == os.getsid(0)
+        finally:
+            crew.end()
 
 
 def test_a_second_ctrl_c_ends_at_once() -> None:

@@ -52,9 +52,7 @@ class Crew:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "junctura.products._worker", self.url]
-        # In a session of its own: so what it has started itself ends with it, and Ctrl-C is the broker's.
-        environment = {**os.environ, **ONE_THREAD}
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
         self.processes[os.pidfd_open(process.pid)] = process
 
     def ended(self, descriptor: int) -> None:
@@ -94,6 +92,7 @@ class Crew:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """With all that it has started: MIR, when it makes weights."""
-    # Nobody else can have its number yet: it has not been waited for.
+    # Nobody else can have its number yet: it has not been waited for. Before it has a group it has started nothing.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

@@ -27,8 +27,8 @@ from junctura.products._operations import ToGrid
 from junctura.products._tasks import Weights
 from junctura.products._weights import Quantity, path_of
 
-# Fields that differ in nothing else are taken to be on one grid. Where they are not, a worker makes what it needs.
-_SAME_GRID = frozenset(("step", "number", "levelist", "date", "time"))
+# Fields that agree in these are taken to be on one grid. Where they are not, a worker makes what it needs.
+_KIND = ("class", "expver", "stream", "type", "levtype", "domain", "origin", "model", "param", "grid", "dtype")
 _POINTS = "points@"
 
 
@@ -64,7 +64,7 @@ class Preparing:
         if not any(isinstance(node.operation, ToGrid) for node in self._graph.below(inputs)):
             then()
             return
-        kind = tuple(sorted((word, str(value)) for word, value in attributes.items() if word not in _SAME_GRID))
+        kind = tuple(str(attributes.get(word)) for word in _KIND)
         quantity = quantity_of(str(attributes.get("param", "")))
 
         def go(grid: str) -> None:

@@ -167,8 +167,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pool", help="where the broker's pool is")
     arguments = parser.parse_args()
-    # Ctrl-C is the broker's: it ends its workers.
+    # Ctrl-C is the broker's: it ends its workers, with what they have started.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Who leads a session has a group already.
+    with contextlib.suppress(PermissionError):
+        os.setpgid(0, 0)
     # When the broker is gone, there is nothing to do, and nobody to tell.
     with (
         contextlib.suppress(junctura.Closed, junctura.Disconnected),
