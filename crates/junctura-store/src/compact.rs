@@ -206,8 +206,9 @@ fn superseded(names: &[String], all: &[Checkpoint], before: Duration) -> Vec<Str
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::thread::{self, ThreadId};
 
     use junctura_model::Schema;
 
@@ -220,10 +221,52 @@ mod tests {
 
     const AGE: Duration = Duration::from_millis(30);
 
+    static NOW: AtomicU64 = AtomicU64::new(1 << 40);
+    /// How often each thread that takes part has looked.
+    static LOOKS: Mutex<Vec<(ThreadId, u64)>> = Mutex::new(Vec::new());
+    static LOOKED: Condvar = Condvar::new();
+    /// By how many looks a thread may be ahead of another. The ages of a store are made for who may be slow, and is told so when he
+    /// looks, but does not stand still for an age between two looks, while the others go on.
+    const AHEAD: u64 = 4;
+
     /// Goes on by itself: a millisecond each time that somebody looks.
     fn clock() -> Duration {
-        static NOW: AtomicU64 = AtomicU64::new(1 << 40);
+        let me = thread::current().id();
+        let mut looks = LOOKS.lock().unwrap();
+        if let Some(at) = looks.iter().position(|(thread, _)| *thread == me) {
+            let mine = looks[at].1;
+            let is_ahead = |looks: &mut Vec<(ThreadId, u64)>| looks.iter().any(|(_, others)| mine > others + AHEAD);
+            looks = LOOKED.wait_while(looks, is_ahead).unwrap();
+            let here = looks.iter_mut().find(|(thread, _)| *thread == me);
+            here.unwrap().1 = mine + 1;
+            LOOKED.notify_all();
+        }
         Duration::from_millis(NOW.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What time it is when a file changes; for nobody to wait for, who has the disk.
+    fn clock_of_disk() -> Duration {
+        Duration::from_millis(NOW.load(Ordering::Relaxed))
+    }
+
+    /// A thread keeps up with the others, as long as this is there.
+    struct Pace;
+
+    impl Pace {
+        fn keep() -> Self {
+            let mut looks = LOOKS.lock().unwrap();
+            let furthest = looks.iter().map(|(_, looks)| *looks).max();
+            looks.push((thread::current().id(), furthest.unwrap_or_default()));
+            Self
+        }
+    }
+
+    impl Drop for Pace {
+        fn drop(&mut self) {
+            let me = thread::current().id();
+            LOOKS.lock().unwrap().retain(|(thread, _)| *thread != me);
+            LOOKED.notify_all();
+        }
     }
 
     /// Writes, and compacts, in a store where everything is soon too old.
@@ -233,6 +276,7 @@ mod tests {
                 assert!(matches!(error.code(), Code::Expired | Code::Unavailable), "{error}");
             }
         };
+        let _pace = Pace::keep();
         let mut open = store.apart();
         let mut writer = open.writer().unwrap();
         for _ in 0..50 {
@@ -251,7 +295,7 @@ mod tests {
     #[test]
     fn compactions_at_once_do_not_disturb_each_other() {
         for commits in [Commits::Appended, Commits::Exclusive] {
-            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::with_clock(clock));
+            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::with_clock(clock_of_disk));
             let ages = Ages {
                 snapshot_max: AGE,
                 unflushed_max: AGE,
