@@ -145,6 +145,8 @@ def test_attributes_become_keys(tmp_path: Path, attributes: dict[str, Any], keys
         ("sp", 6, {"typeOfLevel": "surface"}),
         ("msl", 6, {"typeOfLevel": "meanSea"}),
         ("tp", "0-6", {"stepType": "accum", "stepRange": "0-6"}),
+        ("sst", 6, {"paramId": 34, "units": "K", "discipline": 10}),
+        ("ssr", "0-6", {"paramId": 176, "stepType": "accum", "discipline": 0}),
     ],
 )
 def test_surface_fields_have_the_level_of_their_parameter(

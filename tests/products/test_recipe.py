@@ -265,7 +265,7 @@ def test_a_wind_goes_to_the_grid_behind_it() -> None:
     ],
 )
 def test_grids_are_named_in_several_ways(said: str, name: str) -> None:
-    (operation,) = asked(do=f"{{grid: {said}}}").operations
+    (operation,) = asked("format: csv, name: '{step}_{number}'", f"{{grid: {said}}}").operations
     assert json.loads(operation.text)["grid"]["grid"] == name
 
 

@@ -12,6 +12,8 @@ from junctura.products._field import Field
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32
+# By these names ecCodes finds parameters of ECMWF's own tables, some in other units, that hardly anybody has.
+_MEANT = {"sst": 34, "sr": 173, "ssr": 176, "str": 177, "tsr": 178, "ttr": 179}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def key_of(field: Field) -> tuple[str, str | int]:
     if match := re.fullmatch(r"(\d+)(?:\.(\d+))?", given):
         table = int(match[2] or 128)
         return "paramId", int(match[1]) + (0 if table == 128 else table * 1000)
-    return "shortName", given
+    return ("paramId", _MEANT[given]) if given in _MEANT else ("shortName", given)
 
 
 def set_key(message: int, key: tuple[str, str | int]) -> None:
