@@ -136,7 +136,7 @@ def test_products_are_what_numpy_makes_of_the_decoded_inputs_and_nothing_is_done
     for one in delivered:
         if one["name"] in said:
             said[one["name"]] += one["delivered"]
-    looked_at = 1  # the first one that is interpolated
+    looked_at = len(NEEDED)  # the first one of each, for its grid
     assert said == {"junctura run": 12, "products-worker": 12 + looked_at}
     assert arrays == [0, 0]
     for step in (0, 6):

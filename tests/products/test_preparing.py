@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broker_runs import BASE, broker, grid_message, offer, recipes, spectral_message
+from broker_runs import BASE, TRUNCATION, broker, grid_message, offer, recipes, spectral_message
 
 import junctura
-from junctura.products import _tasks
-from junctura.products._decode import decodes
+from junctura.products import _legendre, _tasks
+from junctura.products._decode import decode, decodes
 from junctura.products._graph import Graph
-from junctura.products._interpolate import prepare
+from junctura.products._grid import regular_ll
+from junctura.products._interpolate import prepare, to_grid
 from junctura.products._preparing import Preparing, grid_of
-from junctura.products._tasks import Task, Weights
+from junctura.products._spectral import wind
+from junctura.products._tasks import Legendre, Task, Weights
+from junctura.products._worker import Worker
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -64,7 +67,11 @@ class Asked:
         self.made: dict[Weights, Callable[[], None]] = {}
         self.gone: list[str] = []
         self.looked = 0
-        self.preparing = Preparing(self.graph, self._look, self._make)
+        self.preparing = Preparing(self.graph, self._look, self._make, self._hint)
+        self.hints: list[Legendre] = []
+
+    def _hint(self, legendre: Legendre) -> None:
+        self.hints.append(legendre)
 
     def _look(self, key: str, then: Callable[[str], None]) -> None:
         self.looked += 1
@@ -120,6 +127,51 @@ def test_what_needs_no_weights_or_cannot_be_read_goes_on(tmp_path: Path, data: A
     asked = Asked(tmp_path, GRIDDED.partition("---")[0])
     asked.comes(data, param="t", number=1)
     assert (asked.gone, asked.made) == (["t1"], {})
+
+
+WINDS = """\
+product: winds
+from: {param: [vo, d, t], levelist: 850, step: 0, number: 1/2/3}
+do: [wind: {grid: 10/10}, grid: 10/10]
+to: {format: grib2, name: "winds_{number}.grib2"}
+---
+product: points
+from: {param: t, levelist: 850, step: 0, number: 1/2/3}
+do: [grid: [{latitude: 1, longitude: 2}]]
+to: {format: csv, name: "points_{number}.csv"}
+"""
+
+
+def test_workers_are_told_once_which_legendre_functions_come(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, WINDS)
+    for number in (1, 2):
+        for param in ("vo", "d", "t"):
+            asked.comes(spectral_message(number, shortName=param), param=param, number=number)
+    assert asked.hints == [Legendre(TRUNCATION, "10/10", True), Legendre(TRUNCATION, "10/10", False)]
+    assert asked.gone == ["vo1", "d1", "t1", "vo2", "d2", "t2"], "nothing waits for them"
+    assert asked.made == {}
+
+
+def test_a_worker_that_was_told_has_the_functions_when_fields_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    make = _legendre._batch
+
+    def counting(truncation: int, *rest: Any) -> Any:
+        made.append(truncation)
+        return make(truncation, *rest)
+
+    monkeypatch.setattr(_legendre, "_batch", counting)
+    # A grid that no other test has, for functions are kept.
+    on = regular_ll(12, 18)
+    for is_wind in (False, True):
+        Worker._warm(Legendre(TRUNCATION, on.name, is_wind))
+    assert set(made) == {TRUNCATION, TRUNCATION + 1}
+    made.clear()
+    vo, d = (decode(spectral_message(seed)) for seed in (1, 2))
+    wind(vo, d, on)
+    to_grid(vo, on)
+    assert made == []
+    Worker._warm(Legendre(5000, on.name, False))
 
 
 def test_arrays_say_their_grid(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
+import functools
 import select
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,7 +94,9 @@ class Broker:
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
         self.desk = Desk(self.pool, 2 * self.workers)
-        self._preparing = Preparing(self.graph, self._look_at, self._make_weights)
+        self._preparing = Preparing(
+            self.graph, self._look_at, self._make_weights, functools.partial(_tasks.hint, self.pool)
+        )
         self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}

@@ -19,17 +19,18 @@ import junctura
 from junctura._labels import needed
 from junctura.errors import Corrupt
 from junctura.products import _decode
-from junctura.products._graph import Graph
+from junctura.products._graph import Graph, Node
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
 from junctura.products._interpolate import quantity_of
-from junctura.products._operations import ToGrid
-from junctura.products._tasks import Weights
+from junctura.products._operations import ToGrid, Winds
+from junctura.products._tasks import Legendre, Weights
 from junctura.products._weights import Quantity, path_of
 
 # Fields that agree in these are taken to be on one grid. Where they are not, a worker makes what it needs.
 _KIND = ("class", "expver", "stream", "type", "levtype", "domain", "origin", "model", "param", "grid", "dtype")
 _POINTS = "points@"
+_TRUNCATION = "T"
 
 
 class Preparing:
@@ -43,6 +44,8 @@ class Preparing:
         Has somebody look on which grid the object of a key is, with `grid_of`; calls back with what that says.
     make
         Has weights made; calls back when they are, or cannot be.
+    hint
+        Is told once of each Legendre functions that will be needed; nothing waits for them.
 
     """
 
@@ -51,8 +54,10 @@ class Preparing:
         graph: Graph,
         look: Callable[[str, Callable[[str], None]], None],
         make: Callable[[Weights, Callable[[], None]], None],
+        hint: Callable[[Legendre], None],
     ) -> None:
-        self._graph, self._look, self._make = graph, look, make
+        self._graph, self._look, self._make, self._hint = graph, look, make, hint
+        self._hinted: set[Legendre] = set()
         # The grids of kinds of fields, and who waits for them.
         self._grids: dict[Hashable, str] = {}
         self._unknown: dict[Hashable, list[Callable[[str], None]]] = {}
@@ -61,7 +66,7 @@ class Preparing:
 
     def first(self, key: str, attributes: Mapping[str, Any], inputs: Sequence[int], then: Callable[[], None]) -> None:
         """Does something as soon as the weights are there that an object needs as these inputs."""
-        if not any(isinstance(node.operation, ToGrid) for node in self._graph.below(inputs)):
+        if not any(self._targets(node) for node in self._graph.below(inputs)):
             then()
             return
         kind = tuple(str(attributes.get(word)) for word in _KIND)
@@ -69,6 +74,7 @@ class Preparing:
 
         def go(grid: str) -> None:
             self._grids[kind] = grid
+            self._tell(inputs, grid)
             self._when_there({weights for node in inputs for weights in self._needed(node, grid, quantity)}, then)
 
         if kind in self._grids:
@@ -83,6 +89,22 @@ class Preparing:
         for go in self._unknown.pop(kind):
             go(grid)
 
+    def _targets(self, node: Node) -> list[tuple[str, bool]]:
+        """The grids that a node's fields are brought to next, and whether they become winds there."""
+        operations = [self._graph.nodes[child].operation for child in node.children]
+        return [(one.grid, isinstance(one, Winds)) for one in operations if isinstance(one, ToGrid | Winds)]
+
+    def _tell(self, inputs: Sequence[int], grid: str) -> None:
+        """Of the Legendre functions for these inputs, if they are spectral."""
+        if not grid.startswith(_TRUNCATION):
+            return
+        for node in self._graph.below(inputs):
+            for target, is_wind in self._targets(node):
+                legendre = Legendre(int(grid[1:]), _whole(target), is_wind)
+                if node.operation is None and legendre not in self._hinted and not target.startswith(_POINTS):
+                    self._hinted.add(legendre)
+                    self._hint(legendre)
+
     def _needed(self, node: int, grid: str, quantity: Quantity) -> Iterator[Weights]:
         """Which weights come up on the way from a field on this grid."""
         sources = {node: grid}
@@ -92,7 +114,11 @@ class Preparing:
                 continue
             source, target = sources[below.parents[0]], _whole(below.operation.grid)
             sources[below.number] = "" if target.startswith(_POINTS) else target
-            if source not in ("", target) and self._graph.kept_of([below.number]):
+            if (
+                source not in ("", target)
+                and not source.startswith(_TRUNCATION)
+                and self._graph.kept_of([below.number])
+            ):
                 yield Weights(source, target, below.operation.method, quantity)
 
     def _when_there(self, wanted: set[Weights], then: Callable[[], None]) -> None:
@@ -135,13 +161,15 @@ def _whole(name: str) -> str:
 
 
 def grid_of(obj: junctura.Object) -> str:
-    """Which whole grid the field of an object is on; empty if it is spectral, on points, or cannot be told."""
+    """Which whole grid the field of an object is on, or its truncation; empty if it is on points, or cannot be told."""
     try:
         on = named(str(obj.attributes["grid"])) if "dtype" in obj.attributes else _grid_of_message(bytes(obj))
     except (junctura.Error, KeyError, ImportError):
         # Who decodes it will say what is wrong.
         return ""
-    return "" if isinstance(on, Spectral) or on.kind == "points" else _whole(on.name)
+    if isinstance(on, Spectral):
+        return on.name
+    return "" if on.kind == "points" else _whole(on.name)
 
 
 def _grid_of_message(message: bytes) -> Grid | Spectral:

@@ -99,11 +99,11 @@ def wind(vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
     return _component(vo, u, on, "u", 131), _component(vo, v, on, "v", 132)
 
 
-def warm(truncation: int, on: Grid) -> None:
-    """Makes the matrices that `synthesis` needs, so that the first field does not wait for them."""
+def warm(truncation: int, on: Grid, *, is_wind: bool = False) -> None:
+    """Makes the matrices that `synthesis` or `wind` needs in this process, so that the first field does not wait."""
     if on.kind != "points":
         rows = _rows(on)
-        _legendre.batches(rows.name, truncation, rows.sines)
+        _legendre.batches(rows.name, truncation + is_wind, rows.sines, over_cosine=is_wind)
 
 
 def _component(vo: Field, values: Floats, on: Grid, param: str, number: int) -> Field:

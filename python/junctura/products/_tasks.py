@@ -8,6 +8,7 @@
   array/7/0        array   values of a field               worker
   array/7/about    about   what the values mean, in JSON   worker   for they may have thousands of places
   done/12          done    what came of it, in JSON        worker
+  hint/63/…        hint    Legendre functions, in JSON     broker  for all workers, when they have nothing to do
 ```
 Tasks name nodes and products of the graph that both sides have made of the same recipes by their numbers.
 """
@@ -52,6 +53,14 @@ class Weights(NamedTuple):
     target: str
     method: Method
     quantity: Quantity
+
+
+class Legendre(NamedTuple):
+    """What `junctura.products._spectral.warm` makes, in each process for itself."""
+
+    truncation: int
+    target: str
+    is_wind: bool
 
 
 @dataclass(frozen=True)
@@ -155,6 +164,15 @@ def read_done(payload: bytes) -> Done:
     said = json.loads(payload)
     failed = {int(node): cause for node, cause in said.pop("failed").items()}
     return Done(**{**said, "kept": tuple(said["kept"]), "failed": failed})
+
+
+def hint(pool: junctura.Pool, legendre: Legendre) -> None:
+    """Tells all workers, also those that come later, what will be needed."""
+    pool.offer(json.dumps(legendre).encode(), name=f"hint/{'/'.join(map(str, legendre))}", kind="hint")
+
+
+def read_hint(payload: bytes) -> Legendre:
+    return Legendre(*json.loads(payload))
 
 
 def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import functools
 import os
+import select
 import signal
 import time
 from collections.abc import Sequence
@@ -21,8 +22,11 @@ from junctura.products._field import Field
 from junctura.products._graph import Graph
 from junctura.products._interpolate import prepare
 from junctura.products._make import Transforms, make
+from junctura.products._operations._places import as_grid
 from junctura.products._preparing import grid_of
-from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Task
+from junctura.products._questions import take_all
+from junctura.products._spectral import warm
+from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Legendre, Task
 
 
 class Worker:
@@ -51,13 +55,43 @@ class Worker:
 
     def run(self) -> None:
         """Until the broker says that there is nothing more to do."""
-        # What a worker had done when it died is withdrawn while it is on its way to another.
-        with self.pool.follow(group=_tasks.GROUP, window=1, gaps="ignore") as tasks:
-            for obj in tasks:
-                # Released when it is done; another worker gets it if this one dies.
+        with (
+            # What a worker had done when it died is withdrawn while it is on its way to another.
+            self.pool.follow(group=_tasks.GROUP, window=1, gaps="ignore") as tasks,
+            self.pool.follow("kind=hint") as hints,
+        ):
+            poll = select.poll()
+            poll.register(self.pool.fileno(), select.POLLIN)
+            while not self._listen(tasks, hints):
+                poll.poll()
+
+    def _listen(self, tasks: junctura.Follow, hints: junctura.Follow) -> bool:
+        """Takes what there is, hints only when there is no task; whether nothing comes any more."""
+        count = 1
+        while count:
+            count, has_ended = take_all(tasks, self._take)
+            if has_ended:
+                return True
+            with contextlib.suppress(junctura.Timeout):
+                obj = hints.next(timeout=0)
+                if obj is None:
+                    return True
+                count += 1
                 with obj:
-                    done = self._attempt(_tasks.read_task(bytes(obj)), obj.redelivered)
-                    _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
+                    self._warm(_tasks.read_hint(bytes(obj)))
+        return False
+
+    @staticmethod
+    def _warm(hint: Legendre) -> None:
+        # Whoever needs them says what is wrong.
+        with contextlib.suppress(junctura.Error):
+            warm(hint.truncation, as_grid(hint.target), is_wind=hint.is_wind)
+
+    def _take(self, obj: junctura.Object) -> None:
+        # Released when it is done; another worker gets it if this one dies.
+        with obj:
+            done = self._attempt(_tasks.read_task(bytes(obj)), obj.redelivered)
+            _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
 
     def _attempt(self, task: Task, again: bool) -> Done:
         begun = time.monotonic()
