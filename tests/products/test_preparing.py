@@ -11,7 +11,7 @@ import pytest
 from broker_runs import BASE, TRUNCATION, broker, grid_message, offer, recipes, spectral_message
 
 import junctura
-from junctura.products import _legendre, _tasks
+from junctura.products import _legendre, _tasks, _weights
 from junctura.products._decode import decode, decodes
 from junctura.products._graph import Graph
 from junctura.products._grid import regular_ll
@@ -54,8 +54,9 @@ OF_U = [Weights("F16", "10/10", "linear", "vector")]
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache in which no weights are."""
+    """A cache in which no weights are, and nothing in memory that tests of before had made."""
     monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
     return tmp_path / "cache/weights"
 
 
