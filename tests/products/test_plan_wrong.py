@@ -14,7 +14,7 @@ from grib_messages import gaussian
 from plan_runs import SHAPE, by_command, fields, give, offers, through
 
 import junctura
-from junctura.products import run
+from junctura.products import Plan, run
 from junctura.products.__main__ import main
 from junctura.products._plan import plan_of
 from junctura.products._plan._sinks import Archive
@@ -226,3 +226,14 @@ def test_a_plan_runs_alone(tmp_path: Path) -> None:
         plan_of([file, file])
     file.write_text("product: x\n")
     assert plan_of([file]) is None
+
+
+def test_a_plan_of_a_file_is_loaded_and_what_is_none_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("sources: [{follow: '*'}]\nsinks: [file: {format: grib2, name: all.grib2}]\n")
+    assert [source.follow for source in Plan.load(file).sources] == ["*"]
+    file.write_text("product: t\nfrom: {param: t}\nto: {format: grib2, name: t.grib2}\n")
+    with pytest.raises(junctura.InvalidArgument, match="no plan: it has no `sources`"):
+        Plan.load(file)
+    with pytest.raises(junctura.Error, match=r"none\.yaml"):
+        Plan.load(tmp_path / "none.yaml")

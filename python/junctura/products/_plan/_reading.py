@@ -76,6 +76,24 @@ class Plan:
         except Wrong as wrong:
             raise document.error(wrong) from None
 
+    @classmethod
+    def load(cls, file: str | Path) -> Plan:
+        """The plan in a file.
+
+        Raises
+        ------
+        NotFound
+            There is no such file.
+        InvalidArgument
+            As for a document; or it has requirements, for which there is `load_all`.
+
+        """
+        plan = plan_of([file])
+        if plan is None:
+            read(file)
+            raise InvalidArgument(str(file), "no plan: it has no `sources` (requirements are read by `load_all`)")
+        return plan
+
     @property
     def sources(self) -> list[Source]:
         return [
