@@ -85,7 +85,12 @@ SUITES = [
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
     Suite("loom", ["tools/loom.sh"]),
-    Suite("simulation", [*CARGO_TEST, "--release", "-p", "junctura-sim"], there=["crates/junctura-sim/Cargo.toml"]),
+    # Beside the extension, which has no such tests: so dependencies are built once for this and for `build`.
+    Suite(
+        "simulation",
+        [*CARGO_TEST, "--release", "-p", "junctura-sim", "-p", "junctura-python", "--test", "*"],
+        there=["crates/junctura-sim/Cargo.toml"],
+    ),
     Suite(
         "store", [*CARGO_TEST, "--release", "-p", "junctura-store", "--lib"], there=["crates/junctura-store/Cargo.toml"]
     ),
