@@ -319,7 +319,8 @@ def test_what_cannot_be_is_refused_before_anybody_waits(pool: junctura.Pool) -> 
 
 def test_names_that_are_words_of_python_end_with_an_underscore() -> None:
     dask = pytest.importorskip("dask.array")
-    about = {"stream": "oper", "date": "20261120", "time": "12", "type": "fc", "levtype": "sfc", "param": "2t"}
+    about: dict[str, Any] = {"stream": "oper", "date": "20261120", "time": "12", "type": "fc", "levtype": "sfc"}
+    about["param"] = "2t"
     with junctura.Pool(schema="mars") as mars:
         mars.offer_chunks(dask.ones(4), about, class_="od")
         side = junctura.Exchange(mars, "shape=3", class_="od", **about)
