@@ -25,9 +25,14 @@ ORDER = (
     "network",
     "python_speed",
     "store",
+    "store_scale",
+    "store_packing",
+    "store_commits",
+    "python_store",
     "arrays",
     "products_transforms",
     "products",
+    "products_wall",
 )
 
 
