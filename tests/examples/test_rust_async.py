@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,15 +10,12 @@ import pytest
 
 import junctura
 
-ROOT = Path(__file__).resolve().parents[2]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 LAST = "20 fields of 1600000 bytes seen by one runtime\n"
 
 
 @pytest.fixture(scope="module")
-def service() -> str:
-    subprocess.run(["cargo", "build", "--quiet", "--example", "async_service", "-p", "junctura"], cwd=ROOT, check=True)
-    return str(TARGET / "debug/examples/async_service")
+def service(rust_programs: Path) -> str:
+    return str(rust_programs / "async_service")
 
 
 def run(*command: str) -> str:

@@ -19,13 +19,6 @@ STORIES = sorted(path.parent.name for path in (ROOT / "examples/story").glob("*/
 SERVED = ["unix:story", "unix:@story-{pid}", "tcp://127.0.0.1:0"]
 
 
-@pytest.fixture(scope="module")
-def programs() -> Path:
-    """The folder of the programs in Rust."""
-    subprocess.run(["cargo", "build", "--quiet", "--examples", "-p", "junctura"], cwd=ROOT, check=True)
-    return TARGET / "debug/examples"
-
-
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
     """Sockets apart from the user's; names of sockets are short, so the folders of tests are not for them."""
@@ -58,11 +51,11 @@ def tell(command: list[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def command_of(story: str, language: str, programs: Path) -> list[str]:
+def command_of(story: str, language: str, rust_programs: Path) -> list[str]:
     folder = ROOT / "examples/story" / story
     return {
         "python": [sys.executable, str(folder / "main.py")],
-        "rust": [str(programs / f"story_{story}")],
+        "rust": [str(rust_programs / f"story_{story}")],
         "shell": ["bash", str(folder / "main.sh")],
     }[language]
 
@@ -75,7 +68,7 @@ def test_there_are_five() -> None:
 @pytest.mark.parametrize("language", ["python", "rust", "shell"])
 @pytest.mark.parametrize("story", STORIES)
 def test_all_tell_the_same(
-    story: str, language: str, address: list[str], environment: dict[str, str], programs: Path
+    story: str, language: str, address: list[str], environment: dict[str, str], rust_programs: Path
 ) -> None:
     expected = (ROOT / "examples/story" / story / "output.txt").read_text()
-    assert tell([*command_of(story, language, programs), *address], environment) == expected
+    assert tell([*command_of(story, language, rust_programs), *address], environment) == expected
