@@ -51,7 +51,9 @@ class Checkpoints:
         self._name = f"checkpoints of member {identity['number']} in {path}"
 
     def save(self, model: Model) -> None:
-        """Durable when it returns."""
+        """Durable when it returns; of several ranks, which all have the same, the first one does it."""
+        if not model.harmonics.ranks.is_first:
+            return
         levels = np.stack([model.before.spectra, model.now.spectra]).view(np.float64)
         attributes = {**self._identity, "step": round(model.hour), "settings": self._settings}
         self._store.archive(levels.reshape(*levels.shape[:-1], -1, 2), attributes)

@@ -12,6 +12,8 @@ work is saved; matrices of neighbouring m are multiplied in one call.
      m = T   n = T  T+1  -  ...     -       behind the truncation there is nothing but zeros
   values[..., row, column]        rows from north to south, columns east from the prime meridian
 ```
+Of several ranks each has some rows in the north and the same rows in the south, in this order, and all coefficients.
+
 The functions are normalised as in GRIB: their mean square over the sphere is 1, there is no Condon-Shortley sign, and
 the coefficients of negative m are the conjugates of those of positive m. So coefficient (0, 0) is the mean.
 """
@@ -23,6 +25,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.fft
+from bands import Ranks
 
 from junctura.errors import InvalidArgument
 
@@ -54,10 +57,14 @@ class Harmonics:
     n : int
         Rows between pole and equator; the grid's name is F`n`.
     shape : (int, int)
-        Of values on the grid: 2 `n` rows, 4 `n` columns.
-    sine : array of rows
+        Of the grid: 2 `n` rows, 4 `n` columns.
+    ranks : Ranks
+        Those that share the work; all of them call each method that goes back to coefficients, and `mean`.
+    rows : array of int
+        Which rows of the grid values have here: all of them if there is one rank.
+    sine : array of all rows
         The sine of latitude, from north to south.
-    weights : array of rows
+    weights : array of all rows
         Of the quadrature; they sum to 1, so that they give means over the sphere.
     longitudes : array of columns
         In radians.
@@ -70,7 +77,7 @@ class Harmonics:
 
     """
 
-    def __init__(self, truncation: int, radius_m: float) -> None:
+    def __init__(self, truncation: int, radius_m: float, ranks: Ranks | None = None) -> None:
         if not 1 <= truncation <= _TRUNCATION_MAX:
             raise InvalidArgument(f"truncation {truncation}", f"expected 1 to {_TRUNCATION_MAX}")
         self.truncation, self.radius_m = truncation, radius_m
@@ -79,32 +86,35 @@ class Harmonics:
         nodes, weights = np.polynomial.legendre.leggauss(2 * self.n)
         self.sine: Floats = nodes[::-1].copy()
         self.weights: Floats = weights / 2
+        self.ranks = ranks or Ranks()
+        north, south = (np.arange(2 * self.n)[some] for some in self.ranks.rows(self.n))
+        self.rows = np.concatenate([north, south])
         self.longitudes: Floats = np.arange(4 * self.n) * (np.pi / (2 * self.n))
         m, k = np.mgrid[: truncation + 1, : truncation + 2]
         self._m, self.total = m, m + k
         self.kept = self.total <= truncation
         self.laplacian: Floats = -(self.total * (self.total + 1)) / radius_m**2
-        self._chunks = _legendre(self.sine[: self.n], truncation)
+        self._chunks = _legendre(self.sine[north], truncation)
         self._prepare_derivatives()
 
     @property
     def cosine_squared(self) -> Floats:
         """Of latitude, as a column that goes with values on the grid."""
-        cosine_squared: Floats = (1 - self.sine**2)[:, None]
+        cosine_squared: Floats = (1 - self.sine[self.rows] ** 2)[:, None]
         return cosine_squared
 
     def synthesise(self, coefficients: Coefficients) -> Floats:
         """Values on the grid; any number of fields in the leading axes."""
         fields = coefficients.reshape(-1, *self.total.shape)
-        count, rows, columns = len(fields), *self.shape
+        count, rows, columns = len(fields), len(self.rows), self.shape[1]
         parts = np.ascontiguousarray(fields.transpose(1, 2, 0)).view(np.float64)
         waves = np.zeros((count, rows, columns // 2 + 1), np.complex128)
         for first, behind, width, even, odd in self._chunks:
             part = parts[first:behind, :width]
             symmetric, antisymmetric = even @ part[:, 0::2], odd @ part[:, 1::2]
             north, south = symmetric + antisymmetric, symmetric - antisymmetric
-            waves[:, : self.n, first:behind] = north.view(np.complex128).transpose(2, 1, 0)
-            waves[:, self.n :, first:behind] = south[:, ::-1].view(np.complex128).transpose(2, 1, 0)
+            waves[:, : rows // 2, first:behind] = north.view(np.complex128).transpose(2, 1, 0)
+            waves[:, rows // 2 :, first:behind] = south[:, ::-1].view(np.complex128).transpose(2, 1, 0)
         values: Floats = scipy.fft.irfft(waves, columns, norm="forward", overwrite_x=True)
         return values.reshape(*coefficients.shape[:-2], rows, columns)
 
@@ -113,16 +123,18 @@ class Harmonics:
 
         What a scalar field keeps is up to T: multiply by `kept`. The divergence of a flux needs the column more.
         """
-        fields = values.reshape(-1, *self.shape)
+        fields = values.reshape(-1, *values.shape[-2:])
         waves = scipy.fft.rfft(fields, norm="forward")[..., : self.truncation + 1]
-        waves = waves.transpose(2, 1, 0) * self.weights[:, None]
-        north, south = waves[:, : self.n], waves[:, : self.n - 1 : -1]
+        waves = waves.transpose(2, 1, 0) * self.weights[self.rows, None]
+        half = len(self.rows) // 2
+        north, south = waves[:, :half], waves[:, : half - 1 : -1]
         symmetric = np.ascontiguousarray(north + south).view(np.float64)
         antisymmetric = np.ascontiguousarray(north - south).view(np.float64)
         parts = np.zeros((*self.total.shape, 2 * len(fields)))
         for first, behind, width, even, odd in self._chunks:
             parts[first:behind, 0:width:2] = even.swapaxes(1, 2) @ symmetric[first:behind]
             parts[first:behind, 1:width:2] = odd.swapaxes(1, 2) @ antisymmetric[first:behind]
+        parts = self.ranks.total(parts)
         coefficients: Coefficients = parts.view(np.complex128).transpose(2, 0, 1) * self._held
         return coefficients.reshape(*values.shape[:-2], *self.total.shape)
 
@@ -158,7 +170,7 @@ class Harmonics:
 
     def mean(self, values: Floats) -> float:
         """Over the sphere, of values on the grid."""
-        return float(self.weights @ values.mean(axis=-1))
+        return float(self.ranks.total(np.array([self.weights[self.rows] @ values.mean(axis=-1)]))[0])
 
     def to_grib(self, coefficients: Coefficients) -> Floats:
         """One field in GRIB's order: m outside, n inside, real and imaginary parts in turns."""

@@ -69,18 +69,20 @@ def jet(harmonics: Harmonics, bump: Bump | None = None) -> State:
     latitudes = np.arcsin(harmonics.sine)
     depth = _balanced(_jet_wind, latitudes)
     depth += MEAN_DEPTH_M - harmonics.weights @ depth
-    field = np.repeat(depth[:, None], harmonics.shape[1], axis=1)
+    here = harmonics.rows
+    field = np.repeat(depth[here, None], harmonics.shape[1], axis=1)
     if bump is not None:
-        field = field + bump.on(latitudes, harmonics.longitudes)
-    return _state(harmonics, _jet_wind(latitudes), field)
+        field = field + bump.on(latitudes[here], harmonics.longitudes)
+    return _state(harmonics, _jet_wind(latitudes[here]), field)
 
 
 def steady(harmonics: Harmonics) -> State:
     """Solid rotation towards the east, once around in 12 days, with the depth in balance with it."""
     speed = 2 * np.pi * RADIUS_M / (12 * 86400)
-    drop = (RADIUS_M * ROTATION_PER_S * speed + speed**2 / 2) * harmonics.sine**2
+    sine = harmonics.sine[harmonics.rows]
+    drop = (RADIUS_M * ROTATION_PER_S * speed + speed**2 / 2) * sine**2
     depth = np.repeat((2.94e4 - drop)[:, None] / GRAVITY_M_S2, harmonics.shape[1], axis=1)
-    return _state(harmonics, speed * np.sqrt(1 - harmonics.sine**2), depth)
+    return _state(harmonics, speed * np.sqrt(1 - sine**2), depth)
 
 
 def _jet_wind(latitudes: Floats) -> Floats:

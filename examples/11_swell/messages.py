@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import eccodes
 import numpy as np
 from harmonics import Floats, Harmonics
-from shallow_water import Gridded, Model
+from shallow_water import Gridded, Model, State
 
 LEVEL_HPA = 500
 SPECTRAL, GRIDDED = ("vo", "d", "z"), ("u", "v", "gh")
@@ -40,6 +40,7 @@ class Encoder:
     """Makes the messages of one member."""
 
     def __init__(self, harmonics: Harmonics, member: int, date: int, expver: str) -> None:
+        self._harmonics = harmonics
         self._common: dict[str, Any] = {"class": "rd", "expver": expver, "stream": "enfo", "date": date, "time": 0}
         self._common |= {"levtype": "pl", "levelist": LEVEL_HPA, "type": "pf", "number": member}
         if member == 0:
@@ -55,10 +56,22 @@ class Encoder:
     def messages(self, model: Model, gridded: Gridded) -> Iterator[Message]:
         """All fields of the latest time level, which is at a full hour."""
         hour = round(model.hour)
-        for param, spectrum in zip(SPECTRAL, model.now.spectra, strict=True):
-            yield self._message(param, hour, model.harmonics.to_grib(spectrum))
+        yield from self.spectral(hour, model.now)
+        yield from self.gridded(hour, gridded)
+
+    def spectral(self, hour: int, state: State) -> Iterator[Message]:
+        """Those of coefficients."""
+        for param, spectrum in zip(SPECTRAL, state.spectra, strict=True):
+            yield self._message(param, hour, self._harmonics.to_grib(spectrum))
+
+    def gridded(self, hour: int, gridded: Gridded) -> Iterator[Message]:
+        """Those of values on the whole grid."""
         for param, values in zip(GRIDDED, gridded, strict=True):
             yield self._message(param, hour, values.ravel())
+
+    def attributes(self, param: str, hour: int) -> dict[str, Any]:
+        """What one field means."""
+        return self._common | {"step": hour, "param": param}
 
     def _message(self, param: str, hour: int, values: Floats) -> Message:
         handle = eccodes.codes_clone(self._templates[param])
@@ -68,7 +81,7 @@ class Encoder:
             data: bytes = eccodes.codes_get_message(handle)
         finally:
             eccodes.codes_release(handle)
-        return Message(self._common | {"step": hour, "param": param}, data)
+        return Message(self.attributes(param, hour), data)
 
 
 def _template(sample: str, param: str, keys: dict[str, Any]) -> Any:

@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 
 class Gridded(NamedTuple):
-    """The same on the grid: wind towards east and north in m/s, the layer's depth in m."""
+    """The same on the rows that this rank has: wind towards east and north in m/s, the layer's depth in m."""
 
     u: Floats
     v: Floats
@@ -120,7 +120,7 @@ class Model:
         wave = harmonics.total * (harmonics.total + 1) / (truncation * (truncation + 1))
         self._damping = wave ** (_DIFFUSION_ORDER // 2) / (diffusion_h * 3600)
         self._laplacian = harmonics.laplacian * harmonics.kept
-        self._coriolis = 2 * ROTATION_PER_S * harmonics.sine[:, None]
+        self._coriolis = 2 * ROTATION_PER_S * harmonics.sine[harmonics.rows, None]
 
     @property
     def hour(self) -> float:
@@ -145,16 +145,20 @@ class Model:
         self.steps_done += 1
 
     def gridded(self) -> Gridded:
-        """The latest time level.
+        """The latest time level; all ranks ask for it.
 
         Raises
         ------
         InvalidArgument
             The forecast has become unstable: the time step is too long.
+        Conflict
+            The ranks have not the same state.
 
         """
+        ranks = self.harmonics.ranks
+        ranks.check_same(self.now.spectra)
         depth = self.harmonics.synthesise(self.now.geopotential) / GRAVITY_M_S2
-        if not np.isfinite(depth).all() or depth.min() <= 0:
+        if ranks.smallest(float(depth.min()) if np.isfinite(depth).all() else -np.inf) <= 0:
             raise InvalidArgument(f"step {self.step_s} s", f"the forecast is unstable at hour {self.hour:g}: take less")
         return Gridded(*self.harmonics.wind(self.now.vorticity, self.now.divergence), depth)
 

@@ -1,6 +1,7 @@
 """A small real forecast: one member of an ensemble of a jet that rolls up, by the shallow-water equations.
 
-Each output step its fields go into a pool, a GRIB file, or nowhere. The end says what was conserved.
+Each output step its fields go into a pool, a GRIB file, or nowhere. The end says what was conserved. With --ranks it is
+a program of MPI: `mpirun -n 3 python swell.py --ranks`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,20 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jet
 import numpy as np
+from bands import Ranks, started_by_mpi
 from checkpoints import Checkpoints
 from harmonics import Harmonics
-from messages import Encoder, Message
-from shallow_water import DIFFUSION_H, RADIUS_M, TRUNCATION_MAX, TRUNCATION_MIN, Budget, Gridded, Model, default_step_s
+from outputs import Outputs
+from shallow_water import DIFFUSION_H, RADIUS_M, TRUNCATION_MAX, TRUNCATION_MIN, Budget, Model, default_step_s
 
-import junctura
 from junctura.errors import Error, InvalidArgument
-
-Sink: TypeAlias = Callable[[Message], object]
 
 
 def main() -> int:
@@ -35,20 +33,24 @@ def main() -> int:
     given = parser.parse_args()
     try:
         _check(given)
-        report = _forecast(given)
+        ranks = started_by_mpi() if given.ranks else Ranks()
     except InvalidArgument as error:
         parser.error(str(error))
-    except (Error, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(report) if given.json else _in_words(report))
+    with ranks.failing_as_one():
+        try:
+            report = _forecast(given, ranks)
+        except InvalidArgument as error:
+            parser.error(str(error))
+        except (Error, OSError) as error:
+            parser.exit(1, f"{parser.prog}: {error}\n")
+        ranks.tell(json.dumps(report) if given.json else _in_words(report), sys.stdout)
     return 0
 
 
-def _forecast(given: argparse.Namespace) -> dict[str, Any]:
-    model = _start(given)
+def _forecast(given: argparse.Namespace, ranks: Ranks) -> dict[str, Any]:
+    model = _start(given, ranks)
     first, begin = model.budget(), time.monotonic()
-    outputs = Outputs(given)
+    outputs = Outputs(given, model)
     checkpoints = _checkpoints(given, model)
     with ExitStack() as stack:
         outputs.open(stack)
@@ -59,63 +61,23 @@ def _forecast(given: argparse.Namespace) -> dict[str, Any]:
                     "--restart", f"the latest checkpoint, of hour {model.hour:g}, is behind hour {given.hours}"
                 )
         else:
-            outputs.write(model)
+            outputs.write()
         start = model.steps_done
         for hour in range(round(model.hour) + 1, given.hours + 1):
             for _ in range(3600 // model.step_s):
                 model.step()
             if hour % given.every == 0:
-                outputs.write(model)
+                outputs.write()
             if checkpoints is not None and hour % given.checkpoint_every == 0:
                 checkpoints.save(model)
-    report = _report(model, first)
+    report = {"ranks": ranks.size, **_report(model, first)}
     report |= {"member": given.member, "steps": model.steps_done - start, "seconds": time.monotonic() - begin}
-    return report | {"fields": outputs.fields, "bytes": outputs.nbytes}
+    nbytes = ranks.total(np.array([float(outputs.nbytes)]))
+    return report | {"fields": outputs.fields, "bytes": int(nbytes[0])}
 
 
-class Outputs:
-    """Where fields go: to all that was asked for."""
-
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._given = given
-        self._sinks: list[Sink] = []
-        self._encoder: Encoder | None = None
-        self.fields = self.nbytes = 0
-
-    def open(self, stack: ExitStack) -> None:
-        """Connects; what was opened is closed with the stack."""
-        given = self._given
-        if given.out is not None:
-            file = stack.enter_context(given.out.open("ab" if given.restart else "wb"))
-            self._sinks.append(lambda message: file.write(message.data))
-        if given.pool is not None:
-            pool = stack.enter_context(junctura.Pool(given.pool, name=f"swell-{given.member}"))
-            self._sinks.append(lambda message: pool.offer(message.data, message.attributes, schema="mars"))
-
-    def write(self, model: Model) -> None:
-        """The latest fields, and a line on what they are like."""
-        gridded = model.gridded()
-        if self._sinks:
-            if self._encoder is None:
-                self._encoder = Encoder(model.harmonics, self._given.member, self._given.date, self._given.expver)
-            for message in self._encoder.messages(model, gridded):
-                for sink in self._sinks:
-                    sink(message)
-                self.fields += 1
-                self.nbytes += len(message.data)
-        print(self._progress(round(model.hour), gridded), file=sys.stderr, flush=True)
-
-    def _progress(self, hour: int, gridded: Gridded) -> str:
-        u, v, depth = gridded
-        return (
-            f"member {self._given.member}, hour {hour} of {self._given.hours}: "
-            f"wind up to {np.sqrt((u**2 + v**2).max()):.1f} m/s, "
-            f"depth {depth.min():.0f} to {depth.max():.0f} m, {self.fields} fields out"
-        )
-
-
-def _start(given: argparse.Namespace) -> Model:
-    harmonics = Harmonics(given.truncation, RADIUS_M)
+def _start(given: argparse.Namespace, ranks: Ranks) -> Model:
+    harmonics = Harmonics(given.truncation, RADIUS_M, ranks)
     state = jet.steady(harmonics) if given.start == "steady" else jet.jet(harmonics, jet.bump_of(given.member))
     return Model(harmonics, state, step_s=given.step, diffusion_h=given.diffusion)
 
@@ -164,6 +126,8 @@ def _check(given: argparse.Namespace) -> None:
             raise InvalidArgument(subject, cause)
     if given.restart and given.checkpoint is None:
         raise InvalidArgument("--restart", "needs --checkpoint STORE")
+    if given.ranks and given.out is not None:
+        raise InvalidArgument("--out", "no rank has whole fields: take --pool, and a plan such as ranks.yaml")
 
 
 def _hours(text: str) -> int:
@@ -219,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "a checkpoint every so often (24h)"
     add("--checkpoint-every", type=_hours, default=24, metavar="TIME", help=text)
     add("--restart", action="store_true", help="go on from the latest checkpoint in the store")
+    add("--ranks", action="store_true", help="started by mpirun: ranks share the work, gridded fields go out in pieces")
     add("--json", action="store_true", help="print the end's report as JSON, changes as fractions")
     return parser
 
