@@ -267,7 +267,7 @@ class TestProgram:
                 if event.kind == "left":
                     there.discard(event.client.client)
             _, err = program.communicate()
-            assert program.returncode != 0 and "hour 24 of 72000" in err
+            assert program.returncode != 0 and "hour 0 of 72000" in err
 
     def test_too_many_ranks_are_refused(self):
         _, err = run("--truncation", 10, "--days", 1, ranks=9, code=2)
