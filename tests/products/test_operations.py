@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import junctura
+from junctura._yaml import Wrong
 from junctura.products._field import Field
 from junctura.products._formula import formula
 from junctura.products._grid import Grid, grid, points, regular_ll, spectral
@@ -36,7 +37,6 @@ from junctura.products._operations import (
     Winds,
 )
 from junctura.products._units import canonical, conversion
-from junctura.products._yaml import Wrong
 
 Floats = npt.NDArray[np.float64]
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=150)

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
+from junctura._yaml import Document, Wrong, documents
 from junctura.products import _schema
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._words import Key, canonical, selectors, values
-from junctura.products._yaml import Document, Wrong, documents
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/12_products/requirements"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
-from junctura.products._yaml import Wrong, documents, nearest, plain, read
+from junctura._yaml import Wrong, documents, nearest, plain, read
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from junctura._yaml import Wrong, nearest
 from junctura.products._floats import Floats
-from junctura.products._yaml import Wrong, nearest
 
 _Value: TypeAlias = "Floats | np.float64"
 _LENGTH_MAX = 1000

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from junctura._yaml import Wrong
 from junctura.products._operations import Operation, Winds
 from junctura.products._recipe import Recipe, Wanted
 from junctura.products._words import Key, Value, canonical
-from junctura.products._yaml import Wrong
 
 
 @dataclass

@@ -11,7 +11,7 @@ import string
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from junctura.products._yaml import Wrong, nearest
+from junctura._yaml import Wrong, nearest
 
 _SPEC = re.compile(r"(0?[1-9][0-9]?d?)?")
 # Room for what a hidden provenance has besides.

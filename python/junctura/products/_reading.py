@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from junctura._yaml import Document, Wrong, at, nearest, read
 from junctura.errors import InvalidArgument
 from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
@@ -17,7 +18,6 @@ from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
 from junctura.products._words import Key, Value, values
-from junctura.products._yaml import Document, Wrong, at, nearest, read
 
 _INPUTS_MAX = 1_000_000
 _FILES_MAX = 100_000

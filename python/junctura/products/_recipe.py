@@ -27,11 +27,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from junctura._yaml import Wrong
 from junctura.errors import AlreadyExists, NotFound
 from junctura.products._names import Open, Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
 from junctura.products._words import Key, Value, canonical, end_of, selectors
-from junctura.products._yaml import Wrong
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
 OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")

@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Any
 
+from junctura._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
 from junctura.products._map.colours import NAMES
-from junctura.products._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
 
 # What files are told apart by, in the schema `mars`, in the order of selectors.
 WORDS = {

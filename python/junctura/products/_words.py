@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
+from junctura._specs import shown
+from junctura._yaml import Wrong
 from junctura.products._schema import WORDS
-from junctura.products._specs import shown
-from junctura.products._yaml import Wrong
 
 Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from junctura._yaml import Wrong, nearest
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid
 from junctura.products._schema import WORDS
 from junctura.products._words import Key
-from junctura.products._yaml import Wrong, nearest
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products import _grid
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral
 from junctura.products._operations._base import Method, Operation, Transform, check_known, grouped, renamed
-from junctura.products._yaml import Wrong
 
 
 @dataclass(frozen=True)

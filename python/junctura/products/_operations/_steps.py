@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
 from junctura.products._words import Value, canonical
-from junctura.products._yaml import Wrong
 
 # Of the fields in a window, with what GRIB calls the type of their step.
 _REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products import _units
 from junctura.products._field import Field
@@ -22,7 +23,6 @@ from junctura.products._operations._base import (
     listed,
     renamed,
 )
-from junctura.products._yaml import Wrong
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid, grid
@@ -17,7 +18,6 @@ from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
 from junctura.products._words import Value, canonical
-from junctura.products._yaml import Wrong
 
 
 class Action(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from junctura._yaml import Wrong
 from junctura.errors import Error, InvalidArgument
 from junctura.products._field import Field
 from junctura.products._make import Transforms
@@ -12,7 +13,6 @@ from junctura.products._operations import Compute, Statistics, telling
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
 from junctura.products._words import Key, canonical
-from junctura.products._yaml import Wrong
 
 
 class OverSteps(Each):

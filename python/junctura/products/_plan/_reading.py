@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import junctura
+from junctura._yaml import Document, Wrong, at, read
 from junctura.errors import InvalidArgument
 from junctura.products._names import Template
 from junctura.products._operations import READERS, Compute, Statistics
@@ -29,7 +30,6 @@ from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
 from junctura.products._recipe import Recipe, load_all
 from junctura.products._words import values
-from junctura.products._yaml import Document, Wrong, at, read
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
+from junctura._specs import Either, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
 from junctura.products._schema import FORMATS, OPERATIONS, VALUES
-from junctura.products._specs import Either, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
 
 # Operations of requirements that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")

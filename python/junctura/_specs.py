@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from junctura.products._yaml import Wrong, nearest
+from junctura._yaml import Wrong, nearest
 
 Json = dict[str, Any]
 
