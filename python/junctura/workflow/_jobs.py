@@ -81,7 +81,7 @@ class Running(Protocol):
         """What others call it, for people and records: ``process 4711``, ``slurm job 12``."""
 
     def end(self, *, at_once: bool = False) -> None:
-        """Asks it and all that it started to end: SIGTERM, then after a grace SIGKILL; `at_once`: SIGKILL. Does not wait.
+        """Asks it and all that it started to end: SIGTERM, then after a grace SIGKILL; `at_once`: SIGKILL. No wait.
 
         May be called often, and of one that has ended; `on_end` tells when it did.
         """
