@@ -578,10 +578,10 @@ impl Pool {
     /// A descriptor that is readable when something has come: for event loops of others (`loop.add_reader(pool, …)`,
     /// `selectors`, `select`). It is the pool's and ends with it.
     ///
-    /// When it is readable, ask everything that the loop looks after (`next(timeout=0)` raises `Timeout` when there is nothing,
-    /// `try_get()` gives None), round after round, until a whole round brought nothing; then wait for it again: what comes
-    /// for one while another is asked is told only once. Nothing is read from the descriptor itself, and it may be readable
-    /// although nothing is there.
+    /// When it is readable, ask everything that the loop looks after, each until it has nothing (`next(timeout=0)` raises
+    /// `Timeout` then, `try_get()` gives None); then wait for it again. What comes for one while another is asked makes it
+    /// readable, until that one was asked or left out in a whole round. Nothing is read from the descriptor itself, and it may
+    /// be readable although nothing is there.
     ///
     /// Examples
     /// --------

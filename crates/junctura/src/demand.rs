@@ -242,7 +242,8 @@ impl PendingDemand {
             .connection
             .wait(self.connection.lock()?, what, |state| state.mail.get(number)?.take())?;
         let Some(letter) = letter else {
-            return self.connection.arm(self.connection.lock()?).1.map(|()| None);
+            let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
+            return armed.map(|()| None);
         };
         self.number = None;
         self.connection.finished(number);

@@ -116,6 +116,12 @@ pub(crate) struct Mailbox {
     acks: VecDeque<Result<u64>>,
     /// The conversation that is over once this one is.
     stops: Option<u64>,
+    /// What has come since it was last asked came at this question; see [`Mail::asked`].
+    untold: Option<u64>,
+    /// Whether it is among [`Mail::untold`].
+    is_listed: bool,
+    /// Which question was the last one that was put to it.
+    asked: u64,
 }
 
 impl Mailbox {
@@ -128,11 +134,15 @@ impl Mailbox {
             sent: VecDeque::new(),
             acks: VecDeque::new(),
             stops: None,
+            untold: None,
+            is_listed: false,
+            asked: 0,
         }
     }
 
     /// The next letter.
     pub(crate) fn take(&mut self) -> Option<Letter> {
+        self.untold = None;
         self.letters.pop_front()
     }
 
@@ -143,12 +153,14 @@ impl Mailbox {
 
     /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.
     pub(crate) fn take_all(&mut self, batch: &mut VecDeque<Letter>) -> bool {
+        self.untold = None;
         mem::swap(&mut self.letters, batch);
         !batch.is_empty()
     }
 
     /// All acknowledgements that are there, in exchange for `batch`, which is empty; whether there are any.
     pub(crate) fn take_acks(&mut self, batch: &mut VecDeque<Result<u64>>) -> bool {
+        self.untold = None;
         mem::swap(&mut self.acks, batch);
         !batch.is_empty()
     }
@@ -169,6 +181,12 @@ pub(crate) struct Mail {
     boxes: Vec<Mailbox>,
     vacant: Vec<usize>,
     counter: u64,
+    /// Somebody waits in a loop of his own, and is told of what comes.
+    is_watched: bool,
+    /// Mailboxes into which something may have come that nobody has been told of.
+    untold: Vec<usize>,
+    /// How many questions found nothing.
+    questions: u64,
 }
 
 impl Mail {
@@ -184,6 +202,8 @@ impl Mail {
         mailbox.talk = talk;
         mailbox.first = number;
         mailbox.stops = None;
+        mailbox.untold = None;
+        mailbox.asked = 0;
         Ok(number)
     }
 
@@ -224,6 +244,7 @@ impl Mail {
         };
         if mailbox.state == State::Open {
             mailbox.letters.push_back(letter);
+            self.came(index(request));
             return None;
         }
         if letter.is_last(mailbox.talk) {
@@ -240,10 +261,58 @@ impl Mail {
         let slot = mailbox.sent.remove(at)?.slot.filter(|_| outcome.is_err());
         if mailbox.state == State::Open {
             mailbox.acks.push_back(outcome);
+            self.came(index(request));
         } else if mailbox.sent.is_empty() {
             self.close(request);
         }
         slot
+    }
+
+    /// From now on somebody waits in a loop of his own.
+    pub(crate) fn watch(&mut self) {
+        self.is_watched = true;
+        for at in 0..self.boxes.len() {
+            if self.boxes[at].has_mail() {
+                self.came(at);
+            }
+        }
+    }
+
+    fn came(&mut self, at: usize) {
+        let mailbox = &mut self.boxes[at];
+        if self.is_watched {
+            mailbox.untold.get_or_insert(self.questions);
+            if !mem::replace(&mut mailbox.is_listed, true) {
+                self.untold.push(at);
+            }
+        }
+    }
+
+    /// Somebody who waits in a loop of his own has asked here (`None`: takes now what has come for all) and found nothing.
+    /// Whether he may go back to waiting: what came meanwhile for others whom he asks, too, is to be told first. He asks in
+    /// rounds, so whom he has not asked since he asked here before is not his.
+    pub(crate) fn asked(&mut self, request: Option<u64>) -> bool {
+        self.questions += 1;
+        let now = self.questions;
+        match request.map(|request| self.get(request)) {
+            None => self.keep_untold(|_| false),
+            Some(None) => self.keep_untold(|_| true),
+            Some(Some(mailbox)) => {
+                let before = mem::replace(&mut mailbox.asked, now);
+                self.keep_untold(|came| came >= before)
+            }
+        }
+    }
+
+    fn keep_untold(&mut self, keeps: impl Fn(u64) -> bool) -> bool {
+        let Self { boxes, untold, .. } = self;
+        untold.retain(|&at| {
+            let mailbox = &mut boxes[at];
+            mailbox.untold = mailbox.untold.filter(|&came| keeps(came));
+            mailbox.is_listed = mailbox.untold.is_some();
+            mailbox.is_listed
+        });
+        untold.is_empty()
     }
 
     /// Whether the next answer to `request` is the acknowledgement of an offer. A durable one is answered once more.
@@ -259,6 +328,7 @@ impl Mail {
         mailbox.letters.clear();
         mailbox.acks.clear();
         mailbox.sent.clear();
+        mailbox.untold = None;
         let stops = mailbox.stops.take();
         self.vacant.push(index(request));
         if let Some(stopped) = stops {
@@ -274,6 +344,7 @@ impl Mail {
         };
         mailbox.state = State::Draining;
         mailbox.acks.clear();
+        mailbox.untold = None;
         let letters = mem::take(&mut mailbox.letters);
         let talk = mailbox.talk;
         let over = match talk {
@@ -290,7 +361,10 @@ impl Mail {
     pub(crate) fn abandon_all(&mut self) -> Vec<Letter> {
         self.boxes
             .iter_mut()
-            .flat_map(|mailbox| mailbox.letters.drain(..))
+            .flat_map(|mailbox| {
+                mailbox.untold = None;
+                mailbox.letters.drain(..)
+            })
             .collect()
     }
 

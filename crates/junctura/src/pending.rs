@@ -314,7 +314,7 @@ impl Pool {
         state.send()?;
         let (state, looked) = connection.glance(state);
         looked?;
-        let (mut state, armed) = connection.arm(state);
+        let (mut state, armed) = connection.arm(state, None);
         armed?;
         state.alive()?;
         // What was read may have made room, or asked for something back.

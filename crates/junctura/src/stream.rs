@@ -127,7 +127,7 @@ impl Stream {
                 drop(state);
                 if !found {
                     looked?;
-                    let (mut state, armed) = self.connection.arm(self.connection.lock()?);
+                    let (mut state, armed) = self.connection.arm(self.connection.lock()?, Some(self.number));
                     // Another thread may have read it in between, and its nudge was calmed with the others.
                     if !state.take_letters(self.number, &mut self.batch) {
                         state.alive()?;

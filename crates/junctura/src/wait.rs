@@ -144,9 +144,9 @@ impl Pool {
     /// A descriptor that is readable when something has come: for `epoll`, `poll`, and event loops of others.
     ///
     /// When it is readable, ask all follows, subscriptions and pending demands that the loop looks after, with `try_next`
-    /// or `try_get`, round after round, until a whole round brought nothing; then wait for it again: what comes for one while
-    /// another is asked is told only once. Nothing is read from the descriptor itself. It may be readable although nothing is
-    /// there. Other threads may use the pool, and wait on it, at the same time.
+    /// or `try_get`, each until it has nothing; then wait for it again. What comes for one while another is asked makes it
+    /// readable, until that one was asked or left out in a whole round. Nothing is read from the descriptor itself. It may be
+    /// readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
     ///
     /// ```
     /// # use junctura::Pool;

@@ -197,3 +197,46 @@ fn a_loop_of_others_is_told_of_the_end() {
     junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
     assert_eq!(follow.try_next().unwrap_err().code(), Code::Closed);
 }
+
+#[test]
+fn what_comes_while_others_are_asked_is_told() {
+    let pool = pool();
+    let producer = Pool::connect(pool.url()).unwrap();
+    let mut winds = live(&pool, "name=u1/u2/u3/u4");
+    let mut waves = live(&pool, "name=swh");
+    let mut events = pool.subscribe("name=none", &[EventKind::Offered]).unwrap();
+    let descriptor = pool.descriptor().unwrap();
+    let wait = || junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+    let is_readable = || {
+        let mut descriptors = [rustix::event::PollFd::new(&descriptor, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut descriptors, Some(&rustix::event::Timespec::default())).unwrap() == 1
+    };
+    for name in ["u1", "u2", "u3"] {
+        while is_readable() {
+            assert!(winds.try_next().unwrap().is_none());
+            assert!(waves.try_next().unwrap().is_none());
+            assert!(events.try_next().unwrap().is_none());
+        }
+        // It comes when the winds have been asked, and whoever is asked next reads it.
+        offer(&producer, name);
+        wait();
+        assert!(waves.try_next().unwrap().is_none());
+        assert!(events.try_next().unwrap().is_none());
+        while winds.try_next().unwrap().is_none() {
+            wait();
+        }
+    }
+
+    // Whom the loop does not ask does not keep it awake.
+    offer(&producer, "u4");
+    wait();
+    while is_readable() {
+        assert!(waves.try_next().unwrap().is_none());
+        assert!(events.try_next().unwrap().is_none());
+    }
+    offer(&producer, "swh");
+    while waves.try_next().unwrap().is_none() {
+        wait();
+    }
+    while winds.try_next().unwrap().is_none() {}
+}

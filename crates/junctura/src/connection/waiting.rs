@@ -188,13 +188,17 @@ impl Connection {
         (state, looked)
     }
 
-    /// Before somebody waits for the connection's descriptor in a loop of his own: what comes from now on makes it readable,
-    /// and so does what has come and is sorted here.
-    pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
-        let Some(watch) = &state.watch else {
+    /// Before somebody waits for the connection's descriptor in a loop of his own, and has found nothing in this conversation
+    /// (`None`: takes what has come for all): what comes from now on makes it readable, and so does what has come and is
+    /// sorted here, or was sorted when he asked others.
+    pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>, asked: Option<u64>) -> (Guard<'a>, Result<()>) {
+        let State { watch, mail, .. } = &mut *state;
+        let Some(watch) = watch else {
             return (state, Ok(()));
         };
-        watch.calm();
+        if mail.asked(asked) {
+            watch.calm();
+        }
         if state.led {
             // Whoever reads nudges.
             return (state, Ok(()));
@@ -221,6 +225,7 @@ impl Connection {
         let watch = Arc::new(Watch::new(self.socket.as_fd(), self.bell.as_ref().map(AsFd::as_fd))?);
         // What came before is to be found.
         watch.nudge();
+        state.mail.watch();
         state.watch = Some(Arc::clone(&watch));
         Ok(watch)
     }
