@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong, at, nearest
+from junctura.workflow._schema import TASKS_MAX
 from junctura.workflow._words import RESERVED, Value, written
 
-TASKS_MAX = 100_000
 Values: TypeAlias = "dict[str, Value]"
 _NUMBER = r"-?[0-9]{1,12}(\.[0-9]{1,12})?"
 _RANGE = re.compile(rf"(?P<first>{_NUMBER})/to/(?P<last>{_NUMBER})(/by/(?P<by>[0-9]{{1,12}}(\.[0-9]{{1,12}})?))?")

@@ -63,6 +63,8 @@ def fill(text: str, values: Mapping[str, Value]) -> str:
 
 def fill_some(text: str, values: Mapping[str, Value]) -> str:
     """The same for those words that have values: what comes is a template still."""
+    if "{" not in text and "}" not in text:
+        return text
     made = []
     for literal, word, width in _parts(text):
         if not word:
