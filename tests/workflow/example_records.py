@@ -1,4 +1,4 @@
-"""Records of runs that never were: a small clockwork that starts tasks on cores, as the runner does, and writes it down.
+"""Records of runs that never were: a clockwork starts tasks on cores, as the runner does, and writes that down.
 
 ``python example_records.py FOLDER`` writes them all, to be looked at.
 """
@@ -99,6 +99,10 @@ class Play:
         status = "failed" if counts["failed"] else "done"
         self.say("run_end", status=status, code=int(status == "failed"), seconds=self._now - self.begin, **counts)
         return self.lines
+
+    def _known(self, work: Work) -> Line:
+        known = {"task": work.name, "of": work.of, "service": work.service, "after": list(work.after)}
+        return {**known, "start": "", "cores": work.cores}
 
     def say(self, kind: str, **words: Any) -> None:
         self.lines.append({"kind": kind, "at": round(self._now, 6), **words})

@@ -1,8 +1,9 @@
-"""Records as they are read: whole ones, torn and damaged ones, runs that went on, and what decided how long they took."""
+"""Records as they are read: whole, torn and damaged ones, runs that went on, and what decided how long they took."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 import sys
@@ -203,7 +204,7 @@ def test_the_chain_makes_up_the_whole_length_whatever_a_record_says(said: list[d
     clock, chain = Clock(run), Attribution(run).chain()
     assert sum(link.seconds for link in chain) == pytest.approx(clock.length)
     assert clock.length == pytest.approx(run.seconds)
-    for one, following in zip(chain, chain[1:], strict=False):
+    for one, following in itertools.pairwise(chain):
         assert one.end == pytest.approx(following.begin)
     for course in run.courses.values():
         assert all(0 <= wait.begin < wait.end <= clock.length + 1e-6 for wait in Attribution(run).waits(course))

@@ -301,7 +301,7 @@ def history(said: Iterable[Line | None], subject: str = "record") -> History:
     return reader.history
 
 
-class _Nonsense(Exception):
+class _NonsenseError(Exception):
     """A line does not say what its kind must say."""
 
 
@@ -343,18 +343,19 @@ class Reader:
         """
         try:
             if line is None:
-                raise _Nonsense
+                raise _NonsenseError
             self._take(line)
-        except _Nonsense:
+        except _NonsenseError:
             self.history.left_out += 1
 
     def _take(self, line: Line) -> None:
         at, kind = _time(line), _text(line, "kind", needed=True)
         sessions = self.history.sessions
         if kind == "run":
-            return self._take_run(line, max(at, sessions[-1].end_at) if sessions else at)
+            self._take_run(line, max(at, sessions[-1].end_at) if sessions else at)
+            return
         if not sessions:
-            raise _Nonsense
+            raise _NonsenseError
         # Times of a run do not go back; a clock that was set may have.
         at = sessions[-1].end_at = max(at, sessions[-1].end_at)
         if kind in self._takes:
@@ -365,9 +366,9 @@ class Reader:
         if type(written) is int and written > FORMAT:
             raise Unsupported(self._subject, f"it is of format {written}, and {FORMAT} is the last that is read here")
         texts = {name: _text(line, name) for name in ("workflow", "file", "run", "pool", "host", "version")}
-        self.history.sessions.append(
-            Session(at, at, resumed=line.get("resumed") is True, pid=_whole(line, "pid"), **texts)
-        )
+        session = Session(at, at, **texts)  # type: ignore[arg-type]
+        session.resumed, session.pid = line.get("resumed") is True, _whole(line, "pid")
+        self.history.sessions.append(session)
         self._ready.clear()
         tasks = line.get("tasks")
         for task in tasks if isinstance(tasks, list) else ():
@@ -417,10 +418,10 @@ class Reader:
         """The one that is spoken of, which runs."""
         course = self.history.courses.get(_text(line, "task", needed=True))
         if course is None or not course.attempts or course.attempts[-1].end_at is not None:
-            raise _Nonsense
+            raise _NonsenseError
         number = _whole(line, "attempt")
         if number is not None and number != course.attempts[-1].number:
-            raise _Nonsense
+            raise _NonsenseError
         return course.attempts[-1]
 
     def _take_begin(self, line: Line, at: float) -> None:
@@ -471,21 +472,21 @@ def _reason(said: Any) -> Reason:
         _text(said, "object"),
         _text(said, "selector"),
         attributes if isinstance(attributes, dict) else {},
-        float(offered) if _is_time(offered) else None,
+        _as_time(offered),
         _text(said, "bundle"),
         _texts(said, "clients"),
     )
 
 
 def _time(line: Line) -> float:
-    at = line.get("at")
-    if not _is_time(at):
-        raise _Nonsense
-    return float(at)
+    at = _as_time(line.get("at"))
+    if at is None:
+        raise _NonsenseError
+    return at
 
 
-def _is_time(at: Any) -> bool:
-    return type(at) in (int, float) and 0 <= at < _AT_MAX
+def _as_time(at: Any) -> float | None:
+    return float(at) if type(at) in (int, float) and 0 <= at < _AT_MAX else None
 
 
 def _text(line: Line, name: str, *, needed: bool = False) -> str:
@@ -493,7 +494,7 @@ def _text(line: Line, name: str, *, needed: bool = False) -> str:
     if isinstance(value, str) and (value or not needed):
         return value[:_NAME_MAX]
     if needed:
-        raise _Nonsense
+        raise _NonsenseError
     return ""
 
 
