@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
+from junctura._asking import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
 from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong
@@ -20,8 +21,6 @@ from junctura.products._schema import WORDS
 Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
-# What a selector may have at most: docs/formats/selector.md.
-SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX = 65_536, 10_000
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
