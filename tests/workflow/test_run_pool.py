@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import junctura
 from junctura.workflow import _events as ev
+from junctura.workflow._local import Local
 from junctura.workflow._pool import Server, Watch
 from junctura.workflow._tasks import PoolWanted
 
@@ -68,7 +70,7 @@ def test_a_fence_comes_behind_all_that_was_offered_before(pool: junctura.Pool) -
     told = Told()
     watch = Watch(pool.url, ["kind=a", "part=7"], told.put)
     for number in range(20):
-        pool.offer_many([(b"", {"name": f"{number}-{part}", "kind": "a", "part": part}) for part in range(100)])
+        pool.offer_many([(b"", {"name": f"{number}-{part}", "kind": "a", "part": str(part)}) for part in range(100)])
         watch.fence(number)
         came = told.until(ev.Fenced)
         selectors = [event.selector for event in came if isinstance(event, ev.Offered)]
@@ -107,3 +109,22 @@ def test_a_selector_that_no_schema_can_read_is_an_error(pool: junctura.Pool) -> 
 def test_a_pool_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(junctura.Unavailable):
         Watch(f"unix:{tmp_path}/no.sock", [], print)
+
+
+def test_a_pool_of_the_run_is_served_by_a_process_and_leaves_nothing(tmp_path: Path) -> None:
+    with contextlib.closing(Local()) as executor:
+        server = Server(PoolWanted(schema="free", memory_bytes=1 << 20), executor, tmp_path, tmp_path / "pool.log")
+        with junctura.Pool(server.url) as pool:
+            pool.offer(b"", name="one")
+        server.end()
+        server.end()
+    with pytest.raises(junctura.Unavailable):
+        junctura.Pool(server.url)
+
+
+def test_a_pool_that_cannot_be_served_says_why(tmp_path: Path) -> None:
+    schema = tmp_path / "wrong.yaml"
+    schema.write_text("no: schema\n")
+    with contextlib.closing(Local()) as executor, pytest.raises(junctura.Unavailable) as raised:
+        Server(PoolWanted(schema=str(schema)), executor, tmp_path, tmp_path / "pool.log")
+    assert "wrong.yaml" in str(raised.value)

@@ -132,10 +132,13 @@ class Watch:
                 self._stack.close()
 
     def _go(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._woken, *(asked.pool.fileno() for asked in self._asked)):
+            poll.register(descriptor, select.POLLIN)
         try:
             while not self._is_closed:
                 self._take_all()
-                self._wait()
+                poll.poll()
         except Exception as error:
             if not self._is_closed:
                 cause = error.cause if isinstance(error, Error) else repr(error)
@@ -148,9 +151,11 @@ class Watch:
     def _take_all(self) -> None:
         # What is told now is all that happened before these fences were asked for.
         count = len(self._fences)
+        for _ in range(count):
+            os.read(self._woken, 1)
         for asked in self._asked:
-            if count:
-                asked.pool.sync()
+            # Also tells whether the server is there still, which one who looks without waiting is not told.
+            asked.pool.sync()
             for event in asked.come():
                 self._tell(event)
         self._answer(count)
@@ -158,13 +163,6 @@ class Watch:
     def _answer(self, count: int) -> None:
         for _ in range(count):
             self._tell(ev.Fenced(self._fences.popleft()))
-
-    def _wait(self) -> None:
-        poll = select.poll()
-        for descriptor in (self._woken, *(asked.pool.fileno() for asked in self._asked)):
-            poll.register(descriptor, select.POLLIN)
-        if any(descriptor == self._woken for descriptor, _ in poll.poll()):
-            os.read(self._woken, 4096)
 
 
 class _Asked:
