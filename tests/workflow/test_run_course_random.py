@@ -121,8 +121,8 @@ class Run(World):
     def check_dismissed(self, service: Task) -> None:
         """A service is told to end when its users are over; without some that are named, all tasks are."""
         parts = [part for part in self.course.parts.values() if part.template is None and not part.task.service]
-        after = self.course.ties.behind(service.of)
-        users = service.users or [part.task.of for part in parts if part.task.of in after]
+        after = self.course.ties.behind(service.name)
+        users = service.users or [part.task.of for part in parts if part.task.name in after]
         assert all(part.is_over for part in parts if part.task.of in users)
 
     def check_start(self, part: Part) -> None:

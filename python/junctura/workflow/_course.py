@@ -12,12 +12,13 @@ waited for. So a run comes to its end whatever its tasks do, as long as each of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from junctura.workflow import _events as ev
-from junctura.workflow._parts import Group, Part, Phase, fits, reason, ties
+from junctura.workflow._parts import Group, Part, Phase, Ties, fits, reason
 from junctura.workflow._tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
@@ -40,13 +41,15 @@ class Course:
 
     def __init__(self, workflow: Workflow, cores: int, past: ev.Past | None = None) -> None:
         self.workflow, self.cores = workflow, cores
-        self.ties = ties(workflow.tasks)
+        self.ties = Ties(workflow.tasks)
         self.groups: dict[str, Group] = {}
         self.parts: dict[str, Part] = {}
         self._in: dict[Phase, dict[str, Part]] = {phase: {} for phase in Phase}
         # Of the file, by what they ask for in the pool.
         self._asking: dict[str, list[Part]] = {}
-        self._queue: list[Part] = []
+        # Those for this machine, who wait for cores, and for others.
+        self._queue: deque[Part] = deque()
+        self._elsewhere: deque[Part] = deque()
         self._held = 0
         self._pool = _PoolSeen(is_others=workflow.pool is not None and workflow.pool.url is not None)
         self._pool.has_ended = workflow.pool is None
@@ -66,8 +69,16 @@ class Course:
             part = self._add(Part(task, tries_left=task.attempts))
             for text in {task.start.on, task.start.each} - {None}:
                 self._asking.setdefault(str(text), []).append(part)
-            group = self.groups.setdefault(task.of, Group(task.service))
-            group.total += 1
+            for name in {task.of, task.name}:
+                self.groups.setdefault(name, Group(task.service)).total += 1
+        self._services = [self.parts[task.name] for task in workflow.tasks if task.service]
+        self._templates = [self.parts[task.name] for task in workflow.tasks if self.parts[task.name].is_template]
+        self._served_by: dict[str, list[Part]] = {}
+        for service in self._services:
+            users = self.ties.users[service.task.name]
+            service.users_left = len(users)
+            for user in users:
+                self._served_by.setdefault(user, []).append(service)
         self._remember(past or ev.Past())
 
     def begin(self) -> list[ev.Action]:
@@ -119,7 +130,8 @@ class Course:
         self._note("begin", task=event.task, attempt=event.attempt)
         if not part.has_begun:
             part.has_begun = self._is_news = True
-            self._group(part).begun += part.template is None
+            for group in self._groups(part):
+                group.begun += 1
 
     def _finished(self, event: ev.Finished) -> None:
         part = self._of_attempt(event)
@@ -244,7 +256,7 @@ class Course:
         return next((bad for name in self._needs(part) if (bad := self.groups[name].bad)), "")
 
     def _needs(self, part: Part) -> tuple[str, ...]:
-        return self.ties.needs[part.task.of]
+        return self.ties.needs[_name_in_file(part)]
 
     def _are_needs_met(self, part: Part) -> bool:
         return all(self.groups[name].is_met for name in self._needs(part))
@@ -263,24 +275,22 @@ class Course:
 
     def _queue_up(self, part: Part, why: dict[str, Any]) -> None:
         self._move(part, Phase.QUEUED)
-        self._queue.append(part)
         task = part.task
+        (self._queue if self._cores_of(task) else self._elsewhere).append(part)
         self._note("ready", task=task.name, of=task.of, service=task.service, reason=why)
 
     def _launch(self) -> bool:
         """Launches what there are cores for, in the order of the queue: what is large is not passed by for ever."""
-        left: list[Part] = []
-        is_full = False
-        before = len(self._queue)
-        for part in self._queue:
-            cores = self._cores_of(part.task)
-            is_full = is_full or (cores > 0 and self._held + cores > self.cores)
-            if is_full and cores:
-                left.append(part)
-            else:
-                self._begin(part, cores)
-        self._queue = left
-        return len(left) < before
+        for queue in (self._elsewhere, self._queue):
+            while queue:
+                cores = self._cores_of(queue[0].task)
+                if cores and self._held + cores > self.cores:
+                    break
+                part = queue.popleft()
+                if part.phase is Phase.QUEUED:
+                    self._begin(part, cores)
+                    return True
+        return False
 
     def _begin(self, part: Part, cores: int) -> None:
         self._move(part, Phase.LAUNCHED)
@@ -296,12 +306,8 @@ class Course:
 
     def _end_services(self) -> bool:
         """Ends services that nobody uses any more."""
-        idle = [part for part in self._services() if not part.is_asked and self._is_unused(part.task.of)]
+        idle = [part for part in self._services if not (part.is_over or part.is_asked or part.users_left)]
         return self._dismiss(idle, "its users are done")
-
-    def _is_unused(self, service: str) -> bool:
-        users = self.ties.users[service] or [name for name, group in self.groups.items() if not group.is_service]
-        return all(self.groups[name].is_over for name in users)
 
     def _dismiss(self, parts: Iterable[Part], cause: str) -> bool:
         """Tells those that run to end, and leaves the others out; returns whether there were any."""
@@ -320,8 +326,6 @@ class Course:
         self._actions.append(ev.End(part.task.name, part.attempt, at_once))
 
     def _cancel(self, part: Part, cause: str) -> None:
-        if part.phase is Phase.QUEUED:
-            self._queue.remove(part)
         self._become(part, Phase.CANCELLED, cause)
 
     # Who is over.
@@ -336,17 +340,27 @@ class Course:
             part.template.open -= 1
             part.template.bad += not part.is_well
             return
-        group = self._group(part)
-        group.over += 1
-        group.well += part.is_well
-        # One that is done may never have begun, or begun and been cancelled.
-        is_bad = not part.has_begun or phase is Phase.FAILED if part.task.service else not part.is_well
-        if is_bad and not group.bad:
-            group.bad = part.task.name
-        self._is_news = self._is_news or bool(group.bad) or group.is_met
+        self._count(part)
 
-    def _group(self, part: Part) -> Group:
-        return self.groups[part.task.of]
+    def _count(self, part: Part) -> None:
+        """Counts a task of the file that is over."""
+        for service in self._served_by.get(part.task.name, ()):
+            service.users_left -= 1
+        # A service that is done may never have begun, and one that was cancelled may have.
+        is_failed = part.phase is Phase.FAILED
+        is_bad = is_failed or not part.has_begun if part.task.service else not part.is_well
+        for group in self._groups(part):
+            group.well += part.is_well
+            if is_bad and not group.bad:
+                group.bad = part.task.name
+                self._is_news = True
+            self._is_news = self._is_news or group.is_met
+
+    def _groups(self, part: Part) -> list[Group]:
+        """Those that its name, and that of the file, stand for; none of what is made for an object."""
+        if part.template is not None:
+            return []
+        return [self.groups[name] for name in {part.task.name, part.task.of}]
 
     def _skip(self, part: Part, bad: str) -> None:
         for one in self._waiting_of(part) if part.is_template else ():
@@ -359,8 +373,8 @@ class Course:
     def _close_templates(self) -> bool:
         """What became of each `each` that makes no more, and whose tasks are over."""
         did = False
-        for part in self._templates():
-            if (part.is_closed or part.is_full) and not part.open:
+        for part in self._templates:
+            if not part.is_over and (part.is_closed or part.is_full) and not part.open:
                 did = True
                 cause = part.cause or (f"{part.bad} of {part.seen} did not end well" if part.bad else "")
                 self._become(part, Phase.FAILED if cause else Phase.DONE, cause)
@@ -398,7 +412,7 @@ class Course:
 
     def _end_or_dismiss(self) -> bool:
         """Nothing is left but services, which may be those of each other."""
-        left = self._services()
+        left = [part for part in self._services if not part.is_over]
         if not left:
             self._finish("failed" if self._has_failed else "done", "")
             return True
@@ -414,8 +428,8 @@ class Course:
         if part.is_template:
             return part.task.start.count is not None and not (part.is_full or part.is_closed)
         if part.task.service:
-            behind = self.ties.behind(part.task.of)
-            return any(one.task.of in behind for one in self._in[Phase.WAITING].values())
+            behind = self.ties.behind(part.task.name)
+            return any(_name_in_file(one) in behind for one in self._in[Phase.WAITING].values())
         return not self._is_pool_ready(part)
 
     def _may_still_come(self) -> bool:
@@ -443,8 +457,8 @@ class Course:
     def _close_some(self, waiting: list[Part]) -> None:
         """Closes each `each` that others wait for, else all. Without any, those that wait do so for each other."""
         templates = [part for part in waiting if part.is_template and not part.is_closed]
-        others = {part.task.of for part in waiting if not part.is_template}
-        for part in [one for one in templates if self.ties.behind(one.task.of) & others] or templates:
+        others = {_name_in_file(part) for part in waiting if not part.is_template}
+        for part in [one for one in templates if self.ties.behind(one.task.name) & others] or templates:
             part.is_closed = True
         for part in [] if templates else waiting:
             if part.phase is Phase.WAITING:
@@ -494,15 +508,6 @@ class Course:
     def _live(self) -> list[Part]:
         return [*self._in[Phase.RUNNING].values(), *self._in[Phase.LAUNCHED].values()]
 
-    def _services(self) -> list[Part]:
-        return [part for part in self._of_file() if part.task.service and not part.is_over]
-
-    def _templates(self) -> list[Part]:
-        return [part for part in self._of_file() if part.is_template and not part.is_over]
-
-    def _of_file(self) -> Iterator[Part]:
-        return (self.parts[task.name] for task in self.workflow.tasks)
-
     def _note(self, kind: str, **words: Any) -> None:
         self._actions.append(ev.Note(kind, words))
 
@@ -515,9 +520,7 @@ class Course:
             part.attempt = past.attempts.get(part.task.name, 0)
             if part.task.name in past.done and not part.task.service and not part.is_template and part.template is None:
                 self._move(part, Phase.DONE)
-                group = self._group(part)
-                group.well += 1
-                group.over += 1
+                self._count(part)
 
     def _remember_seen(self, template: Part, seen: ev.Seen) -> None:
         each = template.task.start.each or ""
@@ -531,6 +534,11 @@ class Course:
         template.open += not seen.is_done
         self._before.setdefault(seen.of, {})[seen.key] = part
         self._add(part)
+
+
+def _name_in_file(part: Part) -> str:
+    """Its own, or of what was made for an object that of its `each`."""
+    return part.task.name if part.template is None else part.template.task.name
 
 
 class _PoolSeen:

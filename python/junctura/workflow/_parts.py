@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import fnmatch
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from junctura.workflow._events import Offered
@@ -59,6 +59,8 @@ class Part:
         Of an `each`: no more are made.
     cause
         Of an `each`: why it fails, besides by its tasks.
+    users_left
+        Of a service: how many of its users are not over.
 
     """
 
@@ -76,6 +78,7 @@ class Part:
     seen: int = 0
     is_closed: bool = False
     cause: str = ""
+    users_left: int = 0
 
     @property
     def is_template(self) -> bool:
@@ -102,13 +105,12 @@ class Part:
 
 @dataclass
 class Group:
-    """All tasks of one name in the file, counted."""
+    """All tasks that one name stands for, counted."""
 
     is_service: bool
     total: int = 0
     well: int = 0
     begun: int = 0
-    over: int = 0
     # The first that ended otherwise.
     bad: str = ""
 
@@ -116,10 +118,6 @@ class Group:
     def is_met(self) -> bool:
         """Whether those that wait for it may start."""
         return (self.begun if self.is_service else self.well) == self.total
-
-    @property
-    def is_over(self) -> bool:
-        return self.over == self.total
 
 
 def reason(part: Part, present: Mapping[int, str]) -> dict[str, Any]:
@@ -143,55 +141,60 @@ def fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-@dataclass(frozen=True)
 class Ties:
-    """Who waits for whom, by the names of the file.
+    """Who waits for whom: tasks, and names of the file that stand for several.
+
+    A service runs before those that use it begin, unless it waits itself for something in the pool, which may come of
+    them, or for one of them.
 
     Attributes
     ----------
     needs
-        Of each name: whose end, or of services whose beginning, it waits for; as said, and the services that it uses.
+        Of each task: whose end, or of services whose beginning, it waits for; as said, and the services that it uses.
     users
-        Of each service for whom it runs.
+        Of each service the tasks for which it runs.
 
     """
 
-    needs: Mapping[str, tuple[str, ...]]
-    users: Mapping[str, frozenset[str]]
-    _behind: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.needs = {task.name: task.start.after for task in tasks}
+        self.users: dict[str, frozenset[str]] = {}
+        # Those that one name stands for.
+        self._members: dict[str, list[str]] = {}
+        for task in tasks:
+            if task.of != task.name:
+                self._members.setdefault(task.of, []).append(task.name)
+        hesitant = {task.name for task in tasks if waits_in_pool(task)}
+        services = [task for task in tasks if task.service]
+        for service in services:
+            before = _reached(self._edges, [service.name])
+            self.users[service.name] = self._used_by(service, tasks, before)
+        for service in services:
+            before = _reached(self._edges, [service.name])
+            if not hesitant & {service.name, *before}:
+                for user in self.users[service.name] - before:
+                    if service.name not in self.needs[user]:
+                        self.needs[user] = (*self.needs[user], service.name)
+        self._behind: dict[str, frozenset[str]] = {}
 
     def behind(self, name: str) -> frozenset[str]:
-        """Those that wait for a name, and those that wait for them."""
-        if name not in self._behind:
-            self._behind[name] = frozenset(_reached({one: _askers(self.needs, one) for one in self.needs}, [name]))
+        """Those that wait for a task, and those that wait for them."""
+        if not self._behind:
+            askers: dict[str, list[str]] = {}
+            for asker in (*self.needs, *self._members):
+                for asked in self._edges(asker):
+                    askers.setdefault(asked, []).append(asker)
+            for one in self.needs:
+                self._behind[one] = frozenset(_reached(lambda asked: askers.get(asked, ()), [one]))
         return self._behind[name]
 
+    def _edges(self, name: str) -> Sequence[str]:
+        return self._members.get(name, ()) or self.needs.get(name, ())
 
-def ties(tasks: Iterable[Task]) -> Ties:
-    """Who waits for whom.
-
-    A service runs before those that use it begin, unless it waits itself for something in the pool, which may come of
-    them, or for one of them.
-    """
-    after: dict[str, tuple[str, ...]] = {}
-    services: dict[str, tuple[str, ...]] = {}
-    hesitant: set[str] = set()
-    for task in tasks:
-        after[task.of] = tuple(dict.fromkeys((*after.get(task.of, ()), *task.start.after)))
-        if task.service:
-            services[task.of] = task.users
-        if waits_in_pool(task):
-            hesitant.add(task.of)
-    needs, users = dict(after), {}
-    for name, said in services.items():
-        before = _reached(after, [name])
-        everyone = [one for one in after if one not in services and one not in before]
-        users[name] = frozenset(one for one in (said or everyone) if one in after and one != name)
-        if not hesitant & {name, *before}:
-            for user in sorted(users[name]):
-                if user not in _reached(needs, [name]) and name not in needs[user]:
-                    needs[user] = (*needs[user], name)
-    return Ties(needs, users)
+    def _used_by(self, service: Task, tasks: Sequence[Task], before: set[str]) -> frozenset[str]:
+        named = {one for user in service.users for one in self._members.get(user, [user])} & self.needs.keys()
+        everyone = [task.name for task in tasks if not task.service]
+        return frozenset(named - {service.name} or set(everyone) - before or everyone)
 
 
 def waits_in_pool(task: Task) -> bool:
@@ -200,16 +203,12 @@ def waits_in_pool(task: Task) -> bool:
     return start.on is not None or start.bundle is not None or bool(start.joined) or start.each is not None
 
 
-def _askers(needs: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
-    return tuple(one for one, wanted in needs.items() if name in wanted)
-
-
-def _reached(edges: Mapping[str, tuple[str, ...]], names: Iterable[str]) -> set[str]:
-    """What can be come to from names, without themselves."""
+def _reached(edges: Callable[[str], Sequence[str]], names: Iterable[str]) -> set[str]:
+    """What can be come to from names, without themselves unless there is a way back."""
     found: set[str] = set()
     left = list(names)
     while left:
-        fresh = [one for one in edges.get(left.pop(), ()) if one not in found]
+        fresh = [one for one in edges(left.pop()) if one not in found]
         found.update(fresh)
         left += fresh
     return found
