@@ -59,8 +59,10 @@ class Course:
         self._noted: set[str] = set()
         self._fence = 0
         self._is_fence_asked = self._is_fenced = False
-        # Whether somebody who waits may have got what he waits for.
-        self._is_news = True
+        # Those that may have got what they wait for, or know that it does not come.
+        self._stirred: dict[str, Part] = {}
+        # Of the file, by whom they wait for.
+        self._waiting_for: dict[str, list[Part]] = {}
         self._has_failed = False
         self._stopping: tuple[ev.Status, str] | None = None
         self._is_over = False
@@ -69,7 +71,9 @@ class Course:
             part = self._add(Part(task, tries_left=task.attempts))
             for text in {task.start.on, task.start.each} - {None}:
                 self._asking.setdefault(str(text), []).append(part)
-            for name in {task.of, task.name}:
+            for name in self.ties.needs[task.name]:
+                self._waiting_for.setdefault(name, []).append(part)
+            for name in dict.fromkeys((task.of, task.name)):
                 self.groups.setdefault(name, Group(task.service)).total += 1
         self._services = [self.parts[task.name] for task in workflow.tasks if task.service]
         self._templates = [self.parts[task.name] for task in workflow.tasks if self.parts[task.name].is_template]
@@ -129,9 +133,11 @@ class Course:
         self._move(part, Phase.RUNNING)
         self._note("begin", task=event.task, attempt=event.attempt)
         if not part.has_begun:
-            part.has_begun = self._is_news = True
-            for group in self._groups(part):
+            part.has_begun = True
+            for name, group in self._groups(part):
                 group.begun += 1
+                if group.is_met:
+                    self._stir(self._waiting_for.get(name, ()))
 
     def _finished(self, event: ev.Finished) -> None:
         part = self._of_attempt(event)
@@ -168,7 +174,7 @@ class Course:
                 self._make(part, event)
             else:
                 part.sight = event
-        self._is_news = True
+        self._stir(wanting)
 
     def _wants(self, part: Part, event: ev.Offered) -> bool:
         start = part.task.start
@@ -185,12 +191,13 @@ class Course:
         elif isinstance(event, ev.Joined):
             self._pool.present[event.client] = event.name
             self._note("event", event="joined", client=event.name)
+            self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.joined)
         elif isinstance(event, ev.Left) and event.client in self._pool.present:
             self._note("event", event="left", client=self._pool.present.pop(event.client))
         elif isinstance(event, ev.Completed):
             self._note("event", event="completed", bundle=event.bundle)
             self._pool.completed.add(event.bundle)
-        self._is_news = True
+            self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.bundle == event.bundle)
         self._unsettle()
 
     def _make(self, template: Part, sight: ev.Offered) -> None:
@@ -204,6 +211,7 @@ class Course:
         if before is not None and _is_of_another_life(before, sight):
             del self._before[name][sight.key]
             before.sight, before.again = sight, False
+            self._stir([before])
             return
         if template.is_full:
             return
@@ -238,10 +246,10 @@ class Course:
 
     def _sort_waiting(self) -> bool:
         """Skips what cannot start any more, and queues what may."""
-        did, is_news = False, self._is_news
-        self._is_news = False
-        for part in list(self._in[Phase.WAITING].values()) if is_news else ():
-            if part.is_over:
+        did, stirred = False, self._stirred
+        self._stirred = {}
+        for part in stirred.values():
+            if part.phase is not Phase.WAITING:
                 continue
             if bad := self._bad_of(part):
                 self._skip(part, bad)
@@ -276,8 +284,9 @@ class Course:
     def _queue_up(self, part: Part, why: dict[str, Any]) -> None:
         self._move(part, Phase.QUEUED)
         task = part.task
+        each = {"each": part.template.task.name} if part.template is not None else {}
         (self._queue if self._cores_of(task) else self._elsewhere).append(part)
-        self._note("ready", task=task.name, of=task.of, service=task.service, reason=why)
+        self._note("ready", task=task.name, of=task.of, service=task.service, **each, reason=why)
 
     def _launch(self) -> bool:
         """Launches what there are cores for, in the order of the queue: what is large is not passed by for ever."""
@@ -349,18 +358,26 @@ class Course:
         # A service that is done may never have begun, and one that was cancelled may have.
         is_failed = part.phase is Phase.FAILED
         is_bad = is_failed or not part.has_begun if part.task.service else not part.is_well
-        for group in self._groups(part):
+        for name, group in self._groups(part):
             group.well += part.is_well
-            if is_bad and not group.bad:
+            is_first = is_bad and not group.bad
+            if is_first:
                 group.bad = part.task.name
-                self._is_news = True
-            self._is_news = self._is_news or group.is_met
+            if is_first or group.is_met:
+                self._stir(self._waiting_for.get(name, ()))
 
-    def _groups(self, part: Part) -> list[Group]:
+    def _stir(self, parts: Iterable[Part]) -> None:
+        """Has it looked whether these may start; of an `each` those that were made, too."""
+        for part in list(parts):
+            self._stirred[part.task.name] = part
+            if part.is_template:
+                self._stirred.update({one.task.name: one for one in self._waiting_of(part)})
+
+    def _groups(self, part: Part) -> list[tuple[str, Group]]:
         """Those that its name, and that of the file, stand for; none of what is made for an object."""
         if part.template is not None:
             return []
-        return [self.groups[name] for name in {part.task.name, part.task.of}]
+        return [(name, self.groups[name]) for name in dict.fromkeys((part.task.of, part.task.name))]
 
     def _skip(self, part: Part, bad: str) -> None:
         for one in self._waiting_of(part) if part.is_template else ():
@@ -497,7 +514,7 @@ class Course:
     def _add(self, part: Part) -> Part:
         self.parts[part.task.name] = part
         self._in[part.phase][part.task.name] = part
-        self._is_news = True
+        self._stirred[part.task.name] = part
         return part
 
     def _move(self, part: Part, phase: Phase) -> None:

@@ -172,7 +172,7 @@ class Ties:
         for service in services:
             before = _reached(self._edges, [service.name])
             if not hesitant & {service.name, *before}:
-                for user in self.users[service.name] - before:
+                for user in sorted(self.users[service.name] - before):
                     if service.name not in self.needs[user]:
                         self.needs[user] = (*self.needs[user], service.name)
         self._behind: dict[str, frozenset[str]] = {}
