@@ -113,6 +113,8 @@ def check(text: str, known: Collection[str] | None, early: Collection[str] = ())
             continue
         if word in early:
             raise Wrong(f'"{{{word}}}" is known when the task starts, and not here')
+        if word == OBJECT:
+            raise Wrong(f'"{{{word}}}" is known in tasks that start for each object, and this one does not')
         raise Wrong(f'"{{{word}}}" is no word that is known here{nearest(word, known)}')
 
 
