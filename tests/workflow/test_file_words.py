@@ -166,7 +166,17 @@ def test_sizes(said: str | int, means: int) -> None:
 
 @pytest.mark.parametrize(
     ("said", "means"),
-    [("10min", 600), ("10m", 600), ("1.5h", 5400), ("250ms", 0.25), (30, 30), ("2 d", 172_800), (0.5, 0.5)],
+    [
+        ("10min", 600),
+        ("10m", 600),
+        ("1.5h", 5400),
+        ("250ms", 0.25),
+        ("1h30m", 5400),
+        ("1 h 30 min", 5400),
+        (30, 30),
+        ("2 d", 172_800),
+        (0.5, 0.5),
+    ],
 )
 def test_times(said: str | float, means: float) -> None:
     assert seconds_of(said) == means
@@ -178,7 +188,9 @@ def test_what_is_no_size_is_refused(said: str) -> None:
         bytes_of(said)
 
 
-@pytest.mark.parametrize("said", ["", "min", "-1s", "5 weeks", 0, "0s", "4000d", "1h30m", "MIN", "9" * 400])
+@pytest.mark.parametrize(
+    "said", ["", "min", "-1s", "5 weeks", 0, "0s", "4000d", "1h30q", "MIN", "h1", "1h-30m", "1h30", "9" * 400]
+)
 def test_what_is_no_time_is_refused(said: str) -> None:
     with pytest.raises(Wrong):
         seconds_of(said)
