@@ -236,6 +236,7 @@ WRONG = [
     ("{run: [./none]}", "run: there is no program none"),
     ("{run: ['{n}'], matrix: {n: [sh, none-such]}}", "run: there is no program none-such on $PATH"),
     ("{run: [python, none.py]}", "run: there is no none.py"),
+    ('{run: [sh, "a\\0b"]}', "run: 'a\\x00b' has a character that no program can be given"),
     ("{run: ['']}", "run: there is no program"),
     ("{run: []}", "run: a list of 0, expected 1 to 10000"),
     ("{run: 'sh \"'}", "run: cannot be split at spaces: No closing quotation"),

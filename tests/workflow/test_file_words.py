@@ -15,7 +15,7 @@ from junctura.workflow._words import check, displayed, escaped, fill, fill_some,
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 WORDS = ("member", "pool", "step")
-texts = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
+texts = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 values = st.dictionaries(st.sampled_from(WORDS), texts | st.integers() | st.booleans(), max_size=3)
 templates = st.lists(texts.map(escaped) | st.sampled_from([f"{{{word}}}" for word in WORDS])).map("".join)
 
@@ -136,6 +136,7 @@ def test_combinations_are_those_of_itertools(matrix: dict[str, list[int]]) -> No
         ({"n": [1, "1"]}, [], '"1" stands there twice', ("matrix", "n", 1)),
         ({"n": "1/to/100001"}, [], "100001 values, at most 100000", ("matrix", "n")),
         ({"n": "1/to/1000", "m": "1/to/101"}, [], "101000 tasks, at most 100000", ("matrix",)),
+        ({"n": [1, "a\0b"]}, [], "no program can be given", ("matrix", "n", 1)),
         ({"attempt": 1}, [], '"{attempt}" means something else', ("matrix", "attempt")),
         ({"n": 1}, [{"m": 1}], '"m" is not in the matrix', ("exclude", 0, "m")),
         ({"n": [1, 2]}, [{"n": 1}, {"n": 3}], "3 is no value of the matrix", ("exclude", 1, "n")),

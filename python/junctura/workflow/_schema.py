@@ -19,8 +19,10 @@ _NAME_WHAT = "a name of letters, digits, . _ and -"
 EXECUTORS = {
     "local": "A process of this machine; the default",
     "slurm": "A job of Slurm",
-    "pbs": "A job of PBS",
+    "pbs": "A job of PBS Pro or OpenPBS",
+    "pbs_classic": "A job of Torque",
     "lsf": "A job of LSF",
+    "cobalt": "A job of Cobalt",
     "flux": "A job of Flux",
 }
 
