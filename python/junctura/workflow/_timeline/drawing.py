@@ -18,14 +18,14 @@ _ARROWS_ROWS_MAX = 40
 _CORES = 54.0
 _LEGEND = (
     ("wait", "waits"),
-    ("ready", "could start, waits for cores"),
-    ("queue", "handed over, does not run yet"),
+    ("ready", "ready, no core free"),
+    ("queue", "in a queue"),
     ("bar", "runs"),
     ("done", "done"),
     ("failed", "failed"),
     ("skipped", "skipped"),
     ("cancelled", "cancelled"),
-    ("cut", "end not known"),
+    ("cut", "end unknown"),
     ("chain", "decided the length"),
 )
 
@@ -61,18 +61,22 @@ class Drawing:
         self._row = 21.0 if rows <= 20 else 18.0 if rows <= 36 else 15.0
         self._has_arrows = rows <= _ARROWS_ROWS_MAX
         self._tasks = Tasks(self._canvas, self._axis, history, attribution, self._row)
+        self._dots: list[tuple[float, float]] = []
         self._pool = PoolLanes(self._canvas, self._axis, history)
 
     def svg(self) -> str:
         """The whole picture."""
         y = self._cores(22.0)
+        begin = len(self._canvas.parts)
         if self._history.events:
             y = self._pool.draw(self._part("pool", y))
         if self._services:
             y = self._group_of(self._services, self._part("services", y))
         y = self._group_of(self._groups, self._part("tasks", y)) if self._groups else y
         if self._has_arrows:
-            self._arrows()
+            self._behind(begin)
+        for x, at in self._dots:
+            self._canvas.mark("done", x, at, 2, "", "of-pool")
         self._along()
         y = self._decided(y + 8)
         body, self._canvas.parts = list(self._canvas.parts), []
@@ -137,6 +141,12 @@ class Drawing:
                 f'rotate(-90)">{text}</text>'
             )
 
+    def _behind(self, begin: int) -> None:
+        """Draws arrows behind the bars that begin there."""
+        before, self._canvas.parts = self._canvas.parts, []
+        self._arrows()
+        self._canvas.parts = before[:begin] + self._canvas.parts + before[begin:]
+
     def _arrows(self) -> None:
         for course in self._history.courses.values():
             place = self._tasks.places.get(course.name)
@@ -157,7 +167,7 @@ class Drawing:
         steps = f"M{n(x)} {n(from_y)}H{n(bend)}V{n(place.y - down * corner)}Q{n(bend)} {n(place.y)} {n(bend + corner)} {n(place.y)}H{n(max(to, bend + corner))}"
         self._canvas.path(steps, f"why {kind}")
         if kind == "object":
-            self._canvas.mark("done", x, from_y, 2, "", "of-pool")
+            self._dots.append((x, from_y))
         tip = max(to, bend + corner)
         self._canvas.path(f"M{n(tip)} {n(place.y - 2.6)}l4 2.6l-4 2.6z", f"tip {kind}")
 
@@ -180,7 +190,8 @@ class Drawing:
 
     def _decided(self, y: float) -> float:
         """The chain by itself: what decided the length, one behind the other."""
-        y = self._part("decided by", y)
+        self._canvas.line(16, y, WIDTH - 16, y, "rule")
+        y += 6
         self._canvas.text(_LEFT - 12, y + 16, "critical path", "name", "end")
         for link in self._chain:
             begin, end = self._axis.of(link.begin, is_begin=True), self._axis.of(link.end)
@@ -216,5 +227,5 @@ class Drawing:
                 canvas.mark(kind, x + 4, y, 3.4)
                 x += 13
             canvas.text(x, y + 3.8, said, "say")
-            x += 5.7 * len(said) + 18
+            x += 6.0 * len(said) + 20
         return y + 16
