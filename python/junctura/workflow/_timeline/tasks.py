@@ -15,7 +15,6 @@ from junctura.workflow._timeline.folding import Group
 from junctura.workflow._waits import Attribution
 
 _HUES = 6
-_BAND = 104.0
 _STRIP = 24.0
 _LANES = 230.0
 _MARKS_MAX = 300
@@ -37,15 +36,17 @@ class Tasks:
     ----------
     canvas, axis, history, attribution
         What is drawn on, along what, and of which run.
-    row
-        How high a row is.
+    row, band
+        How high a row is, and a band.
 
     """
 
-    def __init__(self, canvas: Canvas, axis: Axis, history: History, attribution: Attribution, row: float) -> None:
+    def __init__(
+        self, canvas: Canvas, axis: Axis, history: History, attribution: Attribution, row: float, band: float
+    ) -> None:
         self.places: dict[str, Place] = {}
         self._canvas, self._axis, self._history, self._attribution = canvas, axis, history, attribution
-        self._row = row
+        self._row, self._height_of_band = row, band
 
     def draw(self, group: Group, y: float, hue: int) -> float:
         """Draws one from a height on; says where it ends."""
@@ -197,7 +198,7 @@ class Tasks:
         states = ("running", "queue", "ready", "waiting")
         curves = {state: self._counted(group, state) for state in states}
         total = [sum(column) for column in zip(*curves.values(), strict=True)]
-        base, scale = y + _BAND, (_BAND - 8) / max(1.0, *total)
+        base, scale = y + self._height_of_band, (self._height_of_band - 8) / max(1.0, *total)
         under = [0.0] * len(total)
         for state in states:
             self._canvas.path(counts.area(curves[state], under, self._axis.left, base, scale), f"a-{state} {css}")
