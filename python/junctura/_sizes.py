@@ -20,7 +20,7 @@ BYTES = {
 }
 SECONDS = {"ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 BYTES_PATTERN = r"^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$"
-SECONDS_PATTERN = r"^[0-9]+(\.[0-9]+)? ?(ms|s|min|m|h|d)?$"
+SECONDS_PATTERN = r"^([0-9]+(\.[0-9]+)? ?(ms|s|min|m|h|d) ?)+$|^[0-9]+(\.[0-9]+)?$"
 _BYTES_MAX, _SECONDS_MAX = 1 << 60, 86400 * 3660
 _SHOWN_BYTES = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _SHOWN_SECONDS = (("d", 86400), ("h", 3600), ("min", 60))
@@ -45,7 +45,7 @@ def bytes_of(said: str | float) -> int:
 
 
 def seconds_of(said: str | float) -> float:
-    """How many seconds ``10min``, ``1.5h``, ``250ms`` or ``30`` are.
+    """How many seconds ``10min``, ``1h30m``, ``1.5h``, ``250ms`` or ``30`` are.
 
     Raises
     ------
@@ -53,10 +53,13 @@ def seconds_of(said: str | float) -> float:
         It is no time, or longer than ten years.
 
     """
-    number, unit = _split(said, "a time as 10min")
-    if unit not in SECONDS and unit:
-        raise Wrong(f'"{unit}" is no unit of time: ms, s, m or min, h, d')
-    found = number * SECONDS.get(unit, 1)
+    # Behind each unit another number may begin.
+    parts = re.split(r"(?<=[A-Za-z]) ?(?=[0-9])", str(said))
+    found = 0.0
+    for number, unit in (_split(part, "a time as 10min") for part in parts):
+        if unit not in SECONDS and (unit or len(parts) > 1):
+            raise Wrong(f'"{unit}" is no unit of time: ms, s, m or min, h, d')
+        found += number * SECONDS.get(unit, 1)
     if not 0 < found <= _SECONDS_MAX:
         raise Wrong(f"{said} is not between 0 and ten years")
     return found

@@ -36,7 +36,14 @@ class Spec(Protocol):
 
 def _expect(spec: Spec, value: Any) -> None:
     if type(value) not in spec.kinds:
-        raise Wrong(f"expected {spec.what}, not {shown(value)}")
+        raise Wrong(f"expected {spec.what}, not {shown(value)}{_in_quotes(value)}")
+
+
+def _in_quotes(value: Any) -> str:
+    """What YAML makes of a word in braces without quotes is a mapping."""
+    if isinstance(value, dict) and list(value.values()) == [None]:
+        return f'; words in braces stand in quotes: "{{{next(iter(value))[:60]}}}"'
+    return ""
 
 
 def shown(value: Any) -> str:

@@ -204,7 +204,7 @@ def ensemble() -> list[Line]:
         offers = tuple(
             (0.6 + k * length / 14, f"param={p},step={k * 6},number={n}") for k in range(13) for p in ("t", "gh")
         )
-        attempts = ((4.1, -9), (length, 0)) if n == 3 else ((length, 0),)
+        attempts = ((1.9, -9), (length, 0)) if n == 3 else ((length, 0),)
         works.append(Work(f"member-{n}", "member", ("prepare",), attempts, offers=offers))
     members = tuple(f"member-{n}" for n in range(6))
     works.append(Work("mean", "mean", members, ((2.2, 0),), cores=2))
@@ -212,8 +212,8 @@ def ensemble() -> list[Line]:
     works.append(Work("report", "report", ("mean", "verify"), ((0.5, 0),)))
 
     def each(name: str) -> Iterable[Work]:
+        number = name.rpartition("=")[2]
         if "param=gh,step=24," in name:
-            number = name.rpartition("=")[2]
             yield Work(f"picture-{number}", "picture", attempts=((1.1, 0),), selector="param=gh,step=24", object=name)
 
     return Play("ensemble", works, cores=6, each=each).run()

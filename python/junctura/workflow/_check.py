@@ -32,8 +32,7 @@ def check_text(workflow: Workflow) -> str:
     drawn = rails(_waits(kinds, of))
     rows = [
         {
-            "rails": drawn[index],
-            "name": f"{_SIGNS[_kind(tasks[0])]} {name}",
+            "name": f"{drawn[index]}{_SIGNS[_kind(tasks[0])]} {name}",
             "count": f"x {len(tasks)}" if len(tasks) > 1 else "",
             "when": _cut(_when(tasks, services)),
             "what": "; ".join(_what(tasks)),

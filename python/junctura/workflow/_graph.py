@@ -40,7 +40,6 @@ class Graph:
         self._tasks = tasks
         self._nodes: dict[str, int] = {}
         self._names: list[str] = []
-        self._places: list[tuple[str, ...]] = []
         members = self._name_all()
         self._waits: _Edges = [list(self._found(task, task.start.after, "start", "after")) for task in tasks]
         self._waits += [[] for _ in range(len(self._names) - len(tasks))]
@@ -77,9 +76,9 @@ class Graph:
         return {self._nodes[of]: nodes for of, nodes in groups.items()}
 
     def _found(self, task: Task, names: Iterable[str], *keys: str) -> Iterable[int]:
-        for name in names:
+        for index, name in enumerate(names):
             if name not in self._nodes:
-                raise Wrong(f'there is no task "{name[:60]}"{self._near(name)}', "tasks", task.of, *keys)
+                raise Wrong(f'there is no task "{name[:60]}"{self._near(name)}', "tasks", task.of, *keys, index)
             yield self._nodes[name]
 
     def _near(self, name: str) -> str:

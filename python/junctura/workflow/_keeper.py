@@ -147,7 +147,7 @@ def _signal(processes: Mapping[int, int], *numbers: signal.Signals) -> None:
                 os.kill(target, number)
 
 
-class _Attempt:
+class Attempt:
     """A job that runs, and what is known of its end."""
 
     def __init__(self, job: Message, process: int) -> None:
@@ -164,7 +164,7 @@ class _Attempt:
         self.is_late = False
         self.cause = ""
 
-    def ended(self, status: int) -> None:
+    def has_ended(self, status: int) -> None:
         """The job itself has; what it started may be there yet."""
         self.status = status
         self.limit_at = math.inf
@@ -243,25 +243,25 @@ class _Worker:
             _report({"job": job["job"], "code": None, "signal": None, "cause": _said(error)})
         else:
             _report({"job": job["job"], "process": process})
-            self._see_through(_Attempt(job, process), log)
+            self._see_through(Attempt(job, process), log)
         finally:
             if log is not None:
                 os.close(log)
             os.chdir("/")
 
-    def _see_through(self, attempt: _Attempt, log: int) -> None:
+    def _see_through(self, attempt: Attempt, log: int) -> None:
         while self._has_children(attempt):
             self._obey(attempt)
             attempt.look()
             if time.monotonic() >= attempt.give_up_at:
                 left = ", ".join(map(str, _below(os.getpid())))
-                _report({**_ended(attempt, log), "cause": f"cannot be killed: process {left}"[:_CAUSE_LENGTH_MAX]})
+                _report({**ended(attempt, log), "cause": f"cannot be killed: process {left}"[:_CAUSE_LENGTH_MAX]})
                 # What is left falls to the keeper.
                 os._exit(1)
             self._wait(attempt.wait_s())
-        _report(_ended(attempt, log))
+        _report(ended(attempt, log))
 
-    def _obey(self, attempt: _Attempt) -> None:
+    def _obey(self, attempt: Attempt) -> None:
         while self._waiting:
             request = self._waiting.popleft()
             if request["end"] == attempt.number:
@@ -278,14 +278,14 @@ class _Worker:
             if self._requests.has_ended:
                 self._poll.unregister(self._requests.file)
 
-    def _has_children(self, attempt: _Attempt) -> bool:
+    def _has_children(self, attempt: Attempt) -> bool:
         try:
             while True:
                 process, status = os.waitpid(-1, os.WNOHANG)
                 if process == 0:
                     return True
                 if process == attempt.process:
-                    attempt.ended(status)
+                    attempt.has_ended(status)
         except ChildProcessError:
             return False
 
@@ -314,7 +314,7 @@ def _begun(job: Message, log: int) -> int:
     )
 
 
-def _ended(attempt: _Attempt, log: int) -> Message:
+def ended(attempt: Attempt, log: int) -> Message:
     code = signal_number = None
     cause = attempt.cause
     if attempt.status is not None:

@@ -127,8 +127,8 @@ class Kind:
         early = self._early()
         late = self._late()
         for place, texts in found.items():
-            with at(*place):
-                for text in texts:
+            for index, text in enumerate(texts):
+                with at(*place, index):
                     if self._setting.meeting is None and "pool" in words(text):
                         raise Wrong('"{pool}" is not known: the workflow has no pool')
                     check(text, None if late is None else (*early, *late))

@@ -17,7 +17,7 @@ from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong, at, nearest
 from junctura.workflow._schema import TASKS_MAX
-from junctura.workflow._words import RESERVED, Value, written
+from junctura.workflow._words import RESERVED, Value, escaped, words, written
 
 Values: TypeAlias = "dict[str, Value]"
 _NUMBER = r"-?[0-9]{1,12}(\.[0-9]{1,12})?"
@@ -58,6 +58,7 @@ def _values(given: Any) -> Iterator[Value]:
             for value in _written_out(item):
                 if written(value) in seen:
                     raise Wrong(f"{shown(value)} stands there twice")
+                words(escaped(written(value)))
                 seen.add(written(value))
                 yield value
 

@@ -71,12 +71,18 @@ def _workflow(document: Document) -> Workflow:
         with at("pool"):
             pool = meeting(said["pool"], path.parent)
     setting = Setting.of(said, path.parent, pool)
-    tasks: list[Task] = []
+    # All are counted before any is made.
+    kinds: dict[str, Kind] = {}
+    room = TASKS_MAX
     for name, of_it in said["tasks"].items():
         with at("tasks", name):
-            kind = Kind(name, of_it, document.line(("tasks", name)), setting)
-            if len(tasks) + len(kind) > TASKS_MAX:
+            kinds[name] = Kind(name, of_it, document.line(("tasks", name)), setting)
+            room -= len(kinds[name])
+            if room < 0:
                 raise Wrong(f"with these there are more than {TASKS_MAX} tasks")
+    tasks: list[Task] = []
+    for name, kind in kinds.items():
+        with at("tasks", name):
             tasks += kind.tasks()
     ordered = Graph(tasks).ordered()
     return Workflow(said["workflow"], path, ordered, pool.wanted if pool else None, limit(said), said.get("parallel"))

@@ -43,7 +43,7 @@ def size(nbytes: int) -> str:
     """As 512 B, 1.5 KiB, 20 GiB."""
     value, unit = float(nbytes), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if value < 1023.95:
+        if value < 999.95:
             break
         value, unit = value / 1024, larger
     return f"{nbytes} B" if unit == "B" else f"{value:.1f} {unit}".replace(".0 ", " ")

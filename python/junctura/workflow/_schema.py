@@ -19,8 +19,10 @@ _NAME_WHAT = "a name of letters, digits, . _ and -"
 EXECUTORS = {
     "local": "A process of this machine; the default",
     "slurm": "A job of Slurm",
-    "pbs": "A job of PBS",
+    "pbs": "A job of PBS Pro or OpenPBS",
+    "pbs_classic": "A job of Torque",
     "lsf": "A job of LSF",
+    "cobalt": "A job of Cobalt",
     "flux": "A job of Flux",
 }
 
@@ -90,7 +92,7 @@ TASK = Record(
         "attempts": Number("How often it is begun at most; by default 1", 1, 1000, whole=True),
         "limit": _time("After so long an attempt is ended, and has failed"),
         "may_fail": Flag("The run goes on as if it had ended well, and says so"),
-        "executor": Word(EXECUTORS, "What runs it", "an executor"),
+        "executor": Word(EXECUTORS, "What runs it", "executor"),
     },
     doc="What is run, and when",
     one=("run", "service"),
@@ -114,7 +116,7 @@ WORKFLOW = Record(
         "pool": POOL,
         "limit": _time("After so long the run ends"),
         "parallel": Number("Cores that local tasks have at once; by default all", 1, 1_000_000, whole=True),
-        "executor": Word(EXECUTORS, "What runs tasks that do not say it", "an executor"),
+        "executor": Word(EXECUTORS, "What runs tasks that do not say it", "executor"),
         "tasks": Table(TASK, "What is run; by name", NAME, _NAME_WHAT, TASKS_MAX, "a mapping of tasks"),
     },
     ("workflow", "tasks"),

@@ -126,7 +126,7 @@ class Attribution:
         for attempt in course.attempts:
             at = attempt.ready_at if attempt.ready_at is not None else attempt.start_at
             if before is not None:
-                text = "to go on" if before.session != attempt.session else f"attempt {attempt.number}"
+                text = "the run to go on" if before.session != attempt.session else f"attempt {attempt.number}"
                 found.append(Wait("restart", text, clock(self._history.end_of(before)), clock(at)))
             begin = self._history.begin_of(attempt)
             found.append(Wait("room", "free cores", clock(at), clock(attempt.start_at)))

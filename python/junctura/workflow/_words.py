@@ -30,6 +30,7 @@ HERE = "here"
 RESERVED = (*AT_START, OBJECT, HERE)
 
 _PART = re.compile(r"\{\{|\}\}|\{(?P<word>[A-Za-z_][\w.-]*)(:(?P<width>0?[1-9][0-9]?))?\}|[{}]|[^{}]+", re.ASCII)
+_SPECIAL = re.compile(r"[{}\0]")
 _WHOLE = re.compile(r"-?[0-9]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+@-]")
 
@@ -63,7 +64,7 @@ def fill(text: str, values: Mapping[str, Value]) -> str:
 
 def fill_some(text: str, values: Mapping[str, Value]) -> str:
     """The same for those words that have values: what comes is a template still."""
-    if "{" not in text and "}" not in text:
+    if not _SPECIAL.search(text):
         return text
     made = []
     for literal, word, width in _parts(text):
@@ -113,12 +114,16 @@ def check(text: str, known: Collection[str] | None, early: Collection[str] = ())
             continue
         if word in early:
             raise Wrong(f'"{{{word}}}" is known when the task starts, and not here')
+        if word == OBJECT:
+            raise Wrong(f'"{{{word}}}" is known in tasks that start for each object, and this one does not')
         raise Wrong(f'"{{{word}}}" is no word that is known here{nearest(word, known)}')
 
 
 @functools.lru_cache(maxsize=4096)
 def _parts(text: str) -> tuple[tuple[str, str, str], ...]:
     """Literal text, or a word with its width."""
+    if "\0" in text:
+        raise Wrong(f"{text[:60]!r} has a character that no program can be given")
     made = []
     for found in _PART.finditer(text):
         if found["word"]:

@@ -26,9 +26,11 @@ class Canvas:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        # What must not be hidden by lines.
+        self.over: list[str] = []
 
     def __str__(self) -> str:
-        return "\n".join(self.parts)
+        return "\n".join(self.parts + self.over)
 
     def add(self, part: str) -> None:
         """Markup of our own."""
@@ -56,7 +58,8 @@ class Canvas:
     ) -> None:
         """A text; `anchor` is ``middle`` or ``end``."""
         place = f'x="{number(x)}" y="{number(y)}"' + (f' text-anchor="{anchor}"' if anchor else "")
-        self.add(f'<text class="{css}" {place}>{_title(title)}{escape(said, cut)}</text>')
+        layer = self.over if css == "figure" else self.parts
+        layer.append(f'<text class="{css}" {place}>{_title(title)}{escape(said, cut)}</text>')
 
     def mark(self, kind: str, x: float, y: float, size: float, title: str = "", css: str = "") -> None:
         """How something ended, as a shape: ``done``, ``failed``, ``skipped``, ``cancelled``, ``cut``."""

@@ -30,16 +30,13 @@ def curve(spans: Iterable[tuple[float, float, float]], left: float, right: float
 
 def area(values: Sequence[float], under: Sequence[float], left: float, base: float, scale: float) -> str:
     """The path of what lies between two curves, one upon the other."""
-    top = [
-        (left + (index + 0.5) * _BIN, base - (low + value) * scale) for index, (low, value) in _zipped(under, values)
-    ]
-    bottom = [(left + (index + 0.5) * _BIN, base - low * scale) for index, (low, _) in _zipped(under, values)]
+    top, bottom = [], []
+    for index, (low, value) in enumerate(zip(under, values, strict=True)):
+        for x in (left + index * _BIN, left + (index + 1) * _BIN):
+            top.append((x, base - (low + value) * scale))
+            bottom.append((x, base - low * scale))
     points = _thinned(top) + _thinned(bottom)[::-1]
     return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) + "z"
-
-
-def _zipped(under: Sequence[float], values: Sequence[float]) -> Iterable[tuple[int, tuple[float, float]]]:
-    return enumerate(zip(under, values, strict=True))
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

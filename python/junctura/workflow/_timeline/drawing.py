@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from junctura.workflow._history import Course, History
 from junctura.workflow._saying import seconds
-from junctura.workflow._timeline import counts
+from junctura.workflow._timeline import canvas, counts
 from junctura.workflow._timeline.canvas import Canvas, number
 from junctura.workflow._timeline.clock import Axis
 from junctura.workflow._timeline.folding import Group, groups
@@ -18,14 +18,14 @@ _ARROWS_ROWS_MAX = 40
 _CORES = 54.0
 _LEGEND = (
     ("wait", "waits"),
-    ("ready", "could start, waits for cores"),
-    ("queue", "handed over, does not run yet"),
+    ("ready", "ready, no core free"),
+    ("queue", "in a queue"),
     ("bar", "runs"),
     ("done", "done"),
     ("failed", "failed"),
     ("skipped", "skipped"),
     ("cancelled", "cancelled"),
-    ("cut", "end not known"),
+    ("cut", "end unknown"),
     ("chain", "decided the length"),
 )
 
@@ -60,19 +60,25 @@ class Drawing:
         rows = sum(len(group.courses) for group in self._groups + self._services if group.form == "rows")
         self._row = 21.0 if rows <= 20 else 18.0 if rows <= 36 else 15.0
         self._has_arrows = rows <= _ARROWS_ROWS_MAX
-        self._tasks = Tasks(self._canvas, self._axis, history, attribution, self._row)
+        bands = sum(group.form == "band" for group in self._groups + self._services)
+        band = max(80.0, min(220.0, 440.0 / max(1, bands)))
+        self._tasks = Tasks(self._canvas, self._axis, history, attribution, self._row, band)
+        self._dots: list[tuple[float, float]] = []
         self._pool = PoolLanes(self._canvas, self._axis, history)
 
     def svg(self) -> str:
         """The whole picture."""
         y = self._cores(22.0)
+        begin = len(self._canvas.parts)
         if self._history.events:
             y = self._pool.draw(self._part("pool", y))
         if self._services:
             y = self._group_of(self._services, self._part("services", y))
         y = self._group_of(self._groups, self._part("tasks", y)) if self._groups else y
         if self._has_arrows:
-            self._arrows()
+            self._behind(begin)
+        for x, at in self._dots:
+            self._canvas.mark("done", x, at, 2, "", "of-pool")
         self._along()
         y = self._decided(y + 8)
         body, self._canvas.parts = list(self._canvas.parts), []
@@ -80,7 +86,8 @@ class Drawing:
         bottom = self._legend(y + 44)
         self._canvas.parts += body
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {bottom:.0f}" role="img"'
-        return f'{head} aria-labelledby="picture-title">\n<title id="picture-title">Timeline</title>\n{self._canvas}\n</svg>'
+        title = '<title id="picture-title">When tasks waited and ran, and what came into the pool</title>'
+        return f'{head} aria-labelledby="picture-title">\n{title}\n{self._canvas}\n</svg>'
 
     def _part(self, name: str, y: float) -> float:
         self._canvas.line(16, y + 8, WIDTH - 16, y + 8, "rule")
@@ -130,12 +137,16 @@ class Drawing:
         sessions = self._history.sessions
         for index, x in enumerate(self._axis.breaks()):
             away = sessions[index + 1].begin_at - sessions[index].end_at
-            text = f"stopped; went on {seconds(away)} later"
+            text = f"stopped {seconds(away)}"
             self._canvas.rect(x - self._axis.gap / 2, 18, self._axis.gap, bottom - 18, "break", text)
-            self._canvas.add(
-                f'<text class="break-text" text-anchor="middle" transform="translate({number(x + 4)} {number(bottom / 2)}) '
-                f'rotate(-90)">{text}</text>'
-            )
+            place = f"translate({number(x + 4)} {number(bottom / 2)}) rotate(-90)"
+            self._canvas.add(f'<text class="break-text" text-anchor="middle" transform="{place}">{text}</text>')
+
+    def _behind(self, begin: int) -> None:
+        """Draws arrows behind the bars that begin there."""
+        before, self._canvas.parts = self._canvas.parts, []
+        self._arrows()
+        self._canvas.parts = before[:begin] + self._canvas.parts + before[begin:]
 
     def _arrows(self) -> None:
         for course in self._history.courses.values():
@@ -151,15 +162,22 @@ class Drawing:
 
     def _arrow(self, course: Course, at: float, from_y: float, place: Place, kind: str) -> None:
         x, to = self._axis.of(at), self._axis.x(course.ready_at or 0.0)
-        n, down = number, 1 if place.y > from_y else -1
+        down = 1 if place.y > from_y else -1
         bend = max(x, to - 7) if to - x > 7 else x
         corner = min(4.0, abs(place.y - from_y) / 2)
-        steps = f"M{n(x)} {n(from_y)}H{n(bend)}V{n(place.y - down * corner)}Q{n(bend)} {n(place.y)} {n(bend + corner)} {n(place.y)}H{n(max(to, bend + corner))}"
+        tip = max(to, bend + corner)
+        points = [
+            (x, from_y),
+            (bend, from_y),
+            (bend, place.y - down * corner),
+            (bend + corner, place.y),
+            (tip, place.y),
+        ]
+        steps = canvas.steps(points)
         self._canvas.path(steps, f"why {kind}")
         if kind == "object":
-            self._canvas.mark("done", x, from_y, 2, "", "of-pool")
-        tip = max(to, bend + corner)
-        self._canvas.path(f"M{n(tip)} {n(place.y - 2.6)}l4 2.6l-4 2.6z", f"tip {kind}")
+            self._dots.append((x, from_y))
+        self._canvas.path(f"M{number(tip)} {number(place.y - 2.6)}l4 2.6l-4 2.6z", f"tip {kind}")
 
     def _along(self) -> None:
         """The chain, along the rows of its tasks."""
@@ -180,41 +198,37 @@ class Drawing:
 
     def _decided(self, y: float) -> float:
         """The chain by itself: what decided the length, one behind the other."""
-        y = self._part("decided by", y)
+        self._canvas.line(16, y, WIDTH - 16, y, "rule")
+        y += 6
         self._canvas.text(_LEFT - 12, y + 16, "critical path", "name", "end")
         for link in self._chain:
-            begin, end = self._axis.of(link.begin, is_begin=True), self._axis.of(link.end)
-            words = (
-                f"{link.task}: {link.words}" if link.kind in ("run", "end") else f"{link.task} waits for {link.words}"
-            )
-            text = f"{words.removeprefix(': ')}\n{seconds(link.seconds)}, from {seconds(link.begin)}"
-            css = (
-                "link run"
-                if link.kind == "run"
-                else f"link {link.kind if link.kind in ('room', 'queue', 'end') else 'other'}"
-            )
-            self._canvas.rect(begin, y + 3, end - begin, 18, css, text, min(2.0, (end - begin) / 2))
-            said = (
-                link.task if link.kind == "run" else {"room": "cores", "queue": "queue", "end": ""}.get(link.kind, "")
-            )
-            if said and end - begin > 6.4 * min(len(said), 40) + 10:
-                self._canvas.text((begin + end) / 2, y + 15.6, said, f"link-text {link.kind}", "middle", cut=40)
+            self._link(link, y)
         return y + 26
 
+    def _link(self, link: Link, y: float) -> None:
+        begin, end = self._axis.of(link.begin, is_begin=True), self._axis.of(link.end)
+        is_run = link.kind == "run"
+        words = link.words if not link.task else f"{link.task} {link.words if is_run else f'waits for {link.words}'}"
+        text = f"{words}\n{seconds(link.seconds)}, from {seconds(link.begin)}"
+        css = f"link link-{link.kind}" if link.kind in ("run", "room", "queue") else "link"
+        self._canvas.rect(begin, y + 3, end - begin, 18, css, text, min(2.0, (end - begin) / 2))
+        said = link.task if is_run else {"room": "cores", "queue": "queue"}.get(link.kind, "")
+        if said and end - begin > 6.4 * min(len(said), 40) + 10:
+            css = "link-text on-gold" if is_run else "link-text"
+            self._canvas.text((begin + end) / 2, y + 15.6, said, css, "middle", cut=40)
+
     def _legend(self, y: float) -> float:
-        x, canvas = _LEFT, self._canvas
+        x, drawn = _LEFT, self._canvas
         for kind, said in _LEGEND:
             if kind in ("wait", "ready", "chain"):
-                canvas.line(x, y, x + 22, y, f"{kind} c0" if kind == "ready" else kind)
+                drawn.line(x, y, x + 22, y, f"{kind} c0" if kind == "ready" else kind)
                 x += 28
             elif kind in ("queue", "bar"):
-                canvas.rect(
-                    x, y - (5 if kind == "bar" else 2.5), 22, 10 if kind == "bar" else 5, f"{kind} c0", radius=2
-                )
+                drawn.rect(x, y - (5 if kind == "bar" else 2.5), 22, 10 if kind == "bar" else 5, f"{kind} c0", radius=2)
                 x += 28
             else:
-                canvas.mark(kind, x + 4, y, 3.4)
+                drawn.mark(kind, x + 4, y, 3.4)
                 x += 13
-            canvas.text(x, y + 3.8, said, "say")
-            x += 5.7 * len(said) + 18
+            drawn.text(x, y + 3.8, said, "say")
+            x += 6.0 * len(said) + 20
         return y + 16

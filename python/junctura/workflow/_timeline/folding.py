@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from junctura.workflow._history import Course, History
+from junctura.workflow._history import Attempt, Course, History
 
 # So many rows can be read on one page.
 _ROWS_MAX = 64
@@ -25,14 +25,14 @@ class Group:
     form
         ``rows``, ``lanes`` or ``band``.
     lanes
-        The tasks of each lane, where it has lanes or rows.
+        The attempts of each lane, where it has lanes.
 
     """
 
     of: str
     courses: list[Course]
     form: str = "rows"
-    lanes: list[list[Course]] = field(default_factory=list)
+    lanes: list[list[tuple[Course, Attempt]]] = field(default_factory=list)
 
 
 def groups(history: History, *, services: bool) -> list[Group]:
@@ -46,9 +46,7 @@ def groups(history: History, *, services: bool) -> list[Group]:
     total = sum(len(courses) for courses in kinds.values())
     made = [Group(of, courses) for of, courses in kinds.items()]
     for group in made:
-        if total <= _ROWS_MAX or len(group.courses) <= _ROWS_OF_ONE_MAX:
-            group.lanes = [[course] for course in group.courses]
-        else:
+        if total > _ROWS_MAX and len(group.courses) > _ROWS_OF_ONE_MAX:
             _fold(group, history)
     return made
 
@@ -62,25 +60,24 @@ def _merged(kinds: dict[str, list[Course]]) -> dict[str, list[Course]]:
 
 
 def _fold(group: Group, history: History) -> None:
-    """Tasks that do not run at the same time share a lane, if there are not too many of them, or of lanes."""
+    """Attempts that do not run at the same time share a lane, if there are not too many of them, or of lanes."""
     group.form = "band"
-    if len(group.courses) > _LANED_MAX:
+    attempts = [(course, attempt) for course in group.courses for attempt in course.attempts]
+    if len(attempts) > _LANED_MAX:
         return
-    begun = [course for course in group.courses if course.attempts]
-    lanes: list[list[Course]] = []
-    free: list[tuple[float, int]] = []
+    lanes: list[list[tuple[Course, Attempt]]] = []
+    busy: list[tuple[float, int]] = []
     idle: list[int] = []
-    for course in sorted(begun, key=lambda one: one.attempts[0].start_at):
-        while free and free[0][0] <= course.attempts[0].start_at:
-            heapq.heappush(idle, heapq.heappop(free)[1])
-        if idle:
-            lane = heapq.heappop(idle)
-        else:
-            lane = len(lanes)
+    for course, attempt in sorted(attempts, key=lambda one: one[1].start_at):
+        while busy and busy[0][0] <= attempt.start_at:
+            heapq.heappush(idle, heapq.heappop(busy)[1])
+        if not idle:
+            heapq.heappush(idle, len(lanes))
             lanes.append([])
+        lane = heapq.heappop(idle)
         if len(lanes) > _LANES_MAX:
             return
-        lanes[lane].append(course)
-        heapq.heappush(free, (history.end_of(course.attempts[-1]), lane))
+        lanes[lane].append((course, attempt))
+        heapq.heappush(busy, (history.end_of(attempt), lane))
     if lanes:
         group.form, group.lanes = "lanes", lanes

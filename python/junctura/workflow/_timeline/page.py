@@ -104,7 +104,7 @@ def _chain(chain: list[Link], length: float) -> str:
     left = length - sum(link.seconds for link in shown if link.seconds >= 0.0005 * length)
     short = len(chain) - len(items)
     rest = f"<p>And {count(short, 'short link')} besides, together {seconds(max(0.0, left))}.</p>" if short else ""
-    said = "<p>The chain of tasks and waits without which the run would have been shorter, from its beginning to its end.</p>"
+    said = "<p>The chain of tasks and waits that decided when the run ended, from its beginning on.</p>"
     return f"{said}<ol>{''.join(items)}</ol>{rest}"
 
 

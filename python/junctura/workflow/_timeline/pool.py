@@ -61,16 +61,20 @@ class PoolLanes:
         self._head(kind, events, y + 16)
         columns = Counter(int((self._axis.x(event.at) - self._axis.left) / _BIN) for event in events)
         most, width_s = max(columns.values()), _BIN / self._axis.scale
-        steps = "".join(
-            f"M{number(self._axis.left + column * _BIN)} {number(y + height)}v{number(-height * some / most)}h3.4v{number(height * some / most)}z"
-            for column, some in sorted(columns.items())
-        )
+        columns_of = sorted(columns.items())
+        steps = "".join(self._column(column, y + height, height * some / most) for column, some in columns_of)
         rate = f"{most / width_s:,.0f}" if most / width_s >= 10 else f"{most / width_s:.2g}"
-        text = f"{count(len(events), 'event')} of kind {clean(kind, 60)}; most at a time: {rate} a second, over {seconds(width_s)}"
+        text = (
+            f"{count(len(events), 'event')} of kind {clean(kind, 60)}\nat most {rate} a second, over {seconds(width_s)}"
+        )
         self._canvas.path(steps, "columns", text)
         self._canvas.text(self._axis.right + 8, y + 29, f"most {rate}/s", "figure")
         self._canvas.line(self._axis.left, y + height, self._axis.right, y + height, "base")
         return y + height + 6
+
+    def _column(self, column: int, base: float, high: float) -> str:
+        left = number(self._axis.left + column * _BIN)
+        return f"M{left} {number(base)}v{number(-high)}h{number(_BIN - 0.6)}v{number(high)}z"
 
 
 def _words(event: Event, at: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from junctura.workflow._history import Attempt, Course, History
-from junctura.workflow._saying import clean, count, seconds
+from junctura.workflow._saying import count, seconds
 from junctura.workflow._timeline import counts, telling
 from junctura.workflow._timeline.canvas import Canvas
 from junctura.workflow._timeline.clock import Axis
@@ -15,7 +15,6 @@ from junctura.workflow._timeline.folding import Group
 from junctura.workflow._waits import Attribution
 
 _HUES = 6
-_BAND = 104.0
 _STRIP = 24.0
 _LANES = 230.0
 _MARKS_MAX = 300
@@ -37,15 +36,17 @@ class Tasks:
     ----------
     canvas, axis, history, attribution
         What is drawn on, along what, and of which run.
-    row
-        How high a row is.
+    row, band
+        How high a row is, and a band.
 
     """
 
-    def __init__(self, canvas: Canvas, axis: Axis, history: History, attribution: Attribution, row: float) -> None:
+    def __init__(
+        self, canvas: Canvas, axis: Axis, history: History, attribution: Attribution, row: float, band: float
+    ) -> None:
         self.places: dict[str, Place] = {}
         self._canvas, self._axis, self._history, self._attribution = canvas, axis, history, attribution
-        self._row = row
+        self._row, self._height_of_band = row, band
 
     def draw(self, group: Group, y: float, hue: int) -> float:
         """Draws one from a height on; says where it ends."""
@@ -123,8 +124,7 @@ class Tasks:
             self._canvas.rect(asked, place.y - place.bar / 2, end - asked, place.bar, "ending", text, radius)
         if attempt.number > 1 and end - begin > 60 and place.bar >= 9:
             self._canvas.text(begin + 6, place.y + 3.5, f"attempt {attempt.number}", "in-bar")
-        is_last = attempt is course.attempts[-1]
-        if not is_last:
+        if attempt is not course.attempts[-1] and not attempt.is_good:
             self._canvas.mark("cut" if attempt.end_at is None else "failed", end, place.y, 3.2, text)
 
     def _end(self, course: Course, place: Place, text: str) -> None:
@@ -145,20 +145,19 @@ class Tasks:
         y += 2
         for index, lane in enumerate(group.lanes):
             place = Place(y + (index + 0.5) * height, height - (1 if height > 5 else 0.6), "lane")
-            for course in lane:
-                self._in_lane(course, place, css)
+            for course, attempt in lane:
+                self._in_lane(course, attempt, place, css)
         return max(y + len(group.lanes) * height, y + 24) + 4
 
-    def _in_lane(self, course: Course, place: Place, css: str) -> None:
+    def _in_lane(self, course: Course, attempt: Attempt, place: Place, css: str) -> None:
         self.places[course.name] = place
         text = telling.of_task(course, self._history, self._attribution)
-        for attempt in course.attempts:
-            begin, start = self._axis.x(self._history.begin_of(attempt)), self._axis.x(attempt.start_at)
-            if begin - start > 0.8:
-                self._canvas.rect(start, place.y - 1, begin - start, 2, f"queue {css}", text)
-            self._bar(attempt, place, css, course, text)
-        if course.outcome in ("failed", "cancelled"):
-            end = self._axis.x(self._history.end_of(course.attempts[-1]))
+        begin, start = self._axis.x(self._history.begin_of(attempt)), self._axis.x(attempt.start_at)
+        if begin - start > 0.8:
+            self._canvas.rect(start, place.y - 1, begin - start, 2, f"queue {css}", text)
+        self._bar(attempt, place, css, course, text)
+        if attempt is course.attempts[-1] and course.outcome in ("failed", "cancelled"):
+            end = self._axis.x(self._history.end_of(attempt))
             self._canvas.mark(course.outcome, end, place.y, max(2.6, place.bar / 3), text)
 
     def _strip(self, group: Group, y: float, css: str) -> float:
@@ -199,7 +198,7 @@ class Tasks:
         states = ("running", "queue", "ready", "waiting")
         curves = {state: self._counted(group, state) for state in states}
         total = [sum(column) for column in zip(*curves.values(), strict=True)]
-        base, scale = y + _BAND, (_BAND - 8) / max(1.0, *total)
+        base, scale = y + self._height_of_band, (self._height_of_band - 8) / max(1.0, *total)
         under = [0.0] * len(total)
         for state in states:
             self._canvas.path(counts.area(curves[state], under, self._axis.left, base, scale), f"a-{state} {css}")
@@ -230,8 +229,3 @@ def _look(attempt: Attempt, course: Course, css: str) -> str:
     if is_last and course.outcome == "cancelled":
         return "bar off"
     return f"bar {css}" if attempt.is_good else "bar bad"
-
-
-def label(course: Course) -> str:
-    """The name of a task, as it stands in the picture."""
-    return clean(course.name, 26)
