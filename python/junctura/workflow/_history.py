@@ -427,6 +427,7 @@ class Reader:
     def _take_begin(self, line: Line, at: float) -> None:
         attempt = self._attempt(line)
         attempt.begin_at = at if attempt.begin_at is None else attempt.begin_at
+        attempt.identity = attempt.identity or _text(line, "identity")
 
     def _take_end(self, line: Line, at: float) -> None:
         attempt = self._attempt(line)
