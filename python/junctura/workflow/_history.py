@@ -19,6 +19,7 @@ from junctura.errors import Corrupt, InvalidArgument, Io, LimitExceeded, NotFoun
 FORMAT = 1
 RECORD = "record.jsonl"
 _LINE_BYTES_MAX = 64 << 20
+_SESSIONS_MAX = 1000
 _TASKS_MAX = 200_000
 _ATTEMPTS_MAX = 1_000_000
 _EVENTS_MAX = 250_000
@@ -246,7 +247,7 @@ def read(run: str | os.PathLike[str]) -> History:
     junctura.errors.Unsupported
         A later version of Junctura wrote it in another format.
     junctura.errors.LimitExceeded
-        It has more tasks or attempts than anybody can look at.
+        It has more sessions, tasks or attempts than anybody can look at.
 
     """
     path = Path(run)
@@ -366,6 +367,8 @@ class Reader:
         if type(written) is int and written > FORMAT:
             raise Unsupported(self._subject, f"it is of format {written}, and {FORMAT} is the last that is read here")
         texts = {name: _text(line, name) for name in ("workflow", "file", "run", "pool", "host", "version")}
+        if len(self.history.sessions) == _SESSIONS_MAX:
+            raise LimitExceeded(self._subject, f"it went on more than {_SESSIONS_MAX} times")
         session = Session(at, at, **texts)  # type: ignore[arg-type]
         session.resumed, session.pid = line.get("resumed") is True, _whole(line, "pid")
         self.history.sessions.append(session)

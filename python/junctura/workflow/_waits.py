@@ -15,7 +15,7 @@ from itertools import accumulate
 from junctura.workflow._history import Attempt, Course, Event, History
 from junctura.workflow._saying import clean
 
-_LINKS_MAX = 10_000
+_LINKS_MAX = 4000
 _TINY = 1e-6
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from junctura.workflow._history import History
 from junctura.workflow._waits import Clock
 
 _GAP = 26.0
+# Sums of seconds that are meant to be the same.
+_SAME = 1e-9
 _STEPS = (
     *(factor * 10.0**power for power in range(-6, 1) for factor in (1, 2, 5)),
     *(10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0),
@@ -38,6 +41,7 @@ class Axis:
     def __init__(self, history: History, left: float, right: float) -> None:
         self.clock = Clock(history)
         self.left, self.right = left, right
+        self._inner = self.clock.offsets[1:-1]
         # Very many sessions must not leave time without room.
         gaps = len(history.sessions) - 1
         self.gap = min(_GAP, (right - left) / 3 / max(1, gaps))
@@ -49,9 +53,7 @@ class Axis:
 
     def of(self, seconds: float, *, is_begin: bool = False) -> float:
         """Of seconds of the run; where two sessions meet, of the later one if something begins there."""
-        session = 0
-        for offset in self.clock.offsets[1:-1]:
-            session += seconds > offset + 1e-9 or (is_begin and seconds >= offset - 1e-9)
+        session = bisect_right(self._inner, seconds + _SAME) if is_begin else bisect_left(self._inner, seconds - _SAME)
         return self._place(seconds, session)
 
     def _place(self, seconds: float, session: int) -> float:
@@ -59,8 +61,7 @@ class Axis:
 
     def breaks(self) -> list[float]:
         """Where one session ends and the next begins: the middle between them."""
-        offsets = self.clock.offsets[1:-1]
-        return [self._place(offset, index) + self.gap / 2 for index, offset in enumerate(offsets)]
+        return [self._place(offset, index) + self.gap / 2 for index, offset in enumerate(self._inner)]
 
     def ticks(self) -> list[Tick]:
         """Marks at round times, about as many as can be read."""
