@@ -32,10 +32,12 @@ PROGRAMS = {
                 print(obj["name"], obj.nbytes)
         """,
     "serve.py": """
-        import signal
+        import os, signal, junctura
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        signal.sigwait([signal.SIGTERM])
-        print("asked to end")
+        # Who waits for it sees its name.
+        with junctura.Pool(os.environ["JUNCTURA_POOL"]):
+            signal.sigwait([signal.SIGTERM])
+            print("asked to end")
         """,
     "hang.py": """
         import os, signal, subprocess, sys
@@ -109,7 +111,7 @@ class Real:
 
     def check_nothing_is_left(self) -> None:
         """No process, no segment of memory, no socket."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             pool = json.loads((self.folder / "run/record.jsonl").read_text().splitlines()[0]).get("pool")
             self._socket = pool.removeprefix("unix:") if pool else ""
         assert marked(self.mark) == []

@@ -20,6 +20,7 @@ from junctura.workflow._folders import fresh
 from junctura.workflow._reading import load
 from junctura.workflow._run import Ran, run
 from junctura.workflow._tasks import Workflow
+from junctura.workflow._view import View
 
 # So many of what failed are shown; --json and the record have all.
 _SHOWN = 20
@@ -73,14 +74,10 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     if given.parallel is not None:
         _check_room(workflow, given.parallel)
     folder = given.resume or given.run_dir or fresh(workflow.name)
-    ran = run(
-        workflow,
-        folder,
-        executors=executors(workflow),
-        resume=given.resume is not None,
-        parallel=given.parallel,
-        told=None if given.quiet else _show,
-    )
+    with View(given.quiet, folder) as view:
+        told = _Told(view)
+        options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
+        ran = run(workflow, folder, executors=executors(workflow), told=told.take, **options)
     print(json.dumps(_document(ran), indent=1) if given.json else _in_words(ran))
     return ran.code
 
@@ -92,10 +89,18 @@ def _check_room(workflow: Workflow, cores: int) -> None:
             raise InvalidArgument("--parallel", cause)
 
 
-def _show(line: dict[str, Any]) -> None:
-    """One line for each task that ends otherwise than well."""
-    if line["kind"] in ("failed", "skipped"):
-        print(f"  {line['task']} {line['kind']}: {line['cause']}", file=sys.stderr, flush=True)
+class _Told:
+    """Has each line of the record shown, and says what one who wants the end may do besides."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._is_ending = False
+
+    def take(self, line: dict[str, Any]) -> None:
+        self._view.take(line)
+        if line.get("cause") == "interrupted" and not self._is_ending:
+            self._is_ending = True
+            print("junctura: interrupted: tasks end in order; once more ends all at once", file=sys.stderr, flush=True)
 
 
 def _document(ran: Ran) -> dict[str, Any]:
