@@ -66,10 +66,10 @@ struct Workflow {
     /// Go on with the run in this folder: tasks that are done are not done again
     #[arg(long, value_name = "RUN", conflicts_with = "run_dir")]
     resume: Option<OsString>,
-    /// The folder of the run [default: runs/NAME/TIME]
+    /// The folder of the run (default: runs/NAME/TIME)
     #[arg(long, value_name = "DIR")]
     run_dir: Option<OsString>,
-    /// How many cores local tasks may have at once [default: what the workflow says, else all]
+    /// How many cores local tasks may have at once (default: what the workflow says, else all)
     #[arg(long, value_name = "N")]
     parallel: Option<OsString>,
 }
@@ -78,19 +78,19 @@ struct Workflow {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
 struct Products {
-    /// Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]
+    /// Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)
     #[arg(long, value_name = "URL")]
     pool: Option<OsString>,
-    /// What this calls itself in the pool [default: $JUNCTURA_NAME, else junctura run]
+    /// What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)
     #[arg(id = "client_name", long = "as", visible_alias = "name", value_name = "NAME")]
     name: Option<OsString>,
     /// A store behind the pool: what it has is used, too
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
-    /// Where the products go [default: products]
+    /// Where the products go (default: products)
     #[arg(long, value_name = "DIR")]
     out: Option<OsString>,
-    /// Processes that make products [default: auto, by cores and memory]
+    /// Processes that make products (default: auto, by cores and memory)
     #[arg(long, value_name = "N")]
     workers: Option<OsString>,
     /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
@@ -205,7 +205,10 @@ mod tests {
         let said = ["run", "w.yaml", "--resume", "runs/w/latest", "--parallel", "4", "-q"];
         let expected = ["--resume=runs/w/latest", "--parallel=4", "--quiet", "--", "w.yaml"];
         assert_eq!(told(&said), expected);
-        assert_eq!(told(&["run", "--dry-run", "w.yaml", "--run-dir", "x"]), ["--run-dir=x", "--dry-run", "--", "w.yaml"]);
+        assert_eq!(
+            told(&["run", "--dry-run", "w.yaml", "--run-dir", "x"]),
+            ["--run-dir=x", "--dry-run", "--", "w.yaml"]
+        );
         assert!(Line::try_parse_from(["run", "w.yaml", "--resume", "x", "--run-dir", "y"]).is_err());
     }
 }
