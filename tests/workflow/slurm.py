@@ -12,10 +12,12 @@ import getpass
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 NODES = [f"n{index}" for index in range(1, 5)]
@@ -56,7 +58,7 @@ PartitionName=all Nodes={names} Default=YES MaxTime=INFINITE State=UP OverSubscr
 """
 
 
-class Unavailable(Exception):
+class NoSlurmError(Exception):
     """There is no Slurm to be had here; it says why."""
 
 
@@ -110,7 +112,7 @@ class Slurm:
     def _begin(self, program: str, *arguments: str) -> None:
         path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
         if path is None:
-            raise Unavailable(f"{program} is not installed here: tools/setup.sh does so where it can")
+            raise NoSlurmError(f"{program} is not installed here: tools/setup.sh does so where it can")
         with (self.folder / "output").open("ab") as output:
             self._started.append(
                 subprocess.Popen(
@@ -129,7 +131,7 @@ class Slurm:
         done = self.run(*command)
         if done.returncode != 0:
             said = (self.folder / "output").read_text()[-2000:]
-            raise Unavailable(f"Slurm does not run here: {done.stderr}\n{said}")
+            raise NoSlurmError(f"Slurm does not run here: {done.stderr}\n{said}")
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """One of its commands."""
@@ -146,7 +148,18 @@ class Slurm:
                 process.wait(_LIMIT_S)
             process.kill()
             process.wait()
+        for orphan in self._orphans():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _orphans(self) -> Iterator[int]:
+        """What jobs left: without cgroups Slurm loses sight of who has lost its parent."""
+        mark = "".join(f"{name}={value}" for name, value in self.environment.items()).encode()
+        for folder in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if folder.name.isdigit() and mark in (folder / "environ").read_bytes().split(b"\0"):
+                    yield int(folder.name)
 
 
 def _free_ports(count: int) -> list[int]:
