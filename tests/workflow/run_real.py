@@ -114,7 +114,7 @@ class Real:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             pool = json.loads((self.folder / "run/record.jsonl").read_text().splitlines()[0]).get("pool")
             self._socket = pool.removeprefix("unix:") if pool else ""
-        assert marked(self.mark) == []
+        assert marked(self.mark) == {}
         assert segments() <= self._segments
         assert not self._socket or self._socket not in Path("/proc/net/unix").read_text()
 
@@ -150,15 +150,15 @@ def check_record(lines: list[Line]) -> None:
     assert ready <= over
 
 
-def marked(mark: str) -> list[str]:
-    """The processes that have a mark in their environment."""
+def marked(mark: str) -> dict[int, str]:
+    """The processes that have a mark in their environment, and their commands."""
     word = f"{MARK}={mark}".encode()
-    found = []
+    found = {}
     for folder in Path("/proc").iterdir():
         # One that has ended by now, or is not ours.
         with contextlib.suppress(OSError):
             if folder.name.isdecimal() and word in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
     return found
 
 

@@ -73,11 +73,12 @@ def _tell(workflow: Workflow, given: argparse.Namespace) -> None:
 def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     if given.parallel is not None:
         _check_room(workflow, given.parallel)
+    by = executors(workflow)
     folder = given.resume or given.run_dir or fresh(workflow.name)
     with View(given.quiet, folder) as view:
         told = _Told(view)
         options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
-        ran = run(workflow, folder, executors=executors(workflow), told=told.take, **options)
+        ran = run(workflow, folder, executors=by, told=told.take, **options)
     print(json.dumps(_document(ran), indent=1) if given.json else _in_words(ran))
     return ran.code
 

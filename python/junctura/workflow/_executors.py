@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from junctura.workflow._jobs import Executor
 from junctura.workflow._local import Local
+from junctura.workflow._psij import Batch
 from junctura.workflow._tasks import Workflow
 
 
@@ -16,9 +15,11 @@ def executors(workflow: Workflow) -> dict[str, Executor]:
     ------
     ImportError
         A batch system is wanted, and PSI/J is not installed.
+    InvalidArgument
+        There is no such batch system.
 
     """
     found: dict[str, Executor] = {"local": Local()}
     for name in sorted({task.executor for task in workflow.tasks} - {"local"}):
-        found[name] = import_module("junctura.workflow._psij").Batch(name)
+        found[name] = Batch(name)
     return found
