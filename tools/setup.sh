@@ -65,6 +65,12 @@ system_packages() {
             touch .tools/no-shellcheck
         }
     fi
+    if ! PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && [ ! -e .tools/no-slurm ]; then
+        apt_install slurmctld slurmd slurm-client munge || {
+            say "Slurm cannot be had here: tests that need it are left out"
+            touch .tools/no-slurm
+        }
+    fi
 }
 
 python_environment() {

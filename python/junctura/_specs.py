@@ -36,7 +36,14 @@ class Spec(Protocol):
 
 def _expect(spec: Spec, value: Any) -> None:
     if type(value) not in spec.kinds:
-        raise Wrong(f"expected {spec.what}, not {shown(value)}")
+        raise Wrong(f"expected {spec.what}, not {shown(value)}{_in_quotes(value)}")
+
+
+def _in_quotes(value: Any) -> str:
+    """What YAML makes of a word in braces without quotes is a mapping."""
+    if isinstance(value, dict) and list(value.values()) == [None]:
+        return f'; words in braces stand in quotes: "{{{next(iter(value))[:60]}}}"'
+    return ""
 
 
 def shown(value: Any) -> str:
@@ -60,17 +67,19 @@ class Text:
     pattern: str = ""
     what: str = "a text"
     length_max: int = 1000
+    length_min: int = 1
     kinds: tuple[type, ...] = (str,)
 
     def check(self, value: Any) -> None:
         _expect(self, value)
-        if not 0 < len(value) <= self.length_max:
-            raise Wrong(f"expected {self.what} of 1 to {self.length_max} characters, not {len(value)}")
+        if not self.length_min <= len(value) <= self.length_max:
+            bounds = f"{self.length_min} to {self.length_max}"
+            raise Wrong(f"expected {self.what} of {bounds} characters, not {len(value)}")
         if self.pattern and not _fits(self.pattern, value):
             raise Wrong(f"expected {self.what}, not {shown(value)}")
 
     def json(self) -> Json:
-        said = {"type": "string", "minLength": 1, "maxLength": self.length_max, "pattern": self.pattern}
+        said = {"type": "string", "minLength": self.length_min, "maxLength": self.length_max, "pattern": self.pattern}
         return _documented(self.doc, {name: part for name, part in said.items() if part != ""})
 
 
@@ -170,11 +179,12 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Record:
-    """A mapping with keys that are known."""
+    """A mapping with keys that are known; of those in `one` it has one."""
 
     keys: Mapping[str, Spec]
     needs: tuple[str, ...] = ()
     doc: str = ""
+    one: tuple[str, ...] = ()
     what: str = "a mapping"
     kinds: tuple[type, ...] = (dict,)
 
@@ -186,12 +196,16 @@ class Record:
         for key in self.needs:
             if key not in value:
                 raise Wrong(f'"{key}" is missing')
+        if self.one and len(found := [key for key in self.one if key in value]) != 1:
+            cause = "both are there, and one is possible" if found else "one of them is missing"
+            raise Wrong(f"{' or '.join(self.one)}: {cause}")
         for key, item in value.items():
             _inside(self.keys[key], item, key)
 
     def json(self) -> Json:
         said: Json = {"type": "object", "properties": {key: spec.json() for key, spec in self.keys.items()}}
         said |= {"required": list(self.needs)} if self.needs else {}
+        said |= {"oneOf": [{"required": [key]} for key in self.one]} if self.one else {}
         return _documented(self.doc, said | {"additionalProperties": False})
 
 

@@ -1,9 +1,9 @@
 """YAML as plain Python, with the place of every value kept, so that an error can name file, line and key.
 
-Only what a requirement needs is read: mappings, lists and plain values. Anchors, aliases, tags and keys given twice are
-refused, and so is what is larger or deeper than anybody writes by hand. Plain values mean what YAML 1.2 says and no
-more: ``no``, ``12:30``, ``0600`` and ``2026-11-20`` are texts, not a truth, a number of minutes, an octal number and a
-day.
+Only what people need to say what is to be made is read: mappings, lists and plain values. Anchors, aliases, tags and
+keys given twice are refused, and so is what is larger or deeper than anybody writes by hand. Plain values mean what
+YAML 1.2 says and no more: ``no``, ``12:30``, ``0600`` and ``2026-11-20`` are texts, not a truth, a number of minutes,
+an octal number and a day.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def read(path: str | Path) -> list[Document]:
 def documents(content: bytes, path: str) -> list[Document]:
     """The documents in the content of a file; see `read`."""
     if len(content) > _BYTES_MAX:
-        raise LimitExceeded(path, f"a requirement has at most {_BYTES_MAX >> 20} MiB")
+        raise LimitExceeded(path, f"larger than {_BYTES_MAX >> 20} MiB")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -526,8 +526,9 @@ def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.M
         for event in events(3):
             view.show(event, 3)
     shown = terminal.getvalue()
-    assert shown.count("\n") == 1 and shown.endswith("\n")
-    assert shown.split("\r")[-1].rstrip() == f"  products {'█' * 30} 2/3, 1 cannot be made  table"
+    drawn = shown.split("\x1b[K")[1:]
+    assert shown.count("\x1b[1A") == len(drawn) - 1, "each is drawn over the one before"
+    assert drawn[-1] == f"  products {'█' * 30} 2/3, 1 cannot be made  table\n\x1b[J"
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:

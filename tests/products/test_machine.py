@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from junctura.products import _machine
+from junctura import _machine
 from junctura.products._crew import automatic
 
 GIB = 1 << 30

@@ -1,4 +1,5 @@
-//! `junctura run`: products of fields as they come. The Python package does it (`python/junctura/products`); this becomes it.
+//! `junctura run`: workflows, and products of fields as they come. The Python package does both (`python/junctura/workflow`,
+//! `python/junctura/products`); this becomes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,17 +10,23 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 
 use crate::program::Program;
-use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
+  junctura run workflow.yaml --check                             what it would run, and what waits for what
+  junctura run workflow.yaml                                     run it; Ctrl-C ends it in order
+  junctura run workflow.yaml --resume runs/ensemble/latest       go on with it: what is done is not done again
   junctura run requirements/*.yaml --check                       what they need, and which files they make
   junctura run requirements/*.yaml --pool unix:model             until all products are made
   junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
   junctura run t850.yaml --announce unix:default                 tell others of each product that is there
+Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is wrong; 130 interrupted.
 Needs Python with the package: pip install 'junctura[products]'.";
 
-/// Make products of fields as they come
+/// Run a workflow, or make products of fields as they come
+///
+/// A workflow (YAML) has services, producers and consumers as tasks, and says when each starts: at once, after others, on an object in
+/// the pool, once for each object. Services end when their users are done, and nothing is left when the run has ended.
 ///
 /// Each requirement (YAML) says which fields it needs, what is done with them, and what comes of it: GRIB, netCDF, Zarr, maps, tables of
 /// points. Only those fields are taken from the pool, each is decoded once, and a product is there a moment after its last field.
@@ -28,27 +35,10 @@ Needs Python with the package: pip install 'junctura[products]'.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Requirements for products, or a plan; in YAML
+    /// A workflow; or requirements for products, or a plan; in YAML
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    #[command(flatten)]
-    pool: PoolArguments,
-    /// A store behind the pool: what it has is used, too
-    #[arg(long, value_name = "URL")]
-    behind: Option<OsString>,
-    /// Where the products go
-    #[arg(long, default_value = "products", value_name = "DIR")]
-    out: PathBuf,
-    /// Processes that make products; `auto`: by cores and memory
-    #[arg(long, default_value = "auto", value_name = "N")]
-    workers: String,
-    /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
-    #[arg(long, value_name = "NAME")]
-    until_gone: Vec<String>,
-    /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
-    #[arg(long, value_name = "URL")]
-    announce: Option<OsString>,
-    /// Read the requirements, and say what they need and which files they make
+    /// Say what the files mean: what a workflow runs, and what waits for what; which fields requirements need, and which files they make
     #[arg(long)]
     check: bool,
     /// Say what became of it for programs
@@ -60,35 +50,90 @@ pub(crate) struct Arguments {
     /// The Python that has the package (default: the one that runs this command, else python3)
     #[arg(long, value_name = "FILE")]
     python: Option<OsString>,
+    #[command(flatten)]
+    workflow: Workflow,
+    #[command(flatten)]
+    products: Products,
+}
+
+/// What is said of workflows alone.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Workflows")]
+struct Workflow {
+    /// Say each command as it would be run
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on with the run in this folder: tasks that are done are not done again
+    #[arg(long, value_name = "RUN", conflicts_with = "run_dir")]
+    resume: Option<OsString>,
+    /// The folder of the run (default: runs/NAME/TIME)
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<OsString>,
+    /// How many cores local tasks may have at once (default: what the workflow says, else all)
+    #[arg(long, value_name = "N")]
+    parallel: Option<OsString>,
+}
+
+/// What is said of requirements and plans alone. Defaults are the Python program's, so that it knows what was said.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Products")]
+struct Products {
+    /// Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)
+    #[arg(long, value_name = "URL")]
+    pool: Option<OsString>,
+    /// What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)
+    #[arg(id = "client_name", long = "as", visible_alias = "name", value_name = "NAME")]
+    name: Option<OsString>,
+    /// A store behind the pool: what it has is used, too
+    #[arg(long, value_name = "URL")]
+    behind: Option<OsString>,
+    /// Where the products go (default: products)
+    #[arg(long, value_name = "DIR")]
+    out: Option<OsString>,
+    /// Processes that make products (default: auto, by cores and memory)
+    #[arg(long, value_name = "N")]
+    workers: Option<OsString>,
+    /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
+    #[arg(long, value_name = "NAME")]
+    until_gone: Vec<OsString>,
+    /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
+    #[arg(long, value_name = "URL")]
+    announce: Option<OsString>,
 }
 
 /// Becomes the Python program, with its output and exit status.
 pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
     let python = arguments.python.clone().unwrap_or_else(|| program.python());
     let error = Command::new(&python)
-        .args(["-m", "junctura.products"])
+        .args(["-m", "junctura._run"])
         .args(words(arguments))
         .exec();
-    let cause = format!("{error}; products are made by the Python package: --python says which Python has it");
+    let cause = format!("{error}; the Python package does this: --python says which Python has it");
     Err(Error::new(Code::Unsupported, python.display().to_string(), cause))
 }
 
+/// What was said, and nothing else: which of it fits depends on what the files are.
 fn words(arguments: &Arguments) -> Vec<OsString> {
+    let Arguments { workflow, products, .. } = arguments;
     let mut words: Vec<OsString> = Vec::new();
-    let mut option = |name: &str, value: OsString| words.extend([OsString::from(name), value]);
-    option("--pool", OsString::from(&arguments.pool.pool));
-    option("--as", OsString::from(arguments.pool.client.or("junctura run")));
-    option("--out", arguments.out.clone().into_os_string());
-    option("--workers", OsString::from(&arguments.workers));
-    for name in &arguments.until_gone {
-        option("--until-gone", OsString::from(name));
-    }
-    for (name, value) in [("--behind", &arguments.behind), ("--announce", &arguments.announce)] {
+    for (name, value) in [
+        ("--resume", &workflow.resume),
+        ("--run-dir", &workflow.run_dir),
+        ("--parallel", &workflow.parallel),
+        ("--pool", &products.pool),
+        ("--as", &products.name),
+        ("--behind", &products.behind),
+        ("--out", &products.out),
+        ("--workers", &products.workers),
+        ("--announce", &products.announce),
+    ] {
         if let Some(value) = value {
-            option(name, value.clone());
+            words.push(joined(name, value));
         }
     }
+    words.extend(products.until_gone.iter().map(|name| joined("--until-gone", name)));
     for (name, is_set) in [
+        ("--dry-run", workflow.dry_run),
         ("--check", arguments.check),
         ("--json", arguments.json),
         ("--quiet", arguments.quiet),
@@ -99,6 +144,14 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
     words.push(OsString::from("--"));
     words.extend(arguments.files.iter().map(|file| file.clone().into_os_string()));
     words
+}
+
+/// An option with its value in one word, so that a value may begin with a dash.
+fn joined(name: &str, value: &OsString) -> OsString {
+    let mut word = OsString::from(name);
+    word.push("=");
+    word.push(value);
+    word
 }
 
 #[cfg(test)]
@@ -113,8 +166,12 @@ mod tests {
         arguments: Arguments,
     }
 
+    fn told(said: &[&str]) -> Vec<OsString> {
+        words(&Line::parse_from(said).arguments)
+    }
+
     #[test]
-    fn python_is_told_what_was_said() {
+    fn python_is_told_what_was_said_and_nothing_else() {
         let said = [
             "run",
             "a.yaml",
@@ -129,27 +186,29 @@ mod tests {
             "unix:y",
             "--json",
         ];
-        let line = Line::parse_from(said);
         let expected = [
-            "--pool",
-            "unix:x",
-            "--as",
-            "junctura run",
-            "--out",
-            "products",
-            "--workers",
-            "auto",
-            "--until-gone",
-            "m-*",
-            "--until-gone",
-            "n",
-            "--announce",
-            "unix:y",
+            "--pool=unix:x",
+            "--announce=unix:y",
+            "--until-gone=m-*",
+            "--until-gone=n",
             "--json",
             "--",
             "a.yaml",
             "b.yaml",
         ];
-        assert_eq!(words(&line.arguments), expected);
+        assert_eq!(told(&said), expected);
+        assert_eq!(told(&["run", "a.yaml"]), ["--", "a.yaml"]);
+    }
+
+    #[test]
+    fn python_is_told_what_was_said_of_a_workflow() {
+        let said = ["run", "w.yaml", "--resume", "runs/w/latest", "--parallel", "4", "-q"];
+        let expected = ["--resume=runs/w/latest", "--parallel=4", "--quiet", "--", "w.yaml"];
+        assert_eq!(told(&said), expected);
+        assert_eq!(
+            told(&["run", "--dry-run", "w.yaml", "--run-dir", "x"]),
+            ["--run-dir=x", "--dry-run", "--", "w.yaml"]
+        );
+        assert!(Line::try_parse_from(["run", "w.yaml", "--resume", "x", "--run-dir", "y"]).is_err());
     }
 }

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products import _machine, _tasks
+from junctura import _machine
+from junctura.products import _tasks
 from junctura.products._announce import Announcer
 from junctura.products._claims import Claims
 from junctura.products._crew import Crew, automatic, pool_bytes

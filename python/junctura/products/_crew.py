@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 
+from junctura import _machine
 from junctura.errors import Unavailable
-from junctura.products import _machine
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

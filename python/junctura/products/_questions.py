@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
 
 import junctura
+from junctura._asking import joined
 from junctura.products._tasks import BROKER
-from junctura.products._words import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
-
-_OR = " or "
 
 
 class Questions:
@@ -73,27 +71,6 @@ class Questions:
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._stack.close()
-
-
-def joined(selectors: Iterable[str]) -> Iterator[str]:
-    """Selectors for all that these find, as few as can be made of them in this order."""
-    parts: list[str] = []
-    size = values = 0
-    for text in selectors:
-        # Not all slashes and commas are between values: it is no less than this.
-        more_bytes, more_values = len(f"({text}){_OR}".encode()), text.count("/") + text.count(",") + 1
-        if parts and (size + more_bytes > SELECTOR_BYTES_MAX or values + more_values > SELECTOR_VALUES_MAX):
-            yield _joined(parts)
-            parts, size, values = [], 0, 0
-        parts.append(text)
-        size, values = size + more_bytes, values + more_values
-    if parts:
-        yield _joined(parts)
-
-
-def _joined(parts: list[str]) -> str:
-    # One alone may be as long as may be, without brackets.
-    return parts[0] if len(parts) == 1 else _OR.join(f"({part})" for part in parts)
 
 
 def take_all(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from types import TracebackType
 
 from typing_extensions import Self
 
+from junctura._screen import Screen, bar
 from junctura.products._report import Failed, Made
 
 _WIDTH = 30
@@ -25,31 +25,26 @@ class View:
     """
 
     def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
         self.made = self.failed = 0
-        self._is_terminal = sys.stderr.isatty()
+        self._screen = Screen(quiet)
         self._shown = 0.0
 
     def show(self, event: Made | Failed, count: int) -> None:
         """One more of so many is made, or cannot be."""
         self.made += isinstance(event, Made)
         self.failed += isinstance(event, Failed)
-        if self.quiet:
-            return
-        if self._is_terminal:
+        if self._screen.is_terminal:
             self._draw(event, count)
         elif (self.made + self.failed) * 10 // count > (self.made + self.failed - 1) * 10 // count:
-            print(f"  products {self.made}/{count}{self._failures()}", file=sys.stderr, flush=True)
+            self._screen.say(f"  products {self.made}/{count}{self._failures()}")
 
     def _draw(self, event: Made | Failed, count: int) -> None:
         done, now = self.made + self.failed, time.monotonic()
         if done < count and now - self._shown < _EVERY_S:
             return
         self._shown = now
-        bar = "█" * (_WIDTH * done // count)
         last = event.path.name if isinstance(event, Made) else event.product
-        text = f"  products {bar:<{_WIDTH}} {self.made}/{count}{self._failures()}  {last[:40]:<40}"
-        print(f"\r{text}", end="", file=sys.stderr, flush=True)
+        self._screen.draw([f"  products {bar(done, count, _WIDTH)} {self.made}/{count}{self._failures()}  {last[:40]}"])
 
     def _failures(self) -> str:
         return f", {self.failed} cannot be made" if self.failed else ""
@@ -60,5 +55,4 @@ class View:
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self._is_terminal and not self.quiet and self._shown:
-            print(file=sys.stderr)
+        """What was drawn stays."""

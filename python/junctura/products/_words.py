@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
+from junctura._asking import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
+from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong
 from junctura.products._schema import WORDS
@@ -19,8 +21,6 @@ from junctura.products._schema import WORDS
 Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
-# What a selector may have at most: docs/formats/selector.md.
-SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX = 65_536, 10_000
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
@@ -112,11 +112,7 @@ def _whole(text: str) -> Value | None:
 
 
 def _level(text: str) -> Value | None:
-    return _number(Decimal(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", text) else None
-
-
-def _number(value: Decimal) -> Value:
-    return int(value) if value == int(value) else float(value)
+    return number(Decimal(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", text) else None
 
 
 def _date(text: str) -> Value | None:
@@ -196,13 +192,13 @@ def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
     first, last = canonical(word, parts[0]), canonical(word, parts[2])
     by = _increment(parts[4]) if len(parts) == 5 else Decimal(1)
     if word == "date":
-        days = _written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by)
+        days = written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by, VALUES_MAX)
         return tuple(datetime.date.fromordinal(int(day)).strftime("%Y%m%d") for day in days)
     try:
-        found = _written_out(given, Decimal(str(first)), Decimal(str(last)), by)
+        found = written_out(given, Decimal(str(first)), Decimal(str(last)), by, VALUES_MAX)
     except InvalidOperation:
         raise Wrong(f"{shown(given)}: the ends of a range are single steps") from None
-    return tuple(canonical(word, _number(value)) for value in found)
+    return tuple(canonical(word, number(value)) for value in found)
 
 
 def _ordinal(day: Value) -> int:
@@ -214,13 +210,6 @@ def _increment(text: str) -> Decimal:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", number) or not Decimal(number):
         raise Wrong(f"{shown(text)} is no number above 0 to go on by")
     return Decimal(number)
-
-
-def _written_out(given: str, first: Decimal, last: Decimal, by: Decimal) -> list[Decimal]:
-    count = int(abs(last - first) / by) + 1
-    if count > VALUES_MAX:
-        raise Wrong(f"{shown(given)} has {count} values, at most {VALUES_MAX} are possible")
-    return [first + (by if last >= first else -by) * index for index in range(count)]
 
 
 def end_of(step: Value) -> int:

@@ -27,6 +27,8 @@ class Start:
     each
         A selector: not once, but once for each object that it matches. ``{object}``, and ``{word}`` for each of its
         attributes, may stand in what the task says.
+    count
+        Of `each`: after so many objects it has them all. None: when nobody who could offer one runs any more.
 
     """
 
@@ -35,6 +37,7 @@ class Start:
     bundle: str | None = None
     joined: tuple[str, ...] = ()
     each: str | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,90 @@
+"""``junctura run``: a workflow, or products by requirements or a plan, as the files say.
+
+Both have a command line of their own; an option that does not fit to what the files are is an error that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from junctura._yaml import read
+from junctura.errors import Error, InvalidArgument
+
+# Of these options those of no value are None here.
+_OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "DIR", "--parallel": "N"}
+_OF_PRODUCTS = {
+    "--pool": "URL",
+    "--as": "NAME",
+    "--behind": "URL",
+    "--out": "DIR",
+    "--workers": "N",
+    "--until-gone": "NAME",
+    "--announce": "URL",
+}
+_OF_BOTH = {"--check": None, "--json": None, "--quiet": None}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line says; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = _parser().parse_args(words)
+    try:
+        is_workflow = any(_is_workflow(file) for file in given.files)
+        _check(given, is_workflow)
+    except (Error, ImportError) as error:
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2
+    # Each needs what the other one may not have.
+    if is_workflow:
+        from junctura.workflow.__main__ import main as run_workflow
+
+        return run_workflow(words)
+    from junctura.products.__main__ import main as run_products
+
+    return run_products(words)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("junctura run", add_help=False, allow_abbrev=False)
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    for option, value in {**_OF_WORKFLOWS, **_OF_PRODUCTS, **_OF_BOTH}.items():
+        short = ["-q"] if option == "--quiet" else []
+        # Whether it is there counts; what it says, and how often, is read by whoever it is for.
+        if value is None:
+            parser.add_argument(*short, option, action="store_true", default=None)
+        else:
+            parser.add_argument(option, metavar=value)
+    return parser
+
+
+def _is_workflow(file: str) -> bool:
+    return any(isinstance(document.value, dict) and "tasks" in document.value for document in read(file))
+
+
+def _check(given: argparse.Namespace, is_workflow: bool) -> None:
+    if is_workflow and len(given.files) > 1:
+        raise InvalidArgument(given.files[1], "a workflow runs alone: a task of it may run others")
+    foreign = _OF_PRODUCTS if is_workflow else _OF_WORKFLOWS
+    for option in foreign:
+        if getattr(given, option.removeprefix("--").replace("-", "_")) is not None:
+            kind = "a workflow, and this is for products" if is_workflow else "no workflow, and this is for one"
+            raise InvalidArgument(option, f"{given.files[0]} is {kind}")
+
+
+def _run_and_tell() -> int:
+    """As `main`; that nobody is there to read what it says is no failure."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python says the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(_run_and_tell())

@@ -1,0 +1,137 @@
+"""Runs a workflow: services, producers and consumers, each when what it needs is there.
+
+``junctura run`` does the same: ``python -m junctura.workflow FILE``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from junctura.errors import Error, InvalidArgument
+from junctura.workflow._check import check_document, check_text, dry_run_text
+from junctura.workflow._executors import executors
+from junctura.workflow._folders import fresh
+from junctura.workflow._reading import load
+from junctura.workflow._run import Ran, run
+from junctura.workflow._tasks import Workflow
+from junctura.workflow._view import View
+
+# So many of what failed are shown; --json and the record have all.
+_SHOWN = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line says; returns the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        workflow = load(given.file)
+        if given.check or given.dry_run:
+            _tell(workflow, given)
+            return 0
+        return _run(workflow, given)
+    except (Error, ImportError) as error:
+        # What can be known before anything starts is wrong with the file or the command line.
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0], allow_abbrev=False)
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="a workflow, in YAML")
+    add("--check", action="store_true", help="reads the workflow, and says what waits for what")
+    add("--dry-run", action="store_true", help="says each command as it would be run")
+    where = parser.add_mutually_exclusive_group()
+    text = "go on with the run in this folder: what is done is not done again"
+    where.add_argument("--resume", type=Path, metavar="RUN", help=text)
+    where.add_argument("--run-dir", type=Path, metavar="DIR", help="the folder of the run (runs/NAME/TIME)")
+    add("--parallel", type=_count, metavar="N", help="how many cores local tasks may have at once")
+    add("--json", action="store_true", help="what became of it, for programs")
+    add("-q", "--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 or more")
+    return int(text)
+
+
+def _tell(workflow: Workflow, given: argparse.Namespace) -> None:
+    if given.json:
+        print(json.dumps(check_document(workflow), indent=1))
+    else:
+        print(dry_run_text(workflow) if given.dry_run else check_text(workflow))
+
+
+def _run(workflow: Workflow, given: argparse.Namespace) -> int:
+    if given.parallel is not None:
+        _check_room(workflow, given.parallel)
+    by = executors(workflow)
+    folder = given.resume or given.run_dir or fresh(workflow.name)
+    with View(given.quiet, folder) as view:
+        told = _Told(view)
+        options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
+        ran = run(workflow, folder, executors=by, told=told.take, **options)
+    print(json.dumps(_document(ran), indent=1) if given.json else _in_words(ran))
+    return ran.code
+
+
+def _check_room(workflow: Workflow, cores: int) -> None:
+    for task in workflow.tasks:
+        if task.executor == "local" and task.resources.cores > cores:
+            cause = f'"{task.of}" needs {task.resources.cores} cores ({workflow.path}:{task.line})'
+            raise InvalidArgument("--parallel", cause)
+
+
+class _Told:
+    """Has each line of the record shown, and says what one who wants the end may do besides."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._is_ending = False
+
+    def take(self, line: dict[str, Any]) -> None:
+        self._view.take(line)
+        if line.get("cause") == "interrupted" and not self._is_ending:
+            self._is_ending = True
+            print("junctura: interrupted: tasks end in order; once more ends all at once", file=sys.stderr, flush=True)
+
+
+def _document(ran: Ran) -> dict[str, Any]:
+    words = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
+    return {**words, "seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
+
+
+def _in_words(ran: Ran) -> str:
+    counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
+    lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
+    lines += [ran.cause] if ran.cause and ran.status == "failed" else []
+    failures = list(ran.failures.items())
+    lines += [f"  {task}: {cause}" for task, cause in failures[:_SHOWN]]
+    if len(failures) > _SHOWN:
+        lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
+    if ran.status != "done":
+        lines.append(f"go on with it: --resume {os.path.relpath(ran.folder)}")
+    return "\n".join(lines)
+
+
+def _run_and_tell() -> int:
+    """As `main`; that nobody is there to read what it says is no failure."""
+    status = main()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python says the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(_run_and_tell())

@@ -1,0 +1,366 @@
+"""Runs a workflow: does what its course wants, and tells the course what happens.
+
+One thread decides and writes the record. Others only put events into its queue: those of the executors, that of the
+pool, and signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import queue
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import junctura
+from junctura import _machine
+from junctura.errors import Error, InvalidArgument, Io
+from junctura.workflow import _events as ev
+from junctura.workflow._check import start_in_words
+from junctura.workflow._course import Course
+from junctura.workflow._jobs import Ended, Executor, Job, Running
+from junctura.workflow._pool import Server, Watch
+from junctura.workflow._record import Record
+from junctura.workflow._tasks import Task, Workflow
+from junctura.workflow._words import OBJECT, Value, fill
+
+_LOGS = "logs"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of a run.
+
+    Attributes
+    ----------
+    status
+        ``done``, ``failed`` or ``interrupted``.
+    code
+        The exit status that says so: 0, 1 or 130.
+    cause
+        Why it ended before its time; empty where it did not.
+    folder
+        Where its record and logs are.
+    counts
+        How many tasks were ``done``, ``failed``, ``skipped`` and ``cancelled``.
+    failures
+        Of each task that failed or was skipped, why.
+
+    """
+
+    status: ev.Status
+    code: int
+    cause: str
+    folder: Path
+    seconds: float
+    counts: Mapping[str, int]
+    failures: Mapping[str, str]
+
+
+def run(
+    workflow: Workflow,
+    folder: Path,
+    *,
+    executors: Mapping[str, Executor],
+    resume: bool = False,
+    parallel: int | None = None,
+    told: Callable[[Line], None] | None = None,
+) -> Ran:
+    """Runs a workflow to its end, and waits for it. Called by the main thread, it takes Ctrl-C and SIGTERM meanwhile.
+
+    Parameters
+    ----------
+    workflow
+        As it was read.
+    folder
+        That of the run; it is made where it is not there.
+    executors
+        By their names what runs the tasks; they are closed at the end.
+    resume
+        Whether to go on with the run in this folder.
+    parallel
+        How many cores local tasks may have, in place of what the workflow says.
+    told
+        Is called with each line of the record.
+
+    Raises
+    ------
+    Error
+        What is known before anything starts: the folder cannot be written, a program is not there, the pool cannot be
+        reached.
+
+    """
+    one = Run(workflow, folder, executors, resume=resume, parallel=parallel, told=told)
+    with _interruptible(one):
+        return one.go()
+
+
+class Run:
+    """One run; see `run`."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        folder: Path,
+        executors: Mapping[str, Executor],
+        *,
+        resume: bool = False,
+        parallel: int | None = None,
+        told: Callable[[Line], None] | None = None,
+    ) -> None:
+        self.workflow, self.folder, self.executors = workflow, folder.absolute(), executors
+        self._cores = parallel or workflow.parallel or _machine.cores()
+        self._is_resumed = resume
+        self._told = told
+        self._events: queue.SimpleQueue[ev.Event] = queue.SimpleQueue()
+        self._running: dict[str, tuple[int, Running]] = {}
+        self._begun: dict[str, float] = {}
+        self._failures: dict[str, str] = {}
+        self._broken = ""
+        self._url: str | None = None
+        self._watch: Watch | None = None
+        self._over: ev.Over | None = None
+
+    def interrupt(self) -> None:
+        """Ends the run in order, and the second time at once; from any thread, or a signal's handler."""
+        self._events.put(ev.Interrupted())
+
+    def go(self) -> Ran:
+        """Runs; see `run`."""
+        begun = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            for executor in self.executors.values():
+                stack.callback(executor.close)
+            self._check()
+            if not self._is_resumed:
+                self._make_folders()
+            self._record = stack.enter_context(Record(self.folder, is_resumed=self._is_resumed))
+            past = self._record.past(self.workflow.name) if self._is_resumed else None
+            self._course = Course(self.workflow, self._cores, past)
+            self._reach_pool(stack)
+            self._note("run", self._heading())
+            self._do(self._course.begin())
+            self._take_events(begun)
+            return self._end(begun)
+
+    # Before anything starts.
+
+    def _check(self) -> None:
+        """What the executors know to be impossible.
+
+        Raises
+        ------
+        InvalidArgument
+            Something is.
+
+        """
+        known: set[tuple[Any, ...]] = set()
+        for task in self.workflow.tasks:
+            alike = (task.executor, task.command[0], task.resources)
+            if alike in known or task.start.each is not None:
+                continue
+            known.add(alike)
+            if task.executor not in self.executors:
+                raise self._wrong(task, f'there is no executor "{task.executor}"')
+            job = self._job(ev.Begin(task, 1), "unix:pool")
+            if cause := self.executors[task.executor].check(job):
+                raise self._wrong(task, cause)
+
+    def _wrong(self, task: Task, cause: str) -> InvalidArgument:
+        return InvalidArgument(f"{self.workflow.path}:{task.line}", f"tasks.{task.of}: {cause}")
+
+    def _make_folders(self) -> None:
+        try:
+            (self.folder / _LOGS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Io(str(self.folder), f"a run cannot be kept there: {error.strerror}") from error
+
+    def _reach_pool(self, stack: contextlib.ExitStack) -> None:
+        wanted = self.workflow.pool
+        if wanted is None:
+            return
+        self._url = wanted.url
+        if wanted.url is None:
+            log = self.folder / _LOGS / "pool.log"
+            server = Server(wanted, self.executors["local"], self.folder, log)
+            stack.callback(server.end)
+            self._url = server.url
+        assert self._url is not None
+        self._watch = Watch(self._url, self._course.selectors, self._events.put)
+        stack.callback(self._watch.close)
+
+    def _heading(self) -> Line:
+        services = {task.of for task in self.workflow.tasks if task.service}
+        tasks = [
+            {
+                "task": task.name,
+                "of": task.of,
+                "service": task.service,
+                "after": list(task.start.after),
+                "start": start_in_words(task.start, services),
+                "cores": task.resources.cores,
+            }
+            for task in self.workflow.tasks
+        ]
+        return {
+            "format": 1,
+            "workflow": self.workflow.name,
+            "file": str(self.workflow.path),
+            "run": self.folder.name,
+            "resumed": self._is_resumed,
+            "pool": self._url,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "version": junctura.__version__,
+            "tasks": tasks,
+        }
+
+    # While it runs.
+
+    def _take_events(self, begun: float) -> None:
+        limit_s = self.workflow.limit_s
+        deadline = None if limit_s is None else begun + limit_s
+        while self._over is None:
+            try:
+                wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+                event = self._events.get(timeout=wait_s)
+            except queue.Empty:
+                deadline = None
+                event = ev.Stopped(f"the run's limit of {limit_s:g} s is over")
+            self._do(self._course.take(event))
+
+    def _do(self, actions: list[ev.Action]) -> None:
+        for action in actions:
+            match action:
+                case ev.Note():
+                    self._note(action.kind, self._timed(action))
+                case ev.Begin():
+                    self._begin(action)
+                case ev.End():
+                    self._end_attempt(action)
+                case ev.Fence():
+                    self._fence(action.number)
+                case ev.Over():
+                    self._over = action
+
+    def _timed(self, note: ev.Note) -> Mapping[str, Any]:
+        task = note.words.get("task", "")
+        if note.kind == "begin":
+            self._begun[task] = time.monotonic()
+            # Known by now: it runs.
+            return {**note.words, "identity": self._running[task][1].identity}
+        if note.kind == "end":
+            begun = self._begun.pop(task, None)
+            return {**note.words, "seconds": 0.0 if begun is None else round(time.monotonic() - begun, 6)}
+        if note.kind in ("failed", "skipped"):
+            self._failures[task] = note.words["cause"]
+        return note.words
+
+    def _note(self, kind: str, words: Mapping[str, Any]) -> None:
+        line: Line = {"kind": kind, "at": time.time(), **words}
+        if not self._broken:
+            try:
+                line = self._record.note(kind, words)
+            except Io as error:
+                self._broken = str(error)
+                self._events.put(ev.Stopped(self._broken))
+        if self._told is not None:
+            self._told(line)
+
+    def _begin(self, action: ev.Begin) -> None:
+        task, attempt = action.task.name, action.attempt
+        ended = functools.partial(self._on_end, task, attempt)
+        try:
+            job = self._job(action, self._url)
+            job.folder.mkdir(parents=True, exist_ok=True)
+            running = self.executors[action.task.executor].start(
+                job, lambda: self._events.put(ev.Began(task, attempt)), ended
+            )
+        except (OSError, Error) as error:
+            cause = error.cause if isinstance(error, Error) else f"{error.filename}: {error.strerror}"
+            ended(Ended(None, cause=cause))
+            return
+        self._running[task] = attempt, running
+        log = os.path.relpath(job.log, self.folder)
+        self._note("start", {"task": task, "attempt": attempt, "command": list(job.command), "log": log})
+
+    def _on_end(self, task: str, attempt: int, ended: Ended) -> None:
+        self._events.put(ev.Finished(task, attempt, ended))
+
+    def _job(self, action: ev.Begin, url: str | None) -> Job:
+        """The attempt, with all words filled in.
+
+        Raises
+        ------
+        Wrong
+            The object has no attribute of the name of a word.
+
+        """
+        task, attempt = action.task, action.attempt
+        words: dict[str, Value] = {}
+        if action.sight is not None and task.start.each is not None:
+            words |= {name: value for name, value in action.sight.attributes.items() if not isinstance(value, list)}
+            words[OBJECT] = action.sight.key
+        words |= {"run": str(self.folder), "task": task.name, "attempt": attempt}
+        ours = {"JUNCTURA_NAME": task.name}
+        if url is not None:
+            words["pool"] = ours["JUNCTURA_POOL"] = url
+        return Job(
+            name=f"{task.name}.{attempt}",
+            command=tuple(fill(text, words) for text in task.command),
+            folder=self.folder / fill(str(task.folder), words),
+            log=self.folder / _LOGS / f"{task.name}.{attempt}.log",
+            environment={**ours, **{name: fill(value, words) for name, value in task.environment.items()}},
+            resources=task.resources,
+            limit_s=task.limit_s,
+        )
+
+    def _end_attempt(self, action: ev.End) -> None:
+        attempt, running = self._running.get(action.task, (0, None))
+        if running is not None and attempt == action.attempt:
+            running.end(at_once=action.at_once)
+
+    def _fence(self, number: int) -> None:
+        if self._watch is None:
+            self._events.put(ev.Fenced(number))
+        else:
+            self._watch.fence(number)
+
+    # The end.
+
+    def _end(self, begun: float) -> Ran:
+        assert self._over is not None
+        over, counts = self._over, self._course.counts()
+        seconds = round(time.monotonic() - begun, 6)
+        words = {"status": over.status, "code": over.code, "cause": over.cause, "seconds": seconds, **counts}
+        self._note("run_end", words)
+        is_lost = self._broken and over.status == "done"
+        status, code = ("failed", 1) if is_lost else (over.status, over.code)
+        return Ran(status, code, self._broken or over.cause, self.folder, seconds, counts, self._failures)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def _interruptible(one: Run) -> Iterator[None]:
+    """Within it signals end the run in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {}
+    for number in _SIGNALS:
+        # One who was started to ignore it goes on to.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, lambda *_: one.interrupt())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,48 @@
+"""How many there are at a time: what begins and ends, as a curve along the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from junctura.workflow._timeline.canvas import number
+
+Change = tuple[float, float]
+_BIN = 2.0
+
+
+def curve(spans: Iterable[tuple[float, float, float]], left: float, right: float) -> list[float]:
+    """Means over narrow columns of the page, of spans (from, to, how much)."""
+    columns = max(1, int((right - left) / _BIN))
+    # What begins in each column, and what it fills of that.
+    level, part = [0.0] * (columns + 1), [0.0] * (columns + 1)
+    for begin, end, weight in spans:
+        for x, sign in ((begin, weight), (end, -weight)):
+            place = min(max((x - left) / _BIN, 0.0), float(columns))
+            column = min(int(place), columns - 1)
+            part[column] += sign * (column + 1 - place)
+            level[column + 1] += sign
+    values, now = [], 0.0
+    for column in range(columns):
+        now += level[column]
+        values.append(max(0.0, now + part[column]))
+    return values
+
+
+def area(values: Sequence[float], under: Sequence[float], left: float, base: float, scale: float) -> str:
+    """The path of what lies between two curves, one upon the other."""
+    top, bottom = [], []
+    for index, (low, value) in enumerate(zip(under, values, strict=True)):
+        for x in (left + index * _BIN, left + (index + 1) * _BIN):
+            top.append((x, base - (low + value) * scale))
+            bottom.append((x, base - low * scale))
+    points = _thinned(top) + _thinned(bottom)[::-1]
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) + "z"
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Without those that lie between two of the same height."""
+    kept = points[:1]
+    for index in range(1, len(points) - 1):
+        if not points[index - 1][1] == points[index][1] == points[index + 1][1]:
+            kept.append(points[index])
+    return kept + points[1:][-1:]

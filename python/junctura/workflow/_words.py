@@ -1,0 +1,148 @@
+"""Words in braces in what a task says: ``{member}``, ``{step:03}``, ``{pool}``; ``{{`` and ``}}`` are braces.
+
+Values of the matrix and ``{here}`` are filled in when the file is read, the others when the task starts: until then
+texts are templates still, and braces in what was filled in are doubled.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
+
+from junctura._specs import shown
+from junctura._yaml import Wrong, nearest
+
+Value: TypeAlias = "str | int | float | bool"
+
+# What is known when a task starts, and not before.
+AT_START = {
+    "pool": "URL of the run's pool",
+    "run": "the folder of the run, absolute",
+    "task": "the name of the task, with the values of its matrix",
+    "attempt": "1, and one more each time that the task is begun again",
+}
+# Besides, in a task that starts once for each object: the name of the object, and each of its attributes.
+OBJECT = "object"
+# Known at once: the folder of the workflow's file.
+HERE = "here"
+RESERVED = (*AT_START, OBJECT, HERE)
+
+_PART = re.compile(r"\{\{|\}\}|\{(?P<word>[A-Za-z_][\w.-]*)(:(?P<width>0?[1-9][0-9]?))?\}|[{}]|[^{}]+", re.ASCII)
+_SPECIAL = re.compile(r"[{}\0]")
+_WHOLE = re.compile(r"-?[0-9]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._=,+@-]")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """What stands in braces.
+
+    Raises
+    ------
+    Wrong
+        A brace is alone, or something else than a word stands in braces.
+
+    """
+    return tuple(dict.fromkeys(word for _, word, _ in _parts(text) if word))
+
+
+def fill(text: str, values: Mapping[str, Value]) -> str:
+    """The text with values for all its words: no template any more.
+
+    Raises
+    ------
+    Wrong
+        A word has no value, or a width is given and its value is no whole number.
+
+    """
+    for word in words(text):
+        if word not in values:
+            raise Wrong(f'"{{{word}}}" is not known{nearest(word, values)}')
+    return "".join(literal or _value(values[word], word, width) for literal, word, width in _parts(text))
+
+
+def fill_some(text: str, values: Mapping[str, Value]) -> str:
+    """The same for those words that have values: what comes is a template still."""
+    if not _SPECIAL.search(text):
+        return text
+    made = []
+    for literal, word, width in _parts(text):
+        if not word:
+            made.append(escaped(literal))
+        elif word in values:
+            made.append(escaped(_value(values[word], word, width)))
+        else:
+            made.append(_braced(word, width))
+    return "".join(made)
+
+
+def displayed(text: str, values: Mapping[str, Value]) -> str:
+    """The text for people: words that have no value stand there as they are written."""
+    return "".join(
+        literal or (_value(values[word], word, width) if word in values else _braced(word, width))
+        for literal, word, width in _parts(text)
+    )
+
+
+def escaped(text: str) -> str:
+    """A template that means just this text."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def written(value: Value) -> str:
+    """A value as a text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def instance(of: str, values: Mapping[str, Value]) -> str:
+    """What one of several tasks is called, as ``member-3``; it can be the name of a file."""
+    return "-".join([of, *(_UNSAFE.sub("_", written(value)) for value in values.values())])
+
+
+def check(text: str, known: Collection[str] | None, early: Collection[str] = ()) -> None:
+    """That all words are known; None: any word may be. Those in `early` are known, but too late for this text.
+
+    Raises
+    ------
+    Wrong
+        One is not; the error has the nearest that is.
+
+    """
+    for word in words(text):
+        if known is None or word in known:
+            continue
+        if word in early:
+            raise Wrong(f'"{{{word}}}" is known when the task starts, and not here')
+        if word == OBJECT:
+            raise Wrong(f'"{{{word}}}" is known in tasks that start for each object, and this one does not')
+        raise Wrong(f'"{{{word}}}" is no word that is known here{nearest(word, known)}')
+
+
+@functools.lru_cache(maxsize=4096)
+def _parts(text: str) -> tuple[tuple[str, str, str], ...]:
+    """Literal text, or a word with its width."""
+    if "\0" in text:
+        raise Wrong(f"{text[:60]!r} has a character that no program can be given")
+    made = []
+    for found in _PART.finditer(text):
+        if found["word"]:
+            made.append(("", found["word"], found["width"] or ""))
+        elif found[0] in ("{", "}"):
+            raise Wrong(f'{shown(text)}: in braces stands a word as in "{{pool}}"; a brace itself is written twice')
+        else:
+            made.append((found[0][0] if found[0] in ("{{", "}}") else found[0], "", ""))
+    return tuple(made)
+
+
+def _braced(word: str, width: str) -> str:
+    return f"{{{word}:{width}}}" if width else f"{{{word}}}"
+
+
+def _value(value: Value, word: str, width: str) -> str:
+    text = written(value)
+    if not width:
+        return text
+    if not _WHOLE.fullmatch(text):
+        raise Wrong(f'"{{{word}:{width}}}" is for whole numbers, and {word} is {shown(value)}')
+    return format(int(text), f"{width}d")

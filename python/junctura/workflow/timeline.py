@@ -1,0 +1,71 @@
+"""Draws what happened in a run of a workflow: ``python -m junctura.workflow.timeline RUN``.
+
+The page is one file, which needs no other and no network. It shows when tasks waited and ran, why they started, how
+they ended, what came into the pool, and which chain of tasks and waits decided how long the run took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from junctura.errors import Error, Io
+from junctura.workflow._history import read
+from junctura.workflow._timeline.page import page
+
+
+def timeline(run: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
+    """Draws the timeline of a run, which may still go on, and says in which file it is.
+
+    Parameters
+    ----------
+    run
+        The folder of the run, or its record.
+    out
+        The file; without it ``timeline.html`` beside the record. One that is there is replaced.
+
+    Raises
+    ------
+    junctura.errors.NotFound, junctura.errors.Corrupt, junctura.errors.Unsupported, junctura.errors.LimitExceeded
+        There is no record, or none that can be read.
+    junctura.errors.Io
+        The record cannot be read, or the file cannot be written.
+
+    """
+    folder = Path(run)
+    text = page(read(run))
+    path = Path(out) if out is not None else (folder if folder.is_dir() else folder.parent) / "timeline.html"
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise Io(str(path), getattr(error, "strerror", None) or str(error)) from error
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line says; returns the exit status."""
+    parser = argparse.ArgumentParser("junctura timeline", description=__doc__.splitlines()[0])
+    parser.add_argument("run", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--out", metavar="FILE", help="where the page goes (RUN/timeline.html); - is standard output")
+    given = parser.parse_args(arguments)
+    try:
+        if given.out == "-":
+            sys.stdout.buffer.write(page(read(given.run)).encode())
+            return 0
+        print(timeline(given.run, given.out))
+    except Error as error:
+        print(f"junctura: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,396 @@
+"""The course of a run: who begins when, who is skipped, who is ended, and how it all ends."""
+
+from __future__ import annotations
+
+from run_world import BAD, KILLED, task, workflow, world
+
+from junctura.workflow import _events as ev
+from junctura.workflow._course import Course
+from junctura.workflow._tasks import PoolWanted
+
+THEIRS = PoolWanted(url="unix:theirs")
+
+
+def test_without_conditions_all_begin_at_once() -> None:
+    one = world(task("a"), task("b"))
+    assert one.begun == ["a", "b"]
+    one.end("a")
+    assert one.over is None
+    one.end("b")
+    assert one.status() == ("done", 0)
+
+
+def test_of_nothing_the_run_is_over_at_once() -> None:
+    assert world().status() == ("done", 0)
+
+
+def test_after_waits_for_all_of_a_name() -> None:
+    one = world(task("m-0", of="m"), task("m-1", of="m"), task("b", after=("m",)))
+    one.end("m-1")
+    assert one.begun == ["m-0", "m-1"]
+    one.end("m-0")
+    assert one.begun[-1] == "b"
+    ready = next(note for note in one.notes if note.kind == "ready" and note.words["task"] == "b")
+    assert ready.words["reason"] == {"kind": "after", "tasks": ["m"]}
+
+
+def test_one_of_several_of_a_name_can_be_waited_for() -> None:
+    one = world(task("m-0", of="m"), task("m-1", of="m"), task("b", after=("m-1",)))
+    one.end("m-1")
+    assert one.begun == ["m-0", "m-1", "b"]
+
+
+def test_those_who_wait_for_what_failed_are_skipped_and_others_go_on() -> None:
+    one = world(task("a"), task("b", after=("a",)), task("c", after=("b",)), task("d"))
+    one.end("a", BAD)
+    assert one.said("skipped") == {"b": "a did not end well", "c": "b did not end well"}
+    assert one.over is None
+    one.end("d")
+    assert one.status() == ("failed", 1)
+    assert one.course.counts() == {"done": 1, "failed": 1, "skipped": 2, "cancelled": 0}
+
+
+def test_what_may_fail_does_no_harm_and_is_told() -> None:
+    one = world(task("a", may_fail=True), task("b", after=("a",)))
+    one.end("a", KILLED)
+    assert one.said("failed") == {"a": "ended by signal 9"}
+    one.end("b")
+    assert one.status() == ("done", 0)
+
+
+def test_attempts_are_counted() -> None:
+    one = world(task("a", attempts=3))
+    one.end("a", BAD)
+    one.end("a", KILLED)
+    assert one.live == {"a": 3}
+    one.end("a", BAD)
+    assert one.status() == ("failed", 1)
+    reasons = [note.words["reason"] for note in one.notes if note.kind == "ready"]
+    assert reasons == [{"kind": "start"}, {"kind": "restart", "attempt": 2}, {"kind": "restart", "attempt": 3}]
+
+
+def test_an_end_of_an_attempt_that_is_over_means_nothing() -> None:
+    one = world(task("a", attempts=2))
+    one.end("a", BAD)
+    one.take(ev.Finished("a", 1, BAD))
+    one.take(ev.Began("a", 1))
+    one.take(ev.Finished("nobody", 1, BAD))
+    assert one.live == {"a": 2}
+
+
+def test_cores_are_held_one_after_another_and_nobody_is_passed_by() -> None:
+    one = world(task("a", cores=2), task("b", cores=4), task("c", cores=1), cores=4)
+    assert one.begun == ["a"]
+    one.end("a")
+    assert one.begun == ["a", "b"]
+    one.end("b")
+    assert one.begun == ["a", "b", "c"]
+
+
+def test_what_runs_elsewhere_holds_no_cores_here() -> None:
+    one = world(task("a"), task("b", cores=64, executor="slurm"), task("c"), cores=1)
+    assert sorted(one.begun) == ["a", "b"]
+
+
+def test_a_service_begins_before_its_users_and_ends_when_they_are_over() -> None:
+    one = world(task("a"), task("s", service=True))
+    assert one.begun == ["s"]
+    one.run("s")
+    assert one.begun == ["s", "a"]
+    one.end("a")
+    assert one.asked == {"s"}
+    assert one.said("end_asked") == {"s": "its users are done"}
+    one.end("s", KILLED)
+    assert one.said("done").keys() == {"a", "s"}
+    assert one.status() == ("done", 0)
+
+
+def test_a_service_ends_with_its_own_users_only() -> None:
+    one = world(task("s", service=True, users=("a",)), task("a"), task("b"))
+    one.run("s")
+    one.end("a")
+    assert one.asked == {"s"}
+    one.end("s")
+    assert one.over is None
+
+
+def test_a_service_that_fails_is_begun_again_and_then_its_users_are_skipped() -> None:
+    one = world(task("s", service=True, attempts=2), task("a"))
+    one.end("s", BAD)
+    assert one.live == {"s": 2}
+    one.end("s", BAD)
+    assert one.said("skipped") == {"a": "s did not end well"}
+    assert one.status() == ("failed", 1)
+
+
+def test_a_service_that_ends_well_by_itself_is_done() -> None:
+    one = world(task("s", service=True), task("a"), task("b", after=("a",)))
+    one.run("s")
+    one.end("s")
+    one.end("a")
+    one.end("b")
+    assert one.status() == ("done", 0)
+
+
+def test_services_that_use_each_other_end_together() -> None:
+    one = world(task("s", service=True, users=("t",)), task("t", service=True, users=("s",)), task("a"))
+    for name in ("s", "t"):
+        one.run(name)
+    one.end("a")
+    assert one.asked == {"s", "t"}
+    one.end("s")
+    one.end("t")
+    assert one.status() == ("done", 0)
+
+
+def test_a_service_that_waits_for_what_its_users_offer_does_not_keep_them() -> None:
+    one = world(task("s", service=True, on="x=1"), task("a"))
+    assert one.begun == ["a"]
+    one.end("a")
+    assert one.said("cancelled") == {"s": "its users are done"}
+    assert one.status() == ("done", 0)
+
+
+def test_an_object_starts_a_task_once() -> None:
+    one = world(task("a"), task("b", on="x=1"))
+    event = one.offer("a", "x=1")
+    one.offer("a", "x=1")
+    one.tell()
+    assert one.begun == ["a", "b"]
+    ready = next(note for note in one.notes if note.kind == "ready" and note.words["task"] == "b")
+    assert ready.words["reason"]["object"] == event.key
+    one.end("a")
+    one.end("b")
+    assert one.status() == ("done", 0)
+
+
+def test_an_object_that_can_come_no_more_is_a_failure_that_names_it() -> None:
+    one = world(task("a"), task("b", on="x=1"), task("c", after=("b",)))
+    one.end("a")
+    assert one.over is None, "what a offered last is not known yet"
+    one.tell()
+    assert "x=1" in one.said("failed")["b"]
+    assert one.said("skipped").keys() == {"c"}
+    assert one.status() == ("failed", 1)
+
+
+def test_in_a_pool_of_others_an_object_may_always_come() -> None:
+    one = world(task("b", on="x=1"), pool=THEIRS)
+    one.tell()
+    assert one.over is None
+    one.take(ev.PoolEnded("the server has ended"))
+    assert one.status() == ("failed", 1)
+
+
+def test_a_service_may_still_bring_an_object_unless_something_has_failed() -> None:
+    one = world(task("s", service=True), task("a"), task("b", on="x=1"))
+    one.run("s")
+    one.end("a")
+    one.tell()
+    assert one.over is None
+    one.offer("s", "x=1")
+    one.tell()
+    one.end("b")
+    one.end("s")
+    assert one.status() == ("done", 0)
+    one = world(task("s", service=True), task("a"), task("b", on="x=1"))
+    one.run("s")
+    one.end("a", BAD)
+    one.tell()
+    assert one.said("failed").keys() == {"a", "b"}
+    one.end("s")
+    assert one.status() == ("failed", 1)
+
+
+def test_a_bundle_and_components_are_waited_for() -> None:
+    one = world(task("a", bundle="step/6", joined=("model-*", "viewer")), pool=THEIRS)
+    one.take(ev.Completed("step/0"))
+    one.take(ev.Completed("step/6"))
+    one.take(ev.Joined(1, "model-1"))
+    one.take(ev.Left(1))
+    one.take(ev.Joined(2, "viewer"))
+    assert one.begun == []
+    one.take(ev.Joined(3, "model-2"))
+    assert one.begun == ["a"]
+
+
+def test_each_object_has_a_task_and_each_version_one() -> None:
+    one = world(task("a"), task("p", each="x=1"), task("z", after=("p",)))
+    first = one.offer("a", "x=1")
+    one.pool.append(first)
+    one.offer("a", "x=1", key=first.key)
+    one.offer("a", "x=1")
+    one.tell()
+    assert one.begun == ["a", "p-1", "p-2", "p-3"]
+    last = one.offer("a", "x=1")
+    one.end("a")
+    for name in ("p-1", "p-2", "p-3"):
+        one.end(name)
+    assert one.over is None and "z" not in one.begun
+    one.tell()
+    assert one.sights[-1] == ("p", last)
+    one.end("p-4")
+    one.tell()
+    assert one.said("done")["p"] == ""
+    one.end("z")
+    assert one.status() == ("done", 0)
+    assert one.course.counts()["done"] == 6
+
+
+def test_one_of_each_that_fails_makes_the_whole_fail() -> None:
+    one = world(task("a"), task("p", each="x=1"), task("z", after=("p",)))
+    one.offer("a", "x=1")
+    one.tell()
+    one.end("a")
+    one.end("p-1", BAD)
+    one.tell()
+    assert one.said("failed") == {"p-1": "exit status 1", "p": "1 of 1 did not end well"}
+    assert one.said("skipped") == {"z": "p did not end well"}
+    assert one.status() == ("failed", 1)
+
+
+def test_tasks_for_objects_wait_for_what_their_each_waits_for() -> None:
+    one = world(task("a"), task("p", each="x=1", after=("a",)))
+    one.offer("a", "x=1")
+    one.tell()
+    assert one.begun == ["a"]
+    one.end("a", BAD)
+    assert one.said("skipped").keys() == {"p-1", "p"}
+    assert one.status() == ("failed", 1)
+
+
+def test_a_count_closes_an_each() -> None:
+    one = world(task("p", each="x=1", count=2), pool=THEIRS)
+    for _ in range(3):
+        one.offer("somebody", "x=1")
+    one.tell()
+    assert one.begun == ["p-1", "p-2"]
+    one.end("p-1")
+    one.end("p-2")
+    assert one.status() == ("done", 0)
+
+
+def test_too_few_objects_are_a_failure() -> None:
+    one = world(task("a"), task("p", each="x=1", count=2))
+    one.offer("a", "x=1")
+    one.tell()
+    one.end("a")
+    one.end("p-1")
+    one.tell()
+    assert one.said("failed") == {"p": "only 1 of 2 objects came"}
+    assert one.status() == ("failed", 1)
+
+
+def test_an_each_stays_open_for_what_waits_for_another() -> None:
+    one = world(task("a"), task("p", each="x=1"), task("b", after=("p",)), task("q", each="y=1"))
+    one.end("a")
+    one.tell()
+    assert one.begun == ["a", "b"]
+    one.offer("b", "y=1")
+    one.end("b")
+    one.tell()
+    assert one.begun == ["a", "b", "q-1"]
+    one.end("q-1")
+    one.tell()
+    assert one.status() == ("done", 0)
+
+
+def test_names_that_are_taken_are_left_out() -> None:
+    one = world(task("a"), task("p-1"), task("p", each="x=1"))
+    one.offer("a", "x=1")
+    one.tell()
+    assert one.begun == ["a", "p-1", "p-2"]
+
+
+def test_an_interrupt_ends_services_last() -> None:
+    one = world(task("s", service=True), task("a"), task("b", after=("a",)), task("p", each="x=1"))
+    one.run("s")
+    one.take(ev.Interrupted())
+    assert one.asked == {"a"}
+    assert one.said("cancelled").keys() == {"b", "p"}
+    one.end("a", KILLED)
+    assert one.asked == {"s"} or one.asked == {"a", "s"}
+    one.end("s", KILLED)
+    assert one.said("cancelled").keys() == {"a", "b", "p"}
+    assert one.status() == ("interrupted", 130)
+
+
+def test_a_second_interrupt_ends_all_at_once() -> None:
+    one = world(task("s", service=True), task("a"))
+    one.run("s")
+    one.take(ev.Interrupted())
+    one.take(ev.Interrupted())
+    at_once = {note.words["task"] for note in one.notes if note.kind == "end_asked" and note.words["at_once"]}
+    assert at_once == {"s", "a"}
+    one.end("s", KILLED)
+    one.end("a", KILLED)
+    assert one.status() == ("interrupted", 130)
+
+
+def test_a_run_whose_time_is_over_fails() -> None:
+    one = world(task("a", attempts=2))
+    one.take(ev.Stopped("the run's time is over"))
+    one.end("a", KILLED)
+    assert one.status() == ("failed", 1)
+    assert one.over is not None and one.over.cause == "the run's time is over"
+
+
+def test_the_end_of_the_own_pool_is_the_end_of_the_run() -> None:
+    one = world(task("a"))
+    one.take(ev.PoolEnded("the server was killed"))
+    assert one.asked == {"a"}
+    one.end("a", KILLED)
+    assert one.status() == ("failed", 1)
+
+
+def test_what_is_done_is_not_done_again() -> None:
+    past = ev.Past(frozenset({"a", "s"}), {"a": 1, "b": 2, "s": 1})
+    one = world(task("a"), task("s", service=True), task("b", after=("a",), attempts=2), past=past)
+    assert one.begun == ["s"]
+    one.run("s")
+    assert one.live == {"s": 2, "b": 3}
+    one.end("b", BAD)
+    assert one.live == {"s": 2, "b": 4}
+    past = ev.Past(frozenset({"a", "b"}))
+    assert world(task("a"), task("s", service=True), task("b"), past=past).status() == ("done", 0)
+
+
+def test_objects_that_come_again_are_known_again() -> None:
+    seen = (ev.Seen("p-1", "p", "k1", "1.1", is_done=True), ev.Seen("p-2", "p", "k2", "1.2", is_done=False))
+    past = ev.Past(frozenset({"p-1"}), {"p-1": 1, "p-2": 1}, seen)
+    one = world(task("a"), task("p", each="x=1"), past=past)
+    assert one.begun == ["a"]
+    for key in ("k1", "k2", "k3", "k1"):
+        one.offer("a", "x=1", key=key, incarnation=2)
+    one.tell()
+    # The second of k1 is a newer version of this life.
+    assert one.begun == ["a", "p-2", "p-3", "p-4"]
+    assert one.live["p-2"] == 2
+    for name in list(one.live):
+        one.end(name)
+    one.tell()
+    assert one.status() == ("done", 0)
+
+
+def test_an_object_that_is_still_in_the_pool_is_not_taken_twice() -> None:
+    seen = (ev.Seen("p-1", "p", "k1", "1.1", is_done=True), ev.Seen("p-2", "p", "k2", "1.2", is_done=False))
+    one = world(task("p", each="x=1", count=2), pool=THEIRS, past=ev.Past(frozenset({"p-1"}), {}, seen))
+    one.offer("others", "x=1", key="k1")
+    one.offer("others", "x=1", key="k2")
+    one.tell()
+    assert one.begun == ["p-2"]
+    one.end("p-2")
+    assert one.status() == ("done", 0)
+
+
+def test_an_object_that_went_with_the_pool_is_named() -> None:
+    past = ev.Past(frozenset({"a"}), {}, (ev.Seen("p-1", "p", "k1", "1.1", is_done=False),))
+    one = world(task("a"), task("p", each="x=1"), past=past)
+    one.tell()
+    assert "k1" in one.said("failed")["p-1"]
+    assert one.status() == ("failed", 1)
+
+
+def test_what_is_asked_of_the_pool() -> None:
+    course = Course(workflow(task("a", on="x=1"), task("p", each="y=1"), task("q", each="y=1")), 1)
+    assert course.selectors == {"x=1", "y=1"}
