@@ -62,6 +62,8 @@ class Play:
         self._waiting = [work for work in self.works if work.name not in self.done_before]
         self._free = self.cores
         self._begun: set[str] = set()
+        # For which task another one waits that was looked at.
+        self._stuck: dict[str, str] = {}
 
     def run(self) -> list[Line]:
         self.say(
@@ -112,16 +114,22 @@ class Play:
 
     def _look(self) -> None:
         for work in list(self._waiting):
+            if not self._is_over(self._stuck.get(work.name, "")):
+                continue
             bad = [name for name in work.after if self._ended.get(name) in ("failed", "skipped")]
+            self._stuck[work.name] = next((name for name in work.after if not self._is_over(name)), "")
             if bad:
                 self._waiting.remove(work)
                 self._become(work, "skipped", f"{bad[0]} has {self._ended[bad[0]]}")
-            elif all(name in self._ended or name in self._begun for name in work.after):
+            elif not self._stuck[work.name]:
                 self._waiting.remove(work)
                 reason: Line = {"kind": "after", "tasks": list(work.after)} if work.after else {"kind": "start"}
                 self._make_ready(work, reason)
         while self._ready and self._free >= self._ready[0][0].cores:
             self._start(*self._ready.pop(0))
+
+    def _is_over(self, name: str) -> bool:
+        return not name or name in self._ended or name in self._begun
 
     def _make_ready(self, work: Work, reason: Line, number: int = 1) -> None:
         self.say("ready", task=work.name, of=work.of, service=work.service, cores=work.cores, reason=reason)
@@ -183,7 +191,7 @@ class Play:
                 self._in(0.2, lambda service=service: self._stop(service))  # type: ignore[misc]
 
     def _pending(self) -> bool:
-        return bool(self._ready) or any(True for work, _ in self._ready if work.selector)
+        return bool(self._ready)
 
     def _stop(self, service: Work) -> None:
         self._free += service.cores

@@ -138,7 +138,8 @@ class Tasks:
             self._canvas.mark(kind, x, place.y, 3.4, text)
         if last and not (last.begin_at is None and last.end_at is None):
             ran = seconds(self._history.end_of(last) - self._history.begin_of(last))
-            self._canvas.text(x + 8, place.y + 3.6, ran, "figure")
+            if not any(x - 20 < stop < x + 50 for stop in self._axis.breaks()):
+                self._canvas.text(x + 8, place.y + 3.6, ran, "figure")
 
     def _lanes(self, group: Group, y: float, css: str) -> float:
         height = min(13.0, max(4.0, _LANES / len(group.lanes)))
