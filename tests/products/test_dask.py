@@ -19,6 +19,7 @@ from broker_runs import BASE, broker, grid_message, offer, spectral_message
 import junctura
 from junctura.products import Failed, Made
 from junctura.products.__main__ import main
+from junctura.products._dask import Cluster
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -287,6 +288,18 @@ if __name__ == "__main__":
         assert raised.value.subject == address
     assert [one.path.name for one in running.report.made] == ["plain_0.grib2"]
     assert files(tmp_path / "out").keys() == {"plain_0.grib2", "plain_0.grib2.provenance.json"}
+
+
+def test_the_run_ends_when_its_own_pool_does(tmp_path: Path, pool: junctura.Pool, cluster: Any) -> None:
+    offer(pool, grid_message(280.0, shortName="t", level=850), param="t", step=0)
+    running = broker(tmp_path, pool, PLAIN, workers=None, dask=cluster.scheduler_address)
+    assert isinstance(running.crew, Cluster)
+    server = running.crew._served._process
+    running.observer = lambda _: server.kill()
+    with pytest.raises(ConnectionError) as raised:
+        running.run()
+    assert isinstance(raised.value, junctura.Error) and raised.value.subject == running.pool.url
+    assert server.returncode == -signal.SIGKILL
 
 
 def test_an_address_that_means_another_pool_elsewhere_is_refused(tmp_path: Path, cluster: Any) -> None:

@@ -173,7 +173,8 @@ def test_what_is_missing_is_named(served: str, tmp_path: Path) -> None:
             pool.offer(grib(step=step, level=level), about)
             store.archive(grib(step=step, level=level), about)
         store.flush()
-        given: dict[str, Any]
+        given: Any
+        as_: Any
         for given in ({"pool": pool}, {"store": store}):
             for as_ in ("bag", "delayed", "array", "xarray"):
                 with pytest.raises(junctura.NotFound, match=r"missing: \{.*step=0.*\}") as raised:

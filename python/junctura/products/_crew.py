@@ -71,7 +71,14 @@ class Crew(abc.ABC):
         """Has a task done; of those that wait the one that is due first goes first."""
 
     def take(self, each: Callable[[Done], None]) -> int:
-        """Takes what has come of tasks, whose number is then forgotten; returns how many those were."""
+        """Takes what has come of tasks, whose number is then forgotten; returns how many those were.
+
+        Raises
+        ------
+        Unavailable
+            The pool has ended.
+
+        """
 
         def read(obj: junctura.Object) -> None:
             with obj:
@@ -80,7 +87,10 @@ class Crew(abc.ABC):
             self._forget(done.number)
 
         assert self._answers is not None
-        return take_all(self._answers, read)[0]
+        count, has_ended = take_all(self._answers, read)
+        if has_ended:
+            raise Unavailable(self.pool.url, "the broker's pool has ended")
+        return count
 
     def _forget(self, number: int) -> None:
         _tasks.forget(self.pool, f"done/{number}")
