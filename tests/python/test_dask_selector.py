@@ -121,7 +121,7 @@ def test_what_travels_is_the_same_there(client: Any, served: str, store: junctur
 def test_delayed_objects(client: Any, served: str, store: junctura.Store) -> None:
     with junctura.Pool(served) as pool:
         offer_all(pool, store)
-        lazy = from_selector("levelist=850,param=t", pool=pool, as_="delayed")
+        lazy: Any = from_selector("levelist=850,param=t", pool=pool, as_="delayed")
         assert len(lazy) == 4
         assert all(one.key.startswith("fetch-") for one in lazy)
         steps = client.gather(client.compute([one["step"] for one in lazy]))
