@@ -105,6 +105,7 @@ SUITES = [
     of_processes("link", [*PYTEST, "tests/link"], ["tests/link"]),
     of_processes("storm", [*PYTEST, "tests/storm"], ["tests/storm"]),
     of_processes("products", [*PYTEST, "tests/products"], ["tests/products"]),
+    of_processes("workflow", [*PYTEST, "tests/workflow"], ["tests/workflow"]),
     of_processes("grib", [*PYTEST, "tests/grib"], ["tests/grib"]),
     of_processes("regressions", [*PYTEST, "tests/regressions"], ["tests/regressions"]),
     of_processes("examples", [*PYTEST, "tests/examples"], ["tests/examples"]),

@@ -93,7 +93,7 @@ from junctura.errors import (
 )
 
 if TYPE_CHECKING:
-    from junctura import aio, remap
+    from junctura import aio, dask, remap
     from junctura._compare import Comparison, compare
     from junctura._exchange import Exchange
     from junctura._tables import to_arrow, to_pandas
@@ -166,6 +166,7 @@ __all__ = [
     "__version__",
     "aio",
     "compare",
+    "dask",
     "remap",
     "to_arrow",
     "to_pandas",
@@ -177,6 +178,7 @@ _LATER: dict[str, tuple[str, str | None]] = {
     "Exchange": ("junctura._exchange", "Exchange"),
     "aio": ("junctura.aio", None),
     "compare": ("junctura._compare", "compare"),
+    "dask": ("junctura.dask", None),
     "remap": ("junctura.remap", None),
     "to_arrow": ("junctura._tables", "to_arrow"),
     "to_pandas": ("junctura._tables", "to_pandas"),

@@ -34,8 +34,6 @@ _VARIABLE = ("param", "name")
 _CALLED = {"levelist": "level"}
 # Of what is missing, so much is named.
 _NAMED_MAX = 5
-# ecCodes is asked by one thread at a time.
-_ECCODES = threading.Lock()
 _STEP = re.compile(r"(?:.*-)?(\d+)(h|m|s)?")
 
 
@@ -127,10 +125,20 @@ class _Grid(NamedTuple):
 
 
 class _Cubes:
-    """The objects of a listing, by variable and along axes."""
+    """Objects by variable and along axes: those of a listing, or of what has columns as a listing has.
 
-    def __init__(self, listing: Listing) -> None:
+    Parameters
+    ----------
+    listing
+        Which there are, and what they mean.
+    objects
+        By their numbers, when their values are asked for; they are pickled with the dataset.
+
+    """
+
+    def __init__(self, listing: Any, objects: Any = None) -> None:
         self.listing = listing
+        self.objects = _Objects(listing) if objects is None else objects
         schemas = listing._schemas
         if len(schemas) > 1:
             names = ", ".join(schema.name for schema in schemas)
@@ -164,7 +172,6 @@ class _Cubes:
         return bool(name in self.schema.attributes and self.listing._column(name)[0] == [value])
 
     def dataset(self, dropped: set[str], partial: bool, dtype: np.dtype[Any]) -> xarray.Dataset:
-        fields = _Objects(self.listing)
         variables, coords, attrs = {}, self._coordinates(), self._constants()
         grids: dict[str, tuple[str, Any]] = {}
         for name, members in self._variables():
@@ -179,7 +186,7 @@ class _Cubes:
                     cause = f"{known[0]} and {name} have different grids, by their {what}: choose by the selector"
                     raise InvalidArgument("dataset", cause)
             coords.update(grid.coords)
-            values = _Values(fields, table, grid)
+            values = _Values(self.objects, table, grid)
             chunks = dict.fromkeys(dims, 1) | dict(zip(grid.dims, grid.shape, strict=True))
             alone = {
                 axis_name: _plain(axis.values[0])
@@ -306,19 +313,17 @@ def _times(dates: tuple[list[Any], Array], times: tuple[list[Any], Array]) -> _A
     return _Axis(unique, places.reshape(-1), {"standard_name": "forecast_reference_time"})
 
 
-def _grid(obj: Stored, dtype: np.dtype[Any]) -> _Grid:
+def _grid(obj: Any, dtype: np.dtype[Any]) -> _Grid:
     """What an object is like, and by that all of its variable."""
     about = obj.attributes
     attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
     message = None if "dtype" in about else _labels.grib(obj)
     if message is None:
         values = obj.array()
-        named = str(about.get("dims", "")).split("/")
-        dims = named if len(named) == values.ndim else [f"dim_{at}" for at in range(values.ndim)]
+        dims = _labels.dims_of(about, values.ndim)
         return _Grid(tuple(dims), values.shape, {}, attrs, False, values.dtype)
-    with _ECCODES:
-        values, dims, coords = _labels.decoded(message, _labels.grid)
-        attrs = {**_labels.decoded(message, _described), **attrs}
+    values, dims, coords = _labels.decoded(message, _labels.grid)
+    attrs = {**_labels.decoded(message, _described), **attrs}
     for name, units in (("latitude", "degrees_north"), ("longitude", "degrees_east")):
         if name in coords:
             given = coords[name]
@@ -377,7 +382,7 @@ def _named(listing: Listing) -> list[tuple[str, int]]:
 class _Values(BackendArray):
     """The values of a variable, read when they are asked for."""
 
-    def __init__(self, objects: _Objects, table: Array, grid: _Grid) -> None:
+    def __init__(self, objects: Any, table: Array, grid: _Grid) -> None:
         self._objects = objects
         self._table = table
         # Coordinates need not travel with the values.
@@ -401,12 +406,14 @@ class _Values(BackendArray):
 
     def _field(self, number: int) -> Array:
         obj = self._objects[number]
+        values: Array
         if not self._grid.is_grib:
             values = obj.array()
         else:
-            message = obj.read()
-            with _ECCODES:
-                values = _labels.decoded(message, _labels.values_of)
+            message = _labels.grib(obj)
+            if message is None:
+                raise InvalidArgument(obj.key, "it is no GRIB message, and the first of its variable is one")
+            values = _labels.decoded(message, _labels.values_of)
         if values.size != np.prod(self._grid.shape, dtype=np.int64):
             cause = f"it has {values.size} values, where the first of its variable has {self._grid.shape}"
             raise InvalidArgument(obj.key, cause)

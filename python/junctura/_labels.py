@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     import xarray
 
     from junctura._native import Listing, Object, Schema, Stored
+    from junctura.dask import Fetched
 
 Array = npt.NDArray[Any]
 _Looked = TypeVar("_Looked")
+# ecCodes is asked by one thread at a time.
+_ECCODES = threading.Lock()
 # What these say is in the array itself.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
 
@@ -102,7 +106,7 @@ def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
     return opened
 
 
-def to_xarray(obj: Object | Stored) -> xarray.DataArray:
+def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
     """See `Object.to_xarray`."""
     attributes = obj.attributes
     message = None if "dtype" in attributes else grib(obj)
@@ -114,9 +118,13 @@ def to_xarray(obj: Object | Stored) -> xarray.DataArray:
 
 def labelled(values: Any, attributes: dict[str, Any]) -> xarray.DataArray:
     """An array with the labels that attributes say."""
+    return _labelled(values, attributes, dims_of(attributes, values.ndim), {})
+
+
+def dims_of(attributes: dict[str, Any], count: int) -> list[str]:
+    """What the dimensions of an array are called."""
     named = str(attributes.get("dims", "")).split("/")
-    dims = named if len(named) == values.ndim else [f"dim_{at}" for at in range(values.ndim)]
-    return _labelled(values, attributes, dims, {})
+    return named if len(named) == count and all(named) else [f"dim_{at}" for at in range(count)]
 
 
 def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: dict[str, Any]) -> xarray.DataArray:
@@ -137,7 +145,7 @@ def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: 
     return array
 
 
-def grib(obj: Object | Stored) -> bytes | None:
+def grib(obj: Object | Stored | Fetched) -> bytes | None:
     """The message, where it is one."""
     payload = obj._payload() if hasattr(obj, "_payload") else obj
     view = memoryview(payload)
@@ -147,11 +155,12 @@ def grib(obj: Object | Stored) -> bytes | None:
 def decoded(payload: bytes, look: Callable[[Any, Any], _Looked]) -> _Looked:
     """What a look at a GRIB message finds."""
     eccodes = needed("eccodes", "grib")
-    message = eccodes.codes_new_from_message(payload)
-    try:
-        return look(eccodes, message)
-    finally:
-        eccodes.codes_release(message)
+    with _ECCODES:
+        message = eccodes.codes_new_from_message(payload)
+        try:
+            return look(eccodes, message)
+        finally:
+            eccodes.codes_release(message)
 
 
 def values_of(eccodes: Any, message: Any) -> Array:

@@ -243,7 +243,7 @@ def test_a_task_that_ends_every_worker_is_given_up(tmp_path: Path, pool: junctur
     with junctura.Pool(schema="free") as own:
         worker = Worker(own, _tasks.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
         task = _tasks.Task(5, keep=(0,), inputs=(0,), key="step=0")
-        causes = [worker._attempt(task, again).failure for again in (False, True, True, True)]
+        causes = [worker.attempt(task, again).failure for again in (False, True, True, True)]
         assert len(own.list("kind=begun")) == _tasks.ATTEMPTS_MAX - 1
     assert causes == ["", "", "", "Unsupported: task 5: 3 workers ended while they did it"]
 

@@ -15,7 +15,8 @@ from broker_runs import client, grid_message, offer
 
 import junctura
 from junctura.products.__main__ import _cut, _interruptible
-from junctura.products._crew import Crew
+from junctura.products._crew import Processes
+from junctura.products._tasks import Job
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,6 +25,7 @@ product: plain
 from: {param: t, levelist: 850, step: 0/6}
 to: {format: grib2, name: "plain_{step}.grib2"}
 """
+NOTHING = Job([], "unix:nowhere", None, "")
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["in words", "as JSON"])
@@ -70,23 +72,20 @@ with subprocess.Popen(["sleep", "1000"]) as child:
 """)
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    crew = Crew("unix:nowhere", 1)
-    started = os.pidfd_open(int((tmp_path / "told").read_text()))
-    crew.end()
+    with Processes(1, 1 << 20) as crew:
+        crew.begin(NOTHING)
+        started = os.pidfd_open(int((tmp_path / "told").read_text()))
     assert _has_ended(started)
 
 
 def test_workers_have_groups_of_their_own() -> None:
-    with junctura.Pool(schema="free") as pool:
-        joined = pool.subscribe(kinds=["joined"])
-        crew = Crew(pool.url, 1)
-        try:
-            event = joined.next(timeout=50)
-            assert event is not None and event.client is not None
-            assert os.getpgid(event.client.pid) == event.client.pid
-            assert os.getsid(event.client.pid) == os.getsid(0)
-        finally:
-            crew.end()
+    with Processes(1, 1 << 20) as crew:
+        joined = crew.pool.subscribe(kinds=["joined"])
+        crew.begin(NOTHING)
+        event = joined.next(timeout=50)
+        assert event is not None and event.client is not None
+        assert os.getpgid(event.client.pid) == event.client.pid
+        assert os.getsid(event.client.pid) == os.getsid(0)
 
 
 def test_a_second_ctrl_c_ends_at_once() -> None:

@@ -165,14 +165,14 @@ def test_a_worker_that_was_told_has_the_functions_when_fields_come(monkeypatch: 
     # A grid that no other test has, for functions are kept.
     on = regular_ll(12, 18)
     for is_wind in (False, True):
-        Worker._warm(Legendre(TRUNCATION, on.name, is_wind))
+        Worker.warm(Legendre(TRUNCATION, on.name, is_wind))
     assert set(made) == {TRUNCATION, TRUNCATION + 1}
     made.clear()
     vo, d = (decode(spectral_message(seed)) for seed in (1, 2))
     wind(vo, d, on)
     to_grid(vo, on)
     assert made == []
-    Worker._warm(Legendre(5000, on.name, False))
+    Worker.warm(Legendre(5000, on.name, False))
 
 
 def test_arrays_say_their_grid(tmp_path: Path) -> None:

@@ -93,6 +93,9 @@ struct Products {
     /// Processes that make products (default: auto, by cores and memory)
     #[arg(long, value_name = "N")]
     workers: Option<OsString>,
+    /// Products on the workers of a Dask cluster, by its scheduler's address or file; --out has to be a folder that they see, too
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "workers")]
+    dask: Option<OsString>,
     /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
     #[arg(long, value_name = "NAME")]
     until_gone: Vec<OsString>,
@@ -125,6 +128,7 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
         ("--behind", &products.behind),
         ("--out", &products.out),
         ("--workers", &products.workers),
+        ("--dask", &products.dask),
         ("--announce", &products.announce),
     ] {
         if let Some(value) = value {

@@ -167,9 +167,11 @@ impl Subscription {
         let timeout = read_timeout(py, timeout)?;
         let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let Some(events) = inner.as_mut() else { return Ok(None) };
-        let event = py.detach(|| match timeout {
-            Some(time) => events.next_within(time),
-            None => events.next_event(),
+        let event = py.detach(|| match (events.try_next()?, timeout) {
+            (Some(event), _) => Ok(Some(event)),
+            (None, _) if events.is_over() => Ok(None),
+            (None, Some(time)) => events.next_within(time),
+            (None, None) => events.next_event(),
         });
         event.or_raise(py)?.map(|event| Event::new(py, event)).transpose()
     }

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use junctura::{Code, Pool, Result};
 use junctura_pool::server::{Server, ServerOptions};
@@ -34,6 +35,32 @@ fn everybody_who_waits_learns_that_the_server_is_gone() {
     }
     assert_eq!(pool.list("").unwrap_err().code(), Code::Disconnected);
     assert_eq!(pool.allocate(100_000).unwrap_err().code(), Code::Disconnected);
+}
+
+#[test]
+fn who_asks_without_waiting_learns_it_too() {
+    let server = Server::start_embedded(ServerOptions::default()).unwrap();
+    let pool = Pool::connect(&server.address().to_string()).unwrap();
+    let mut follow = pool.follow("").unwrap();
+    let mut events = pool.subscribe("", &[]).unwrap();
+    drop(server);
+    let asked = [
+        until_it_fails(|| follow.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| events.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| follow.try_next().map(drop)),
+        until_it_fails(|| events.try_next().map(drop)),
+    ];
+    assert_eq!(asked, [Code::Disconnected; 4]);
+}
+
+/// What is asked for is not there, or something comes that was said before.
+fn until_it_fails(mut ask: impl FnMut() -> Result<()>) -> Code {
+    loop {
+        match ask() {
+            Err(error) if error.code() != Code::Timeout => return error.code(),
+            _ => thread::yield_now(),
+        }
+    }
 }
 
 #[test]

@@ -73,6 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
+    text = (
+        "the scheduler of a Dask cluster (tcp://HOST:PORT, or the file that it has written) whose workers make the "
+        "products; they must reach the pool and the store, and share the folder of --out with this machine"
+    )
+    add("--dask", metavar="ADDRESS", help=text)
     text = "end when everybody of this name has left the pool; * is anything, may be given again"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
     text = "a pool in which each product is announced as soon as it is there (schema free)"
@@ -110,7 +115,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
 
 def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    options |= {"name": given.name, "announce": given.announce}
+    options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
     is_interrupted = False
     with View(given.quiet) as view:
         broker = Broker(
@@ -148,6 +153,8 @@ def _interruptible() -> Iterator[None]:
 def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.announce:
         raise InvalidArgument("--announce", "products of requirements are announced, and this is a plan")
+    if given.dask:
+        raise InvalidArgument("--dask", "products of requirements are made by a cluster, and this is a plan")
     if given.check:
         said = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
         in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"

@@ -13,29 +13,31 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
-import functools
 import select
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import junctura
-from junctura import _machine
+from junctura.errors import InvalidArgument
 from junctura.products import _tasks
 from junctura.products._announce import Announcer
 from junctura.products._claims import Claims
-from junctura.products._crew import Crew, automatic, pool_bytes
+from junctura.products._crew import Crew, Processes, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Product, Ready
 from junctura.products._make import is_named, is_there, patience_s
 from junctura.products._outputs._place import size
 from junctura.products._preparing import Preparing
-from junctura.products._questions import Questions, take_all
+from junctura.products._questions import Questions
 from junctura.products._recipe import UNKNOWN, Recipe, Wanted
 from junctura.products._report import Failed, Made, Report
 from junctura.products._tasks import Done, Job, Task, Weights
+
+if TYPE_CHECKING:
+    import distributed
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
@@ -54,6 +56,9 @@ class Broker:
         The directory of the products.
     workers
         How many processes; by default as many as cores and memory allow.
+    dask
+        A Dask cluster whose workers do the tasks in place of processes of its own: the address of its scheduler, the
+        file that it has written, or a client. Its workers must see `out`, and reach `source` and `store`.
     store
         A store behind the pool: what it has is an input, too.
     until_gone
@@ -76,6 +81,7 @@ class Broker:
         out: Path,
         *,
         workers: int | None = None,
+        dask: str | Path | distributed.Client | None = None,
         store: str | None = None,
         until_gone: Sequence[str] = (),
         name: str = _tasks.BROKER,
@@ -84,27 +90,27 @@ class Broker:
         memory: int | None = None,
     ) -> None:
         self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
-        self.workers = workers or automatic()
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
         self.source = junctura.Pool(source, name=name, store=store)
-        room = memory or pool_bytes()
-        self.pool = junctura.Pool(schema="free", name=_tasks.BROKER, budget=room, spill=_machine.spacious())
         self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
-        self.desk = Desk(self.pool, 2 * self.workers)
         self._preparing = Preparing(
-            self.graph, self._look_at, self._make_weights, functools.partial(_tasks.hint, self.pool)
+            self.graph, self._look_at, self._make_weights, lambda legendre: _tasks.hint(self.pool, legendre)
         )
-        self._job = Job(self.recipes, self.source.url, store, str(out.resolve()))
+        self._job = Job(self.recipes, self.source.url, _absolute(store), str(out.resolve()), self.source.incarnation)
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
         self._came: dict[int, float] = {}
         # How many inputs are held until they are decoded.
         self._held = 0
         self._is_over = False
+        # The last thing that may fail, for it starts something.
+        self.crew = _crew(workers, dask, memory or pool_bytes())
+        self.pool = self.crew.pool
+        self.desk = Desk(self.crew)
 
     @property
     def expected(self) -> int:
@@ -117,7 +123,7 @@ class Broker:
         Raises
         ------
         Unavailable
-            Workers die all the time.
+            Workers die all the time, or the scheduler of the Dask cluster does, or one of its workers cannot do tasks.
         AlreadyExists
             Another run makes one of the files just now.
         Io
@@ -127,22 +133,20 @@ class Broker:
 
         """
         begun = time.monotonic()
-        with self.source, self.pool, contextlib.ExitStack() as stack:
+        with self.source, self.crew, contextlib.ExitStack() as stack:
             self._make_room()
             self._leave_out_what_is_there()
             stack.enter_context(Claims(self.out, self._claimed(), self.name))
-            self.pool.require("kind=task", name=_tasks.GROUP, group=True)
-            self.pool.offer(_tasks.write_job(self._job), name="job", kind="job")
-            crew = Crew(self.pool.url, self.workers)
             try:
-                self._serve(crew)
+                self.crew.begin(self._job)
+                self._serve()
             except KeyboardInterrupt:
                 self.report.failed += map(self._open, self.graph.open())
                 raise
             finally:
-                crew.end()
+                self.crew.end()
                 self._end_announcing()
-                self.report.deaths = crew.deaths
+                self.report.deaths = self.crew.deaths
                 self.report.seconds = time.monotonic() - begun
         return self.report
 
@@ -168,19 +172,18 @@ class Broker:
                 path = self.out / product.wanted.name()
                 self._announce(product.wanted, path, size(path) or 0, {})
 
-    def _serve(self, crew: Crew) -> None:
+    def _serve(self) -> None:
         asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
             Questions(self.source, asked, _WINDOW, self._job.store) as inputs,
-            self.pool.follow("kind=done") as answers,
         ):
             while not self._is_through():
-                if take_all(answers, self.desk.take)[0]:
-                    crew.worked()
                 self._take_inputs(inputs)
                 self.desk.give()
-                self._wait(crew, inputs)
+                # What is read together with something else wakes nobody: only who finds nothing may wait.
+                if not self.crew.take(self.desk.take):
+                    self._wait(inputs)
         for product in self.graph.open():
             self._fail(product.number, self._open(product).cause)
 
@@ -194,17 +197,17 @@ class Broker:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
 
-    def _wait(self, crew: Crew, inputs: Questions) -> None:
+    def _wait(self, inputs: Questions) -> None:
         if self._is_through():
             return
         poll = select.poll()
         # Nobody looks at what producers still do, and what is not read wakes again and again.
         producers = [] if self._is_over else inputs.pools
-        for descriptor in (*(pool.fileno() for pool in (*producers, self.pool)), *crew.processes):
+        for descriptor in (*(pool.fileno() for pool in (*producers, self.pool)), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll():
-            if descriptor in crew.processes:
-                crew.ended(descriptor)
+            if descriptor in self.crew.descriptors:
+                self.crew.look(descriptor)
 
     def _take_inputs(self, inputs: Questions) -> None:
         """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
@@ -336,3 +339,19 @@ class Broker:
         for node in nodes:
             if self.graph.nodes[node].is_kept:
                 _tasks.free(self.pool, node)
+
+
+def _crew(workers: int | None, dask: str | Path | distributed.Client | None, room: int) -> Crew:
+    if dask is None:
+        return Processes(workers or automatic(), room)
+    if workers:
+        raise InvalidArgument("workers", "a Dask cluster has workers of its own: say how many where it is started")
+    # Not everybody has Dask.
+    from junctura.products._dask import Cluster
+
+    return Cluster(dask, room)
+
+
+def _absolute(store: str | None) -> str | None:
+    """Of a folder, the path that workers find wherever they run."""
+    return store if store is None or "://" in store else str(Path(store).resolve())

@@ -1,15 +1,27 @@
-"""The broker's workers: processes that are started with it, replaced when they die, and ended with it."""
+"""Who does a broker's tasks: processes that are started with it, replaced when they die, and ended with it.
+
+The broker knows a `Crew` only; `junctura.products._dask` has the other one.
+"""
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Collection
+from types import TracebackType
 
+from typing_extensions import Self
+
+import junctura
 from junctura import _machine
 from junctura.errors import Unavailable
+from junctura.products import _tasks
+from junctura.products._questions import take_all
+from junctura.products._tasks import Done, Job, Task
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -28,42 +40,143 @@ def pool_bytes() -> int:
     return _machine.memory_bytes() // 2
 
 
-class Crew:
-    """Processes that work for a broker.
+class Crew(abc.ABC):
+    """Does tasks, and leaves the fields that come of them and its answers in the broker's pool.
 
     Parameters
     ----------
-    url
-        Where the broker's pool is.
-    count
-        How many there are to be.
+    pool
+        The broker's, where all who do tasks can reach it.
+    limit
+        How many tasks may be with it at once.
+
+    Attributes
+    ----------
+    deaths
+        How many of those who do tasks have died.
 
     """
 
-    def __init__(self, url: str, count: int) -> None:
-        self.url, self.count = url, count
+    def __init__(self, pool: junctura.Pool, limit: float) -> None:
+        self.pool, self.limit = pool, limit
         self.deaths = 0
-        # Since one of them has last done something.
-        self._in_a_row = 0
-        # By the descriptors that become readable when they end.
-        self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        for _ in range(count):
-            self._start()
+        self._answers: junctura.Follow | None = None
 
-    def _start(self) -> None:
-        command = [sys.executable, "-m", "junctura.products._worker", self.url]
-        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
-        self.processes[os.pidfd_open(process.pid)] = process
+    def begin(self, job: Job) -> None:
+        """From now on tasks may be given."""
+        self._answers = self.pool.follow("kind=done")
+        self.pool.offer(_tasks.write_job(job), name="job", kind="job")
 
-    def ended(self, descriptor: int) -> None:
-        """One has ended before there was nothing more to do: another one takes its place.
+    @abc.abstractmethod
+    def give(self, task: Task, due: float) -> None:
+        """Has a task done; of those that wait the one that is due first goes first."""
+
+    def take(self, each: Callable[[Done], None]) -> int:
+        """Takes what has come of tasks, whose number is then forgotten; returns how many those were.
 
         Raises
         ------
         Unavailable
-            Too many have.
+            The pool has ended.
 
         """
+
+        def read(obj: junctura.Object) -> None:
+            with obj:
+                done = _tasks.read_done(bytes(obj))
+            each(done)
+            self._forget(done.number)
+
+        assert self._answers is not None
+        count, has_ended = take_all(self._answers, read)
+        if has_ended:
+            raise Unavailable(self.pool.url, "the broker's pool has ended")
+        return count
+
+    def _forget(self, number: int) -> None:
+        _tasks.forget(self.pool, f"done/{number}")
+
+    @property
+    @abc.abstractmethod
+    def descriptors(self) -> Collection[int]:
+        """Besides the pool's: when one is readable, `look` has something to see."""
+
+    @abc.abstractmethod
+    def look(self, descriptor: int) -> None:
+        """Sees to what one of the descriptors says.
+
+        Raises
+        ------
+        Unavailable
+            Nobody can do tasks any more.
+
+        """
+
+    @abc.abstractmethod
+    def end(self) -> None:
+        """Nothing more is done."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.end()
+        self.pool.close()
+
+
+class Processes(Crew):
+    """Processes of this machine, in whose memory the broker's pool lies.
+
+    Parameters
+    ----------
+    count
+        How many there are to be.
+    room
+        Bytes of memory for decoded fields; what has no room in it goes to a disk.
+
+    """
+
+    def __init__(self, count: int, room: int) -> None:
+        pool = junctura.Pool(schema="free", name=_tasks.BROKER, budget=room, spill=_machine.spacious())
+        super().__init__(pool, 2 * count)
+        self.count = count
+        # Since one of them has last done something.
+        self._in_a_row = 0
+        # By the descriptors that become readable when they end.
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def begin(self, job: Job) -> None:
+        self.pool.require("kind=task", name=_tasks.GROUP, group=True)
+        super().begin(job)
+        for _ in range(self.count):
+            self._start()
+
+    def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
+        self.pool.offer(_tasks.write(task), name=f"task/{task.number}", kind="task")
+
+    def take(self, each: Callable[[Done], None]) -> int:
+        count = super().take(each)
+        if count:
+            self._in_a_row = 0
+        return count
+
+    def _forget(self, number: int) -> None:
+        super()._forget(number)
+        _tasks.forget(self.pool, f"task/{number}")
+
+    @property
+    def descriptors(self) -> Collection[int]:
+        return self.processes
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "junctura.products._worker", self.pool.url]
+        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
+        self.processes[os.pidfd_open(process.pid)] = process
+
+    def look(self, descriptor: int) -> None:
+        """One has ended before there was nothing more to do: another one takes its place."""
         process = self.processes.pop(descriptor)
         os.close(descriptor)
         _kill(process)
@@ -75,12 +188,7 @@ class Crew:
             raise Unavailable("workers", cause)
         self._start()
 
-    def worked(self) -> None:
-        """One of them has done something."""
-        self._in_a_row = 0
-
     def end(self) -> None:
-        """Ends them all."""
         for process in self.processes.values():
             # Also those that are stopped. What they write has its name only when it is whole.
             _kill(process)

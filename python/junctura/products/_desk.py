@@ -1,13 +1,12 @@
-"""The broker's desk: tasks that are ready, the one that is due first first; workers get them by the broker's pool."""
+"""The broker's desk: tasks that are ready, the one that is due first first, until a crew does them."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
 
-import junctura
-from junctura.products import _tasks
-from junctura.products._tasks import Task
+from junctura.products._crew import Crew
+from junctura.products._tasks import Done, Task
 
 
 class Desk:
@@ -15,17 +14,15 @@ class Desk:
 
     Parameters
     ----------
-    pool
-        The broker's.
-    limit
-        How many may be out at once.
+    crew
+        Who does them; it says how many may be out at once.
 
     """
 
-    def __init__(self, pool: junctura.Pool, limit: int) -> None:
-        self.pool, self.limit = pool, limit
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
         self._waiting: list[tuple[float, int, Task]] = []
-        self._then: dict[int, Callable[[_tasks.Done], None]] = {}
+        self._then: dict[int, Callable[[Done], None]] = {}
         self._count = 0
 
     @property
@@ -33,7 +30,7 @@ class Desk:
         """Whether there is nothing to do."""
         return not self._then
 
-    def add(self, make: Callable[[int], Task], then: Callable[[_tasks.Done], None], due: float) -> None:
+    def add(self, make: Callable[[int], Task], then: Callable[[Done], None], due: float) -> None:
         """A task that is ready; `make` is given its number, and `then` what came of it."""
         number, self._count = self._count, self._count + 1
         self._then[number] = then
@@ -41,17 +38,13 @@ class Desk:
 
     def give(self) -> None:
         """Hands out as many as may be."""
-        while self._waiting and len(self._then) - len(self._waiting) < self.limit:
-            _, number, task = heapq.heappop(self._waiting)
-            self.pool.offer(_tasks.write(task), name=f"task/{number}", kind="task")
+        while self._waiting and len(self._then) - len(self._waiting) < self.crew.limit:
+            due, _, task = heapq.heappop(self._waiting)
+            self.crew.give(task, due)
 
-    def take(self, obj: junctura.Object) -> None:
-        """What a worker says of its task."""
-        with obj:
-            done = _tasks.read_done(bytes(obj))
+    def take(self, done: Done) -> None:
+        """What came of a task."""
         then = self._then.pop(done.number, None)
         # A worker that was taken for dead may be late.
         if then is not None:
             then(done)
-            for name in (f"task/{done.number}", f"done/{done.number}"):
-                _tasks.forget(self.pool, name)

@@ -44,6 +44,8 @@ class Job:
     source: str
     store: str | None
     out: str
+    incarnation: int | None = None
+    """Of the pool that `source` is: its address may mean another one elsewhere."""
 
 
 class Weights(NamedTuple):

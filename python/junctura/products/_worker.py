@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,10 +48,35 @@ class Worker:
         self.out = Path(job.out)
         self.transforms = Transforms()
 
-    @functools.cached_property
+        self._source: junctura.Pool | None = None
+
+    @property
     def source(self) -> junctura.Pool:
         """Where inputs are; it may have ended when there is still something to be done with what is decoded."""
-        return junctura.Pool(self.job.source, name=WORKER, store=self.job.store)
+        if self._source is None:
+            self._source = self._connect()
+        return self._source
+
+    def _connect(self) -> junctura.Pool:
+        source = junctura.Pool(self.job.source, name=WORKER, store=self.job.store)
+        if self.job.incarnation not in (None, source.incarnation):
+            source.close()
+            cause = f"on {socket.gethostname()} this is another pool: name the one that is meant by tcp://HOST:PORT"
+            raise junctura.Conflict(self.job.source, cause)
+        return source
+
+    def input(self, key: str) -> junctura.Object:
+        """An input, which the broker holds; where a connection was lost, by a new one."""
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            return self.source.demand(key, timeout=0)
+        self._source = None
+        return self.source.demand(key, timeout=0)
+
+    def close(self) -> None:
+        """Lets go of both pools."""
+        if self._source is not None:
+            self._source.close()
+        self.pool.close()
 
     def run(self) -> None:
         """Until the broker says that there is nothing more to do."""
@@ -78,11 +103,12 @@ class Worker:
                     return True
                 count += 1
                 with obj:
-                    self._warm(_tasks.read_hint(bytes(obj)))
+                    self.warm(_tasks.read_hint(bytes(obj)))
         return False
 
     @staticmethod
-    def _warm(hint: Legendre) -> None:
+    def warm(hint: Legendre) -> None:
+        """Makes Legendre functions before they are needed."""
         # Whoever needs them says what is wrong.
         with contextlib.suppress(junctura.Error):
             warm(hint.truncation, as_grid(hint.target), is_wind=hint.is_wind)
@@ -90,10 +116,15 @@ class Worker:
     def _take(self, obj: junctura.Object) -> None:
         # Released when it is done; another worker gets it if this one dies.
         with obj:
-            done = self._attempt(_tasks.read_task(bytes(obj)), obj.redelivered)
-            _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
+            self.do(_tasks.read_task(bytes(obj)), obj.redelivered)
 
-    def _attempt(self, task: Task, again: bool) -> Done:
+    def do(self, task: Task, again: bool = False) -> None:
+        """As `attempt`, and tells the broker."""
+        done = self.attempt(task, again)
+        _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
+
+    def attempt(self, task: Task, again: bool) -> Done:
+        """Does a task; `again` where somebody has ended who had it before. What is wrong is in what it returns."""
         begun = time.monotonic()
         before = decodes()
         try:
@@ -118,7 +149,7 @@ class Worker:
             prepare(*task.weights)
             return Done(task.number)
         if task.looks:
-            with self.source.demand(task.key, timeout=0) as obj:
+            with self.input(task.key) as obj:
                 return Done(task.number, grid=grid_of(obj))
         if task.product is not None:
             return self._make(task, task.product)
@@ -186,7 +217,7 @@ class Made:
 
     def _input(self) -> Sequence[Field]:
         if self._decoded is None:
-            with self.worker.source.demand(self.task.key, timeout=0) as obj:
+            with self.worker.input(self.task.key) as obj:
                 # It may have been replaced since the broker heard of it.
                 self.version = str(obj.version)
                 self._decoded = [field_of(obj, obj.attributes)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Carrier, Inbox, Interest, Received, Watch, wait};
+use junctura_transport::{Carrier, Inbox, Incoming, Interest, Received, Watch, wait};
 
 use super::{Connection, Guard, Reader};
 use crate::state::{Sleeper, State};
@@ -99,10 +99,13 @@ impl Connection {
                 break Ok(Some(taken));
             }
             if what.is_over() {
-                // What has come by now is in time.
-                let (next, looked) = self.glance(state);
+                // What has come by now is in time, the end of the connection too.
+                let (next, looked) = self.look(state);
                 state = next;
-                break looked.map(|()| take(&mut state));
+                break looked.and_then(|()| match take(&mut state) {
+                    None => state.alive().map(|()| None),
+                    taken => Ok(taken),
+                });
             }
             let (next, done) = if state.led {
                 self.sleep(state, what)
@@ -170,9 +173,24 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes what has come, without waiting.
-    pub(crate) fn glance<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+    /// Takes what has come, without waiting. Where there are rings, the end of the connection is not looked for.
+    pub(crate) fn glance<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+        self.take_in(state, Incoming::glance)
+    }
+
+    /// Takes what has come, without waiting, and looks for the end of the connection.
+    fn look<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+        self.take_in(state, Incoming::receive)
+    }
+
+    /// As the connection's reader, if nobody else is.
+    fn take_in<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        receive: impl FnOnce(&mut Incoming, &mut Inbox) -> Result<Received>,
+    ) -> (Guard<'a>, Result<()>) {
         if state.led {
+            // Whoever reads tells.
             return (state, Ok(()));
         }
         if let Err(error) = state.stay_in_process() {
@@ -182,7 +200,7 @@ impl Connection {
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { incoming, inbox, .. } = &mut *reader;
-        let came = incoming.glance(inbox);
+        let came = receive(incoming, inbox);
         let (state, looked) = self.sort_out(came, inbox);
         state.hand_on();
         (state, looked)
@@ -194,25 +212,16 @@ impl Connection {
     pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>, asked: Option<u64>) -> (Guard<'a>, Result<()>) {
         let State { watch, mail, .. } = &mut *state;
         let Some(watch) = watch else {
-            return (state, Ok(()));
+            return self.look(state);
         };
         if mail.asked(asked) {
             watch.calm();
         }
-        if state.led {
-            // Whoever reads nudges.
-            return (state, Ok(()));
-        }
-        state.led = true;
-        drop(state);
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { incoming, inbox, .. } = &mut *reader;
         // Also where nothing has come: the end of the connection makes the descriptor readable, and has to be found.
-        let _nothing = incoming.arm();
-        let came = incoming.receive(inbox);
-        let (state, looked) = self.sort_out(came, inbox);
-        state.hand_on();
-        (state, looked)
+        self.take_in(state, |incoming, inbox| {
+            let _nothing = incoming.arm();
+            incoming.receive(inbox)
+        })
     }
 
     /// What is readable when something comes; made at the first call.

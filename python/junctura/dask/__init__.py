@@ -1,0 +1,21 @@
+"""Objects of a pool or a store as collections of Dask's, fetched where a task runs.
+
+```text
+  from_selector("param=t,step=0/6", pool="tcp://node7:7000")
+      as_="bag"       dask.bag of `Fetched`: attributes, and the payload
+      as_="delayed"   a list of delayed `Fetched`, one for each object
+      as_="array"     dask.array, stacked along the attributes in which the objects differ; a chunk for each object
+      as_="xarray"    the same with coordinates, a variable for each parameter
+```
+What there is, is listed at once; payloads are touched when something is computed, and go from the pool or the store to
+the task, not through the scheduler. A process that runs tasks opens each pool and store once, and keeps it.
+
+Needs Dask, and for arrays xarray: ``pip install 'junctura[dask,grib]'``.
+"""
+
+from __future__ import annotations
+
+from junctura.dask._fetched import Fetched
+from junctura.dask._select import from_selector
+
+__all__ = ["Fetched", "from_selector"]

@@ -1,0 +1,123 @@
+"""What a selector finds, and what of that which it names it does not find."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from junctura._native import Described, Object, Pool, Schema, Selector
+from junctura.dask._fetched import Fetched
+from junctura.dask._places import InPool, Reference
+from junctura.errors import NotFound
+
+# Of what is missing, so much is named.
+_NAMED_MAX = 5
+# More combinations are not looked for.
+_COMBINATIONS_MAX = 100_000
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_ITEM = rf"(?:{_QUOTED}|[\w.+:-]+)"
+_NAMES_VALUES = re.compile(rf"(\w+)=({_ITEM}(?:/{_ITEM})*)")
+_PARTS = re.compile(rf'{_QUOTED}|[(),]|[^"(),]+')
+
+
+class InPoolFound:
+    """A pool's objects as `junctura._fields` takes those of a store: with columns of attributes."""
+
+    def __init__(self, place: InPool, entries: Sequence[Described]) -> None:
+        self.place = place
+        self.references = [Reference(one.key, one.schema.name, str(one.version)) for one in entries]
+        # The schemas of entries that were listed together are the same objects, or equal.
+        self._schemas: list[Schema] = list({one.schema.name: one.schema for one in entries}.values())
+        self._attributes = [one.attributes for one in entries]
+
+    def __len__(self) -> int:
+        return len(self.references)
+
+    def _column(self, name: str) -> tuple[list[Any], bytes]:
+        values: dict[Any, int] = {}
+        numbers = [values.setdefault(about[name], len(values)) if name in about else -1 for about in self._attributes]
+        return list(values), np.array(numbers, np.int32).tobytes()
+
+    def __getitem__(self, number: int) -> Fetched:
+        obj: Object = self.place.fetch(self.references[number])
+        looked_at = Fetched(obj)
+        looked_at._held = bytes(obj)
+        # It was looked at, and not had.
+        obj.give_back()
+        return looked_at
+
+
+def in_pool(pool: Pool, selector: str, schema: str | None, partial: bool) -> list[Described]:
+    """The objects that match, in the order of their keys.
+
+    Raises
+    ------
+    NotFound
+        There are none; or not all that the selector names, unless that is allowed.
+
+    """
+    found = [one for one in pool.list(selector) if schema in (None, one.schema.name)]
+    if not found:
+        raise NotFound(selector, f"nothing that is in {pool.url} matches")
+    missing = [] if partial else list(itertools.islice(_missing(selector, found), _NAMED_MAX + 1))
+    if missing:
+        more = ", …" if len(missing) > _NAMED_MAX else ""
+        named = ", ".join(missing[:_NAMED_MAX])
+        raise NotFound(selector, f"missing: {named}{more}; partial=True does without")
+    return list(found)
+
+
+def _missing(selector: str, found: Sequence[Described]) -> Iterator[str]:
+    """The combinations of the values that a selector names, which no object has."""
+    schema = found[0].schema
+    named = _named(Selector(selector, schema).explain())
+    if not named or math.prod(map(len, named.values())) > _COMBINATIONS_MAX:
+        return
+    numbers = {name: _Numbers(schema, name, values) for name, values in named.items()}
+    there = {tuple(numbers[name].of(one.attributes) for name in named) for one in found}
+    for combination in itertools.product(*(range(len(values)) for values in named.values())):
+        if combination not in there:
+            words = (f"{name}={values[at]}" for (name, values), at in zip(named.items(), combination, strict=True))
+            yield f"{{{','.join(words)}}}"
+
+
+def _named(explained: str) -> dict[str, list[str]]:
+    """Of a selector as it is explained: the attributes whose values it names, and these."""
+    matches = (_NAMES_VALUES.fullmatch(term) for term in _terms(explained))
+    return {match[1]: re.findall(_ITEM, match[2]) for match in matches if match}
+
+
+def _terms(explained: str) -> list[str]:
+    """What stands between the commas, but for those in parentheses."""
+    terms, depth = [""], 0
+    for part in _PARTS.findall(explained):
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if part == "," and not depth:
+            terms.append("")
+        else:
+            terms[-1] += part
+    return terms
+
+
+class _Numbers:
+    """Which of the values that a selector names for an attribute an object has."""
+
+    def __init__(self, schema: Schema, name: str, values: Sequence[str]) -> None:
+        self._name = name
+        self._selectors = [Selector(f"{name}={value}", schema) for value in values]
+        self._known: dict[str, int] = {}
+
+    def of(self, attributes: Mapping[str, Any]) -> int:
+        if self._name not in attributes:
+            return -1
+        value = attributes[self._name]
+        text = repr(value)
+        if text not in self._known:
+            matching = (at for at, one in enumerate(self._selectors) if one.matches(attributes))
+            self._known[text] = next(matching, -1)
+        return self._known[text]

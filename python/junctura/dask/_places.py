@@ -1,0 +1,192 @@
+"""Pools and stores as tasks reach them: by value in a task, opened once in each process that runs some."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from junctura._native import Object, Pool, Store, Stored
+from junctura.dask._fetched import Fetched
+from junctura.errors import Closed, Disconnected, NotFound, Timeout
+
+_Opened = TypeVar("_Opened", bound="Pool | Store")
+# Of those that no caller holds, so many stay open in a process.
+_KEPT_MAX = 8
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Which object is meant: of a store, in this version; of a pool, in the newest."""
+
+    key: str
+    schema: str
+    version: str
+
+
+class _Kept:
+    """What this process has open: by tasks, or by whoever made them here."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of_tasks: OrderedDict[object, Any] = OrderedDict()
+        self._of_callers: weakref.WeakValueDictionary[object, Any] = weakref.WeakValueDictionary()
+
+    def lend(self, place: object, opened: object) -> None:
+        """Tasks of this process take what their maker has open."""
+        with self._lock:
+            self._of_callers[os.getpid(), place] = opened
+
+    def get(self, place: object, open_: Callable[[], _Opened]) -> _Opened:
+        """What is open at a place; threads that want the same open it once."""
+        # A child that was forked has connections of its own.
+        name = (os.getpid(), place)
+        with self._lock:
+            found = self._of_callers.get(name) or self._of_tasks.get(name)
+            if found is None:
+                found = self._of_tasks[name] = open_()
+            if name in self._of_tasks:
+                self._of_tasks.move_to_end(name)
+            while len(self._of_tasks) > _KEPT_MAX:
+                self._of_tasks.popitem(last=False)
+            return cast("_Opened", found)
+
+    def keep(self, place: object, opened: object) -> None:
+        """Tasks of this process take what was opened for them."""
+        with self._lock:
+            self._of_tasks[os.getpid(), place] = opened
+
+    def forget(self, place: object, opened: object) -> None:
+        """It has ended."""
+        name = (os.getpid(), place)
+        with self._lock:
+            for kept in (self._of_callers, self._of_tasks):
+                if kept.get(name) is opened:
+                    del kept[name]
+
+
+_kept = _Kept()
+
+
+@dataclass(frozen=True)
+class InPool:
+    """A pool, by what it takes to open it again."""
+
+    url: str
+    # Values are texts, numbers, or None.
+    options: tuple[tuple[str, Any], ...]
+
+    @staticmethod
+    def of(pool: Pool) -> InPool:
+        """That of a pool which is open here; tasks of this process use it as long as its maker does."""
+        (url,), options = pool.__getnewargs_ex__()
+        plain = {name: _plain(value) for name, value in options.items()}
+        place = InPool(url, tuple(sorted(plain.items())))
+        _kept.lend(place, pool)
+        return place
+
+    def keep(self, pool: Pool) -> None:
+        """Nobody else has this open."""
+        _kept.keep(self, pool)
+
+    def open(self) -> Pool:
+        """The pool, for this process."""
+        return _kept.get(self, lambda: Pool(self.url, **dict(self.options)))
+
+    def fetch(self, reference: Reference) -> Object:
+        """An object in its newest version.
+
+        Raises
+        ------
+        NotFound, Gone
+            It is not there any more.
+
+        """
+        pool = self.open()
+        try:
+            return self._demand(pool, reference)
+        except (Closed, Disconnected):
+            _kept.forget(self, pool)
+            return self._demand(self.open(), reference)
+
+    def _demand(self, pool: Pool, reference: Reference) -> Object:
+        try:
+            return pool.demand(reference.key, schema=reference.schema, timeout=0)
+        except Timeout as error:
+            raise NotFound(reference.key, f"it is not in {self.url} any more") from error
+
+
+@dataclass(frozen=True)
+class InStore:
+    """A store, by its folder or URL."""
+
+    url: str
+
+    @staticmethod
+    def of(store: Store) -> InStore:
+        _, (where,) = store.__reduce__()
+        place = InStore(str(where))
+        _kept.lend(place, store)
+        return place
+
+    def open(self) -> Store:
+        """The store, for this process."""
+        return _kept.get(self, lambda: Store(self.url))
+
+    def fetch(self, reference: Reference) -> Stored:
+        """An object as it was archived by this commit.
+
+        Raises
+        ------
+        NotFound
+            It is not there any more.
+
+        """
+        store = self.open()
+        schema = next(schema for schema in store.schemas if schema.name == reference.schema)
+        words = schema.parse_key(reference.key)
+        selector = ",".join(f"{name}={_quoted(value)}" for name, value in words.items())
+        for obj in store.list(selector, all_versions=True):
+            if obj.key == reference.key and str(obj.commit) == reference.version:
+                return obj
+        raise NotFound(reference.key, f"it is not in {self.url} any more")
+
+
+Place = InPool | InStore
+
+
+class Fetch:
+    """Fetches objects of a place, in whatever process it is called."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        # What Dask calls its tasks.
+        self.__name__ = "fetch"
+
+    def __call__(self, reference: Reference) -> Fetched:
+        return Fetched(self.place.fetch(reference))
+
+
+class Objects:
+    """Objects by their numbers; by value they are what they are called."""
+
+    def __init__(self, place: Place, references: list[Reference]) -> None:
+        self._place, self._references = place, references
+
+    def __getitem__(self, number: int) -> Object | Stored:
+        return self._place.fetch(self._references[number])
+
+
+def _plain(value: Any) -> Any:
+    return str(value.absolute()) if isinstance(value, Path) else value
+
+
+def _quoted(value: Any) -> str:
+    # As JSON does it, so do selectors.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -1,0 +1,230 @@
+"""From a selector to collections of Dask's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura._labels import needed
+from junctura._native import Listing, Pool, Store
+from junctura.dask._found import InPoolFound, in_pool
+from junctura.dask._places import Fetch, InPool, InStore, Objects, Place, Reference
+from junctura.errors import InvalidArgument, NotFound
+
+if TYPE_CHECKING:
+    import dask.array
+    import dask.bag
+    import xarray
+    from dask.delayed import Delayed
+
+_Path = str | os.PathLike[str]
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "bag": ("npartitions", "partition_size"),
+    "delayed": (),
+    "array": ("dtype",),
+    "xarray": ("dtype",),
+}
+
+
+@overload
+def from_selector(
+    selector: str = "",
+    *,
+    pool: Pool | str | None = None,
+    store: Store | _Path | None = None,
+    schema: str | None = None,
+    as_: Literal["bag"] = "bag",
+    partial: bool = False,
+    npartitions: int | None = None,
+    partition_size: int | None = None,
+) -> dask.bag.Bag: ...
+@overload
+def from_selector(
+    selector: str = "",
+    *,
+    pool: Pool | str | None = None,
+    store: Store | _Path | None = None,
+    schema: str | None = None,
+    as_: Literal["delayed"],
+    partial: bool = False,
+) -> list[Delayed]: ...
+@overload
+def from_selector(
+    selector: str = "",
+    *,
+    pool: Pool | str | None = None,
+    store: Store | _Path | None = None,
+    schema: str | None = None,
+    as_: Literal["array"],
+    partial: bool = False,
+    dtype: npt.DTypeLike | None = None,
+) -> dask.array.Array: ...
+@overload
+def from_selector(
+    selector: str = "",
+    *,
+    pool: Pool | str | None = None,
+    store: Store | _Path | None = None,
+    schema: str | None = None,
+    as_: Literal["xarray"],
+    partial: bool = False,
+    dtype: npt.DTypeLike | None = None,
+) -> xarray.Dataset: ...
+
+
+def from_selector(
+    selector: str = "",
+    *,
+    pool: Pool | str | None = None,
+    store: Store | _Path | None = None,
+    schema: str | None = None,
+    as_: Literal["bag", "delayed", "array", "xarray"] = "bag",
+    partial: bool = False,
+    npartitions: int | None = None,
+    partition_size: int | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> Any:
+    """The objects that match now, lazily: each is fetched by the task that needs it, where that runs.
+
+    It does not wait for objects. What a pool has at this moment may have gone when it is computed, unless somebody
+    requires it; then the task fails with `NotFound` or `Gone`, which name it. Of a key that got another version
+    meanwhile a pool gives the newer one, and a store the one that was listed.
+
+    Parameters
+    ----------
+    selector : str
+        Which objects.
+    pool : Pool or str, optional
+        Where they are: a pool, or its URL. Tasks on other machines reach it by ``tcp:``.
+    store : Store, path or str, optional
+        A store; with a pool, the store behind it.
+    schema : str, optional
+        Only objects of this schema, where there are several.
+    as_ : "bag", "delayed", "array" or "xarray"
+        A bag, or a list of delayed `Fetched`; a dataset of xarray's, with a variable for each parameter (or name) along
+        the attributes in which its objects differ; or the array of its one variable, of several with these along the
+        first axis, in the dataset's order. In arrays each object is a chunk, and messages of GRIB are decoded.
+    partial : bool
+        Whether less than the selector names will do; in arrays values are NaN where an object is missing.
+    npartitions, partition_size : int, optional
+        Of a bag, as `dask.bag.from_sequence` has them.
+    dtype : optional
+        Of arrays: what values of GRIB become; float32 unless told.
+
+    Raises
+    ------
+    NotFound
+        Nothing matches, or not all that the selector names; what is missing is named.
+    InvalidArgument
+        Neither pool nor store is given; or the objects do not make one array.
+    ImportError
+        Without Dask, and for arrays xarray (and ecCodes for GRIB): ``pip install 'junctura[dask,grib]'``.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     for step in range(3):
+    ...         version = pool.offer(numpy.full(4, step), name=f"t{step}")
+    ...     fields = junctura.dask.from_selector('name~"^t"', pool=pool)
+    ...     sums = fields.map(lambda field: int(field.array().sum()))
+    ...     print(sums.compute(scheduler="threads"))
+    [0, 4, 8]
+
+    """
+    needed("dask", "dask")
+    _check(as_, npartitions=npartitions, partition_size=partition_size, dtype=dtype)
+    place, found = _found(selector, pool, store, schema, partial)
+    if as_ == "bag":
+        return _bag(place, _references(found), npartitions=npartitions, partition_size=partition_size)
+    if as_ == "delayed":
+        return _delayed(place, _references(found))
+    dataset = _dataset(place, found, partial, dtype)
+    return dataset if as_ == "xarray" else _array(dataset)
+
+
+def _check(as_: str, **given: Any) -> None:
+    """Refuses what has no meaning."""
+    if as_ not in _OPTIONS:
+        raise InvalidArgument("as_", f"{as_!r} is not one of {', '.join(_OPTIONS)}")
+    for name, value in given.items():
+        if value is not None and name not in _OPTIONS[as_]:
+            raise InvalidArgument(name, f"as_={as_!r} has no such thing")
+
+
+def _found(
+    selector: str, pool: Pool | str | None, store: Store | _Path | None, schema: str | None, partial: bool
+) -> tuple[Place, InPoolFound | Listing]:
+    if pool is not None:
+        return _in_pool(selector, pool, store, schema, partial)
+    if store is None:
+        raise InvalidArgument("pool", "expected a pool or a store: where are the objects?")
+    opened = store if isinstance(store, Store) else Store(store)
+    listing = opened.retrieve(selector, partial=partial) if selector else opened.list()
+    if not len(listing):
+        raise NotFound(selector, f"nothing that is in {opened.url} matches")
+    names = [one.name for one in listing._schemas]
+    if schema is not None and names != [schema]:
+        raise InvalidArgument("schema", f"the objects are of {', '.join(names)}: say more in the selector")
+    return InStore.of(opened), listing
+
+
+def _in_pool(
+    selector: str, pool: Pool | str, store: Store | _Path | None, schema: str | None, partial: bool
+) -> tuple[Place, InPoolFound]:
+    if isinstance(pool, Pool) and store is None:
+        opened = pool
+    else:
+        url = pool.url if isinstance(pool, Pool) else pool
+        opened = Pool(url, store=store.path if isinstance(store, Store) else store)
+    entries = in_pool(opened, selector, schema, partial)
+    place = InPool.of(opened)
+    if opened is not pool:
+        place.keep(opened)
+    return place, InPoolFound(place, entries)
+
+
+def _references(found: InPoolFound | Listing) -> list[Reference]:
+    if isinstance(found, InPoolFound):
+        return found.references
+    return [Reference(obj.key, obj.schema.name, str(obj.commit)) for obj in found]
+
+
+def _bag(place: Place, references: Sequence[Reference], **options: Any) -> dask.bag.Bag:
+    bag: dask.bag.Bag = needed("dask.bag", "dask").from_sequence(references, **options).map(Fetch(place))
+    return bag
+
+
+def _delayed(place: Place, references: Sequence[Reference]) -> list[Delayed]:
+    fetch: Callable[[Reference], Delayed] = needed("dask", "dask").delayed(Fetch(place), pure=True)
+    return [fetch(reference) for reference in references]
+
+
+def _dataset(place: Place, found: InPoolFound | Listing, partial: bool, dtype: npt.DTypeLike | None) -> xarray.Dataset:
+    needed("xarray", "grib")
+    from junctura._fields import _Cubes
+
+    objects = Objects(place, _references(found))
+    dataset = _Cubes(found, objects).dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))
+    chunks = {
+        dim: extent
+        for variable in dataset.data_vars.values()
+        for dim, extent in variable.encoding["preferred_chunks"].items()
+    }
+    return dataset.chunk(chunks)
+
+
+def _array(dataset: xarray.Dataset) -> dask.array.Array:
+    arrays = [variable.data for variable in dataset.data_vars.values()]
+    if len(arrays) == 1:
+        array: dask.array.Array = arrays[0]
+    elif len({variable.dims for variable in dataset.data_vars.values()}) == 1:
+        array = needed("dask.array", "dask").stack(arrays)
+    else:
+        names = ", ".join(map(str, dataset.data_vars))
+        cause = f"{names} have different dimensions: name one of them in the selector, or take as_='xarray'"
+        raise InvalidArgument("selector", cause)
+    return array
