@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 import junctura
-from junctura.errors import Unavailable
 from junctura import _machine
+from junctura.errors import Unavailable
 from junctura.products import _tasks
 
 _ENDING_S = 10
