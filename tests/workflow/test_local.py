@@ -183,11 +183,18 @@ def test_a_full_disk_of_logs_is_an_end_with_its_cause(tmp_path: Path) -> None:
     assert later == f"{tmp_path}/job-2.1.log: the disk is full"
 
 
+def is_stopped(process: int) -> bool:
+    # Behind the name, which may have brackets of its own.
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 @pytest.mark.parametrize("first", ["", "signal.raise_signal(signal.SIGSTOP)"], ids=["running", "stopped"])
 def test_a_job_that_is_told_to_end_may_tidy_up(patient: Jobs, first: str) -> None:
     fifo = patient.fifo("fifo")
     told = patient.start(sys.executable, "-c", TIDY.format(first=first), str(fifo))
-    number(fifo)
+    process = number(fifo)
+    while first and not is_stopped(process):
+        os.sched_yield()
     told.running.end()
     assert told.ended() == Ended(5, cause="cancelled")
     assert (patient.folder / "job-1.1.log").read_text() == "tidy\n"

@@ -21,6 +21,7 @@ from junctura.workflow._reading import load
 from junctura.workflow._run import Ran, run
 from junctura.workflow._tasks import Workflow
 from junctura.workflow._view import View
+from junctura.workflow.timeline import timeline
 
 # So many of what failed are shown; --json and the record have all.
 _SHOWN = 20
@@ -79,8 +80,18 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
         told = _Told(view)
         options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
         ran = run(workflow, folder, executors=by, told=told.take, **options)
-    print(json.dumps(_document(ran), indent=1) if given.json else _in_words(ran))
+    picture = _drawn(ran)
+    print(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture))
     return ran.code
+
+
+def _drawn(ran: Ran) -> Path | None:
+    """The timeline of the run; where the disk is full the run has ended all the same."""
+    try:
+        return timeline(ran.folder)
+    except Error as error:
+        print(f"junctura: there is no timeline: {error}", file=sys.stderr)
+        return None
 
 
 def _check_room(workflow: Workflow, cores: int) -> None:
@@ -104,12 +115,13 @@ class _Told:
             print("junctura: interrupted: tasks end in order; once more ends all at once", file=sys.stderr, flush=True)
 
 
-def _document(ran: Ran) -> dict[str, Any]:
-    words = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
+def _document(ran: Ran, picture: Path | None) -> dict[str, Any]:
+    words: dict[str, Any] = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
+    words |= {"timeline": str(picture) if picture else None}
     return {**words, "seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
 
 
-def _in_words(ran: Ran) -> str:
+def _in_words(ran: Ran, picture: Path | None) -> str:
     counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
     lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []
@@ -117,6 +129,7 @@ def _in_words(ran: Ran) -> str:
     lines += [f"  {task}: {cause}" for task, cause in failures[:_SHOWN]]
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
+    lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []
     if ran.status != "done":
         lines.append(f"go on with it: --resume {os.path.relpath(ran.folder)}")
     return "\n".join(lines)
