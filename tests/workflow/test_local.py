@@ -26,9 +26,9 @@ GRACE_S = 0.2
 # Tells its number through a fifo, and sleeps on whatever one says to it.
 # A shell would do, but a child that it has just forked may take a signal that was the shell's.
 TIDY = """
-import pathlib, signal, sys
+import os, pathlib, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-pathlib.Path(sys.argv[1]).write_text("0")
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
 {first}
 signal.sigwait([signal.SIGTERM])
 print("tidy")
