@@ -85,14 +85,12 @@ SUITES = [
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
     Suite("loom", ["tools/loom.sh"]),
-    # Beside the extension, which has no such tests: so dependencies are built once for this and for `build`.
+    # Many seeds each. Beside the extension, which has no tests here: so dependencies are built once for this and for `build`.
     Suite(
-        "simulation",
-        [*CARGO_TEST, "--release", "-p", "junctura-sim", "-p", "junctura-python", "--test", "*"],
+        "seeds",
+        [*CARGO_TEST, "--release", "-p", "junctura-sim", "-p", "junctura-store", "-p", "junctura-python", "--tests"],
         there=["crates/junctura-sim/Cargo.toml"],
-    ),
-    Suite(
-        "store", [*CARGO_TEST, "--release", "-p", "junctura-store", "--lib"], there=["crates/junctura-store/Cargo.toml"]
+        limit_s=1500,
     ),
     Suite("fuzz", ["fuzz/run.sh", "10"]),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"], limit_s=1500),
