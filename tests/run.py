@@ -85,7 +85,7 @@ SUITES = [
     Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
     Suite("asan", ["tools/asan.sh"]),
     Suite("loom", ["tools/loom.sh"]),
-    # Many seeds each. Beside the extension, which has no tests here: so dependencies are built once for this and for `build`.
+    # Many seeds each. Beside the extension, which has no tests here: so this and `build` share dependencies.
     Suite(
         "seeds",
         [*CARGO_TEST, "--release", "-p", "junctura-sim", "-p", "junctura-store", "-p", "junctura-python", "--tests"],
