@@ -57,6 +57,17 @@ def test_producers_services_and_consumers_of_each_object(tmp_path: Path) -> None
     assert reason["kind"] == "object" and reason["attributes"]["kind"] == "field"
 
 
+def test_what_an_object_says_leads_to_no_other_folder(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path,
+        HEAD
+        + "  produce:\n    run: [python, produce.py, ../../.., '1']\n"
+        + "  picture:\n    run: [pwd]\n    folder: 'of/{of}/{name}'\n    start: {each: kind=field}\n",
+    )
+    real.run(0)
+    assert real.log("picture-1.1") == f"{tmp_path}/run/of/.._.._../.._.._..-0\n"
+
+
 def test_who_fails_and_who_waits_for_it(tmp_path: Path) -> None:
     real = Real(
         tmp_path,

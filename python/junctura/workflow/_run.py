@@ -29,7 +29,7 @@ from junctura.workflow._jobs import Ended, Executor, Job, Running
 from junctura.workflow._pool import Server, Watch
 from junctura.workflow._record import Record
 from junctura.workflow._tasks import Task, Workflow
-from junctura.workflow._words import OBJECT, Value, fill
+from junctura.workflow._words import OBJECT, Value, as_name, fill
 
 _LOGS = "logs"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -306,18 +306,21 @@ class Run:
 
         """
         task, attempt = action.task, action.attempt
-        words: dict[str, Value] = {}
+        told: dict[str, Value] = {}
         if action.sight is not None and task.start.each is not None:
-            words |= {name: value for name, value in action.sight.attributes.items() if not isinstance(value, list)}
-            words[OBJECT] = action.sight.key
-        words |= {"run": str(self.folder), "task": task.name, "attempt": attempt}
+            told |= {name: value for name, value in action.sight.attributes.items() if not isinstance(value, list)}
+            told[OBJECT] = action.sight.key
+        own: dict[str, Value] = {"run": str(self.folder), "task": task.name, "attempt": attempt}
         ours = {"JUNCTURA_NAME": task.name}
         if url is not None:
-            words["pool"] = ours["JUNCTURA_POOL"] = url
+            own["pool"] = ours["JUNCTURA_POOL"] = url
+        words = told | own
+        # Whoever offers an object does not say where in the file system something is made.
+        names = {name: as_name(value) for name, value in told.items()} | own
         return Job(
             name=f"{task.name}.{attempt}",
             command=tuple(fill(text, words) for text in task.command),
-            folder=self.folder / fill(str(task.folder), words),
+            folder=self.folder / fill(str(task.folder), names),
             log=self.folder / _LOGS / f"{task.name}.{attempt}.log",
             environment={**ours, **{name: fill(value, words) for name, value in task.environment.items()}},
             resources=task.resources,

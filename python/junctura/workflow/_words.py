@@ -100,6 +100,12 @@ def instance(of: str, values: Mapping[str, Value]) -> str:
     return "-".join([of, *(_UNSAFE.sub("_", written(value)) for value in values.values())])
 
 
+def as_name(value: Value) -> str:
+    """A value from outside as the name of a folder, which leads to no other place."""
+    text = _UNSAFE.sub("_", written(value))
+    return text if text.strip(".") else "_" * max(1, len(text))
+
+
 def check(text: str, known: Collection[str] | None, early: Collection[str] = ()) -> None:
     """That all words are known; None: any word may be. Those in `early` are known, but too late for this text.
 
