@@ -78,11 +78,19 @@ struct Workflow {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
 struct Products {
-    /// Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)"
+    )]
     pool: Option<OsString>,
-    /// What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)
-    #[arg(id = "client_name", long = "as", visible_alias = "name", value_name = "NAME")]
+    #[arg(
+        id = "client_name",
+        long = "as",
+        visible_alias = "name",
+        value_name = "NAME",
+        help = "What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)"
+    )]
     name: Option<OsString>,
     /// A store behind the pool: what it has is used, too
     #[arg(long, value_name = "URL")]
