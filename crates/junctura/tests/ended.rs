@@ -58,7 +58,7 @@ fn until_it_fails(mut ask: impl FnMut() -> Result<()>) -> Code {
     loop {
         match ask() {
             Err(error) if error.code() != Code::Timeout => return error.code(),
-            _ => thread::yield_now(),
+            _ => std::hint::spin_loop(),
         }
     }
 }
