@@ -176,14 +176,14 @@ class Broker:
         asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
-            Questions(self.source, asked, _WINDOW, self._job.store) as inputs,
+            Questions(self.source, asked, _WINDOW) as inputs,
         ):
             while not self._is_through():
                 self._take_inputs(inputs)
                 self.desk.give()
-                # What is read together with something else wakes nobody: only who finds nothing may wait.
+                # What has come may be more to give.
                 if not self.crew.take(self.desk.take):
-                    self._wait(inputs)
+                    self._wait()
         for product in self.graph.open():
             self._fail(product.number, self._open(product).cause)
 
@@ -197,20 +197,20 @@ class Broker:
         """Whether all products are made or given up, or nothing more can come of what has come."""
         return not self.graph.left or (self._is_over and self.desk.is_idle)
 
-    def _wait(self, inputs: Questions) -> None:
+    def _wait(self) -> None:
         if self._is_through():
             return
         poll = select.poll()
         # Nobody looks at what producers still do, and what is not read wakes again and again.
-        producers = [] if self._is_over else inputs.pools
-        for descriptor in (*(pool.fileno() for pool in (*producers, self.pool)), *self.crew.descriptors):
+        pools = [self.pool] if self._is_over else [self.source, self.pool]
+        for descriptor in (*(pool.fileno() for pool in pools), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll():
             if descriptor in self.crew.descriptors:
                 self.crew.look(descriptor)
 
     def _take_inputs(self, inputs: Questions) -> None:
-        """Takes what has come, until it finds nothing: what is read together with something else wakes nobody."""
+        """Takes what has come, until there is nothing."""
         while not self._is_over and self._listen(inputs):
             pass
 

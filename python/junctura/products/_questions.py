@@ -16,15 +16,10 @@ from typing_extensions import Self
 
 import junctura
 from junctura._asking import joined
-from junctura.products._tasks import BROKER
 
 
 class Questions:
     """Follows a pool with several selectors at once. What two of them find comes twice.
-
-    Each follow after the first has a connection of its own. For what is read of a connection while something of it is
-    looked at makes its descriptor readable, until something else of it is looked at: with more than two things that
-    are looked at in turns, one may have something while nothing is readable.
 
     Parameters
     ----------
@@ -34,30 +29,23 @@ class Questions:
         Each no longer than a selector may be.
     window
         How many objects may be held at once, in all follows together; but at least some in each.
-    store
-        Behind the pool.
 
     """
 
-    def __init__(self, pool: junctura.Pool, selectors: Iterable[str], window: int, store: str | None = None) -> None:
+    def __init__(self, pool: junctura.Pool, selectors: Iterable[str], window: int) -> None:
         texts = list(joined(sorted(set(selectors))))
         share = max(window // max(1, len(texts)), min(window, 16))
-        self.pools = [pool]
-        self._follows: list[junctura.Follow] = []
+        self._pool = pool
         with contextlib.ExitStack() as stack:
-            for text in texts:
-                if self._follows:
-                    self.pools.append(stack.enter_context(junctura.Pool(pool.url, name=BROKER, store=store)))
-                follow = self.pools[-1].follow(text, window=share, gaps="ignore")
-                self._follows.append(stack.enter_context(follow))
+            follows = (pool.follow(text, window=share, gaps="ignore") for text in texts)
+            self._follows = [stack.enter_context(follow) for follow in follows]
             # All of them are there: they end with this.
             self._stack = stack.pop_all()
 
     def sync(self) -> None:
         """All that was offered before is here, as far as the window goes, unless the server has ended."""
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-            for pool in self.pools:
-                pool.sync()
+            self._pool.sync()
 
     def take(self, each: Callable[[junctura.Object], None]) -> tuple[int, bool]:
         """Takes all that have come; returns how many that were, and whether none can come any more."""
