@@ -19,6 +19,7 @@ from junctura.workflow._executors import executors
 from junctura.workflow._folders import fresh
 from junctura.workflow._reading import load
 from junctura.workflow._run import Ran, run
+from junctura.workflow._saying import last_lines
 from junctura.workflow._tasks import Workflow
 from junctura.workflow._view import View
 from junctura.workflow.timeline import timeline
@@ -126,7 +127,9 @@ def _in_words(ran: Ran, picture: Path | None) -> str:
     lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []
     failures = list(ran.failures.items())
-    lines += [f"  {task}: {cause}" for task, cause in failures[:_SHOWN]]
+    for task, cause in failures[:_SHOWN]:
+        said = last_lines(ran.logs[task], 1) if task in ran.logs else []
+        lines.append(": ".join([f"  {task}", cause, *said]))
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
     lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []

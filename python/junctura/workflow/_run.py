@@ -54,6 +54,8 @@ class Ran:
         How many tasks were ``done``, ``failed``, ``skipped`` and ``cancelled``.
     failures
         Of each task that failed or was skipped, why.
+    logs
+        Of each task that was begun, what its last attempt said.
 
     """
 
@@ -64,6 +66,7 @@ class Ran:
     seconds: float
     counts: Mapping[str, int]
     failures: Mapping[str, str]
+    logs: Mapping[str, Path]
 
 
 def run(
@@ -125,6 +128,7 @@ class Run:
         self._running: dict[str, tuple[int, Running]] = {}
         self._begun: dict[str, float] = {}
         self._failures: dict[str, str] = {}
+        self._logs: dict[str, Path] = {}
         self._broken = ""
         self._url: str | None = None
         self._watch: Watch | None = None
@@ -290,6 +294,7 @@ class Run:
             ended(Ended(None, cause=cause))
             return
         self._running[task] = attempt, running
+        self._logs[task] = job.log
         log = os.path.relpath(job.log, self.folder)
         self._note("start", {"task": task, "attempt": attempt, "command": list(job.command), "log": log})
 
@@ -348,7 +353,7 @@ class Run:
         self._note("run_end", words)
         is_lost = self._broken and over.status == "done"
         status, code = ("failed", 1) if is_lost else (over.status, over.code)
-        return Ran(status, code, self._broken or over.cause, self.folder, seconds, counts, self._failures)  # type: ignore[arg-type]
+        return Ran(status, code, self._broken or over.cause, self.folder, seconds, counts, self._failures, self._logs)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 _CUT = 200
+_LOG_BYTES = 4096
 # What turns the direction of the text around it.
 _TURNS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)}
 _NOT_SHOWN = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
@@ -21,6 +23,19 @@ def clean(text: str, cut: int = _CUT) -> str:
 
 def _is_no_text(one: str) -> bool:
     return one in _TURNS or unicodedata.category(one) in _NOT_SHOWN
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    """The end of a log, fit to be shown; nothing where there is none, or it cannot be read."""
+    try:
+        if not log.is_file():
+            return []
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _LOG_BYTES))
+            said = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []
+    return [clean(line.expandtabs(4), 160) for line in said[-count:]]
 
 
 def seconds(value: float) -> str:

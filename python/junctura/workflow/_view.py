@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from typing_extensions import Self
 
 from junctura._screen import Screen, bar
-from junctura.workflow._saying import clean, count, seconds
+from junctura.workflow._saying import clean, count, last_lines, seconds
 
 _COLUMNS = ("waiting", "ready", "running", "done", "failed")
 _ENDS = ("done", "failed", "skipped", "cancelled")
@@ -23,7 +23,6 @@ _KINDS_MAX = 16
 _RUNNING_SHOWN = 4
 _RATE_S = 5.0
 _LOG_LINES = 5
-_LOG_BYTES = 4096
 _TOLD_MAX = 50
 _BAR = 12
 
@@ -217,16 +216,7 @@ class View:
         """The last lines of a log."""
         if self._folder is None or not log:
             return []
-        path = self._folder / log
-        try:
-            if not path.is_file():
-                return []
-            with path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size - _LOG_BYTES))
-                said = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
-        except (OSError, ValueError):
-            return []
-        return [f"             | {clean(line.expandtabs(4), 160)}" for line in said[-_LOG_LINES:]]
+        return [f"             | {line}" for line in last_lines(self._folder / log, _LOG_LINES)]
 
     def _draw(self, *, is_last: bool = False) -> None:
         now = self._clock()

@@ -1,0 +1,71 @@
+"""The workflows of the examples: each ends by itself, with what it is to show."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/13_workflows"
+
+
+def run(name: str, folder: Path, code: int = 0) -> dict[str, Any]:
+    """What became of a workflow that was run with its files in a folder."""
+    command = [sys.executable, "-m", "junctura.workflow", str(EXAMPLES / name), "--run-dir", str(folder), "--json"]
+    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == code, (done.stdout, done.stderr, logs(folder))
+    assert (folder / "timeline.html").exists()
+    ran: dict[str, Any] = json.loads(done.stdout)
+    return ran
+
+
+def logs(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text()[-500:] for file in sorted(folder.glob("logs/*.log"))}
+
+
+def record(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+
+
+def test_each_file_is_read_by_a_program_that_its_arrival_starts(tmp_path: Path) -> None:
+    ran = run("files.yaml", tmp_path)
+    # Sixteen writers, sixteen readers and what they were made after, and the summary.
+    assert ran["failed"] == ran["skipped"] == ran["cancelled"] == 0
+    summary = (tmp_path / "logs/summary.1.log").read_text().splitlines()
+    assert [line.split(":")[0] for line in summary] == [f"file {number}" for number in range(1, 17)]
+    assert all("30 fields" in line for line in summary)
+    lines = record(tmp_path)
+    readers = [line for line in lines if line["kind"] == "ready" and line["of"] == "reader"]
+    assert sorted(int(line["reason"]["attributes"]["file"]) for line in readers) == list(range(1, 17))
+    # Each has begun once, and none before its file was there.
+    assert len([line for line in lines if line["kind"] == "start" and line["task"].startswith("reader")]) == 16
+
+
+def test_members_that_fail_leave_nothing_half(tmp_path: Path) -> None:
+    ran = run("clean.yaml", tmp_path)
+    assert sorted(ran["failures"]) == ["member-3", "member-6"]
+    assert (tmp_path / "logs/verify.1.log").read_text() == "members 1, 2, 4, 5, 7, 8: 120 fields are right\n"
+    assert (tmp_path / "logs/empty.1.log").read_text() == "members none: 0 fields are right\n"
+
+
+def test_a_solver_its_statistics_and_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("eccodes")
+    run("chain.yaml", tmp_path)
+    steps = sorted(int(file.stem) for file in (tmp_path / "statistics").iterdir())
+    assert steps == list(range(0, 145, 6))
+    assert (tmp_path / "wind.png").read_bytes().startswith(b"\x89PNG")
+    # Statistics are made while the solver goes on.
+    lines = record(tmp_path)
+    ends = {line["task"]: number for number, line in enumerate(lines) if line["kind"] == "end"}
+    assert ends["statistics-1"] < ends["solver"]
+
+
+def test_the_ensemble_is_right() -> None:
+    pytest.importorskip("eccodes")
+    command = [sys.executable, "-m", "junctura.workflow", str(EXAMPLES / "ensemble.yaml"), "--check"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "member" in said and "x 6" in said
