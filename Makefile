@@ -68,8 +68,10 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@ruff check --quiet .
 	@ruff format --quiet --check .
 	@echo "lint: mypy"
-	@for part in $(TYPED); do MYPYPATH=python:tests/link:tests/store mypy $$part; done
-	@for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/fdb:tests/products:tests/python:tests/storm mypy $(LAX) $$part; done
+	@# Programs and tests at a time, each with what it remembers.
+	@status=0; (for part in $(TYPED); do MYPYPATH=python:tests/link:tests/store mypy --cache-dir .mypy_cache/programs $$part || exit; done) & \
+	(for part in $(TESTS); do MYPYPATH=python:tests/e2e:tests/fdb:tests/products:tests/python:tests/storm \
+	mypy --cache-dir .mypy_cache/tests $(LAX) $$part || exit; done) || status=$$?; wait $$! && exit $$status
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
