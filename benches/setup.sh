@@ -23,6 +23,12 @@ if [ "${#missing[@]}" -gt 0 ]; then
     install "${missing[@]}" || say "cannot be had here, Redis is left out: ${missing[*]}"
 fi
 
+# Beside the start of tasks of workflows.
+if ! parallel --version 2>/dev/null | grep -q GNU; then
+    say "apt-get install parallel"
+    install parallel || say "cannot be had here, GNU parallel is left out"
+fi
+
 # MPI and ScaLAPACK, for arrays that change their layout.
 if ! command -v mpicxx >/dev/null || ! compgen -G '/usr/lib/*/libscalapack-openmpi.so' >/dev/null; then
     say "apt-get install libopenmpi-dev openmpi-bin libscalapack-openmpi-dev"
