@@ -87,6 +87,16 @@ def test_cores_are_held_one_after_another_and_nobody_is_passed_by() -> None:
     assert one.begun == ["a", "b", "c"]
 
 
+def test_tasks_for_objects_and_others_take_turns() -> None:
+    one = world(*(task(f"m-{number}", of="m") for number in range(4)), task("e", each="x"), cores=1)
+    for _ in range(3):
+        one.offer("m-0", "x")
+    one.tell()
+    for _ in range(6):
+        one.end(one.begun[-1])
+    assert one.begun == ["m-0", "e-1", "m-1", "e-2", "m-2", "e-3", "m-3"]
+
+
 def test_what_runs_elsewhere_holds_no_cores_here() -> None:
     one = world(task("a"), task("b", cores=64, executor="slurm"), task("c"), cores=1)
     assert sorted(one.begun) == ["a", "b"]

@@ -47,8 +47,10 @@ class Course:
         self._in: dict[Phase, dict[str, Part]] = {phase: {} for phase in Phase}
         # Of the file, by what they ask for in the pool.
         self._asking: dict[str, list[Part]] = {}
-        # Those for this machine, who wait for cores, and for others.
-        self._queue: deque[Part] = deque()
+        # Those for this machine, who wait for cores: those for objects, and others. They take turns.
+        self._queues: tuple[deque[Part], deque[Part]] = (deque(), deque())
+        self._turn = 0
+        # Those for other machines.
         self._elsewhere: deque[Part] = deque()
         self._held = 0
         self._pool = _PoolSeen(is_others=workflow.pool is not None and workflow.pool.url is not None)
@@ -285,21 +287,29 @@ class Course:
         self._move(part, Phase.QUEUED)
         task = part.task
         each = {"each": part.template.task.name} if part.template is not None else {}
-        (self._queue if self._cores_of(task) else self._elsewhere).append(part)
+        queue = self._queues[part.template is None] if self._cores_of(task) else self._elsewhere
+        queue.append(part)
         self._note("ready", task=task.name, of=task.of, service=task.service, **each, reason=why)
 
     def _launch(self) -> bool:
-        """Launches what there are cores for, in the order of the queue: what is large is not passed by for ever."""
-        for queue in (self._elsewhere, self._queue):
-            while queue:
-                cores = self._cores_of(queue[0].task)
-                if cores and self._held + cores > self.cores:
-                    break
-                part = queue.popleft()
-                if part.phase is Phase.QUEUED:
-                    self._begin(part, cores)
-                    return True
-        return False
+        """Launches what there are cores for, in the order of its queue: what is large is not passed by for ever.
+
+        Tasks for objects and others take turns: so objects do not heap up, nor keep all others waiting.
+        """
+        for queue in (self._elsewhere, *self._queues):
+            while queue and queue[0].phase is not Phase.QUEUED:
+                queue.popleft()
+        if self._elsewhere:
+            self._begin(self._elsewhere.popleft(), 0)
+            return True
+        turn = self._turn if self._queues[self._turn] else 1 - self._turn
+        queue = self._queues[turn]
+        if not queue or self._held + self._cores_of(queue[0].task) > self.cores:
+            return False
+        self._turn = 1 - turn
+        part = queue.popleft()
+        self._begin(part, self._cores_of(part.task))
+        return True
 
     def _begin(self, part: Part, cores: int) -> None:
         self._move(part, Phase.LAUNCHED)
