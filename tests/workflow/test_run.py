@@ -35,7 +35,7 @@ def test_producers_services_and_consumers_of_each_object(tmp_path: Path) -> None
         tmp_path,
         HEAD
         + "  produce:\n    run: [python, produce.py, '{member}', '3']\n    matrix: {member: 0/to/2}\n"
-        + "    start: {joined: [serve.*]}\n"
+        + "    start: {joined: [serv*]}\n"
         + "  service:\n    service: [python, serve.py]\n"
         + PICTURE
         + "  last:\n    run: [echo, well, '{run}']\n    start: {after: [picture]}\n",

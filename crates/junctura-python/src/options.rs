@@ -260,8 +260,11 @@ pub(crate) fn settle(
     Ok(builder)
 }
 
-/// The script's name says more than the interpreter's.
-pub(crate) fn program_name(py: Python<'_>) -> PyResult<String> {
+/// What whoever started it calls it, or its script's name, which says more than the interpreter's.
+pub(crate) fn own_name(py: Python<'_>) -> PyResult<String> {
+    if let Some(name) = std::env::var("JUNCTURA_NAME").ok().filter(|name| !name.is_empty()) {
+        return Ok(name);
+    }
     let script: Option<String> = py
         .import("sys")?
         .getattr("argv")?

@@ -15,7 +15,7 @@ use crate::events::Subscription;
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{command_words, offer_options, program_name, settle, timeout as read_timeout, with_durability};
+use crate::options::{command_words, offer_options, own_name, settle, timeout as read_timeout, with_durability};
 use crate::pipeline::Pipeline;
 use crate::require::refuse_staged;
 use crate::schema::Schema;
@@ -35,7 +35,8 @@ use crate::wait::{PendingDemand, wait};
 ///     Where the pool is: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or what `Pool.url` says
 ///     elsewhere. Without it the pool is private to this process and its children, and ends with it.
 /// name : str, optional
-///     What this client calls itself; others see it in events and counters.
+///     What this client calls itself; others see it in events and counters. By default what `JUNCTURA_NAME` says, else the
+///     name of the script.
 /// schema : str, path, Schema or a list of these, optional
 ///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
 ///     is named. A pool that is there already must agree with them.
@@ -157,7 +158,7 @@ impl Pool {
             .offer_timeout(read_timeout(py, offer_timeout)?)
             .on_interrupt(interrupt::check)
             .program(command_words(py)?)
-            .name(name.clone().map_or_else(|| program_name(py), Ok)?);
+            .name(name.clone().map_or_else(|| own_name(py), Ok)?);
         if let Some(url) = url {
             builder = builder.url(url);
         }

@@ -136,7 +136,8 @@ impl PoolBuilder {
         self
     }
 
-    /// What this client calls itself; others see it in events and counters. By default the name of the program.
+    /// What this client calls itself; others see it in events and counters. By default what `JUNCTURA_NAME` says, else the
+    /// name of the program.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -521,7 +522,7 @@ impl PoolBuilder {
             schemas.extend(source.read()?);
         }
         let me = Introduction {
-            name: self.name.unwrap_or_else(program_name),
+            name: self.name.or_else(given_name).unwrap_or_else(program_name),
             schemas,
             offer_timeout: self.offer_timeout,
             reuse: self.reuse,
@@ -573,6 +574,11 @@ impl ServerSettings {
             ..ServerOptions::default()
         }
     }
+}
+
+/// What whoever started the program calls it.
+fn given_name() -> Option<String> {
+    std::env::var("JUNCTURA_NAME").ok().filter(|name| !name.is_empty())
 }
 
 fn program_name() -> String {
