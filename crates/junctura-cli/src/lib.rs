@@ -37,6 +37,7 @@ mod size;
 mod stat;
 mod stop;
 mod store;
+mod timeline;
 mod today;
 mod token;
 mod url;
@@ -96,6 +97,7 @@ enum Command {
     Compact(store::compact::CompactArguments),
     Stat(stat::Arguments),
     Run(run::Arguments),
+    Timeline(timeline::Arguments),
     Schema(schema::Arguments),
     Layout(layout::Arguments),
     Serve(serve::Arguments),
@@ -202,6 +204,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Compact(arguments) => store::compact::compact(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments, program),
+        Command::Timeline(arguments) => timeline::run(&arguments, program),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Layout(arguments) => layout::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -1,6 +1,7 @@
 //! How this command is started once more.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use junctura::{Code, Error, Result};
@@ -33,6 +34,14 @@ impl Program {
             [python, option, _] if option == "-m" => python.clone(),
             _ => OsString::from("python3"),
         }
+    }
+
+    /// Becomes a program of the Python package, with its output and exit status; comes back only with what is in the way.
+    pub(crate) fn become_module(&self, module: &str, words: Vec<OsString>, python: Option<&OsString>) -> Error {
+        let python = python.cloned().unwrap_or_else(|| self.python());
+        let error = Command::new(&python).args(["-m", module]).args(words).exec();
+        let cause = format!("{error}; the Python package does this: --python says which Python has it");
+        Error::new(Code::Unsupported, python.display().to_string(), cause)
     }
 
     /// The command, yet without arguments.

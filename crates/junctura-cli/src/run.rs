@@ -2,12 +2,10 @@
 //! `python/junctura/products`); this becomes it.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 
 use clap::Args;
-use junctura::{Code, Error, Result};
+use junctura::Result;
 
 use crate::program::Program;
 
@@ -114,13 +112,7 @@ struct Products {
 
 /// Becomes the Python program, with its output and exit status.
 pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
-    let python = arguments.python.clone().unwrap_or_else(|| program.python());
-    let error = Command::new(&python)
-        .args(["-m", "junctura._run"])
-        .args(words(arguments))
-        .exec();
-    let cause = format!("{error}; the Python package does this: --python says which Python has it");
-    Err(Error::new(Code::Unsupported, python.display().to_string(), cause))
+    Err(program.become_module("junctura._run", words(arguments), arguments.python.as_ref()))
 }
 
 /// What was said, and nothing else: which of it fits depends on what the files are.
