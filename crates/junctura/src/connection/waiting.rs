@@ -213,7 +213,11 @@ impl Connection {
         let State { watch, mail, .. } = &mut *state;
         let Some(watch) = watch else {
             // Whoever takes what has come for all is to find last words before the end.
-            return if asked.is_some() { self.look(state) } else { (state, Ok(())) };
+            return if asked.is_some() {
+                self.look(state)
+            } else {
+                (state, Ok(()))
+            };
         };
         if mail.asked(asked) {
             watch.calm();
