@@ -71,13 +71,18 @@ class Contender:
 
 @dataclass(frozen=True)
 class Check:
-    """What a contender has to reach, by itself or as a multiple of another, in the measure of the case unless said."""
+    """What a contender has to reach, by itself or as a multiple of another, in the measure of the case unless said.
+
+    By the best of the rounds of each; ``in_turn``, by the median of what it is in each round, where a difference of a
+    few per cent counts and the machine's own moods are larger.
+    """
 
     contender: str
     at_least: float | None = None
     at_most: float | None = None
     times: str | None = None
     measure: Measure | None = None
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,14 +232,22 @@ def judge(case: Case, check: Check, all_samples: list[Samples]) -> dict[str, Any
     promise = f"{check.contender} {'>=' if check.at_least is not None else '<='} {number(bound)}"
     measure = check.measure or case.measure
     promise += f" x {check.times}" if check.times else f" {measure.unit}"
+    promise += ", round by round" if check.in_turn else ""
     sides = [by_name[name] for name in (check.contender, check.times) if name]
     if not all(side.figures for side in sides):
         return {"promise": promise, "met": False, "value": None, "value_text": "not measured"}
-    value = sides[0].best(measure)
-    if check.times:
-        value /= sides[1].best(measure)
+    value = value_of(check, measure, sides)
     met = value >= bound if check.at_least is not None else value <= bound
     return {"promise": promise, "met": met, "value": value, "value_text": number(value)}
+
+
+def value_of(check: Check, measure: Measure, sides: list[Samples]) -> float:
+    """What the contender reached: its own figure, or how many times that of the other side."""
+    if check.in_turn:
+        pairs = zip(*(side.values(measure) for side in sides), strict=True)
+        return median(one / other for one, other in pairs)
+    value = sides[0].best(measure)
+    return value / sides[1].best(measure) if check.times else value
 
 
 @dataclass
