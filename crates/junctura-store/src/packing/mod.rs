@@ -167,8 +167,14 @@ impl Packer {
     }
 
     fn lz4(&mut self, bytes: &[u8], room: usize) -> bool {
+        // Who reads it reserves, and clears, room for a block.
+        let block_size = match bytes.len() {
+            ..=0x1_0000 => BlockSize::Max64KB,
+            ..=0x4_0000 => BlockSize::Max256KB,
+            _ => BlockSize::Max1MB,
+        };
         let info = FrameInfo::new()
-            .block_size(BlockSize::Max1MB)
+            .block_size(block_size)
             .content_size(Some(bytes.len() as u64));
         let mut encoder = FrameEncoder::with_frame_info(info, &mut self.packed);
         let written = encoder.write_all(bytes);
