@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shutil
@@ -39,6 +40,8 @@ PRINTING = [
     ["withdraw", "--schema", "free", "name=again"],
     ["retire", "name=nothing"],
     ["run", "RECIPE", "--check", "--python", "PYTHON"],
+    ["timeline", "RUN", "--python", "PYTHON"],
+    ["timeline", "RUN", "--out", "-", "--python", "PYTHON"],
     ["stat"],
     ["stat", "--json"],
     ["schema", "list"],
@@ -100,7 +103,12 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     shell.run("require", "name=shared", "--name", "workers", "--group")
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("product: one\nfrom: {param: t, step: 6}\nto: {format: grib2, name: one.grib2}\n")
+    run = tmp_path / "run"
+    run.mkdir()
+    head = {"kind": "run", "at": 0.0, "format": 1, "workflow": "one", "run": "run", "tasks": []}
+    (run / "record.jsonl").write_text(json.dumps(head) + "\n")
     words = {
+        "RUN": str(run),
         "FILE": str(tmp_path / "one"),
         "RECIPE": str(recipe),
         "PYTHON": sys.executable,

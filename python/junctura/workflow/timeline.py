@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from junctura._screen import say, status_of
 from junctura.errors import Error, Io
 from junctura.workflow._history import read
 from junctura.workflow._timeline.page import page
@@ -60,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.out == "-":
             sys.stdout.buffer.write(page(read(given.run)).encode())
             return 0
-        print(timeline(given.run, given.out))
+        say(str(timeline(given.run, given.out)), sys.stdout)
     except Error as error:
-        print(f"junctura: {error}", file=sys.stderr)
+        say(f"junctura: {error}", sys.stderr)
         return 2
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status_of(main))
