@@ -292,6 +292,8 @@ def run_all(suites: list[Suite]) -> Iterator[Outcome]:
 
 
 def main() -> int:
+    # What a shell starts in the background ignores Ctrl-C, and so would the programs that tests send it to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     suites = [suite for suite in SUITES if suite.exists()]
     names = [suite.name for suite in suites]
     parser = argparse.ArgumentParser(description="Run the suites.")
