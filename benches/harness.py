@@ -245,7 +245,7 @@ def value_of(check: Check, measure: Measure, sides: list[Samples]) -> float:
     """What the contender reached: its own figure, or how many times that of the other side."""
     if check.in_turn:
         pairs = zip(*(side.values(measure) for side in sides), strict=True)
-        return median(one / other for one, other in pairs)
+        return float(median(one / other for one, other in pairs))
     value = sides[0].best(measure)
     return value / sides[1].best(measure) if check.times else value
 

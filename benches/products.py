@@ -2,7 +2,8 @@
 
 A pool, a broker and its workers are processes as users have them; six members offer one field each, step after step,
 the next step when all products of the one before are there. Beside it stands what the libraries need for the same
-product by themselves: all six messages decoded, interpolated, averaged and encoded in one process.
+products by themselves, in one process (`products_libraries.py`): they, too, have decoded and interpolated the other
+five fields when the last one comes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 # One thread for each; read when libraries are loaded.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -22,13 +22,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import eccodes
 import numpy as np
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin
+from products_libraries import PLACES, Row, directly
 
 import junctura
 from junctura.products import Broker, Failed, Made, Recipe, load_all
-from junctura.products._decode import decode
 from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import to_grid
-from junctura.products._outputs import Output, write
+from junctura.products._weights import weights
 
 MEMBERS, N = 6, 48
 WARM = 3
@@ -45,11 +44,12 @@ TABLE = (
     *((what, "netcdf", "") for what in ("mean", "min")),
     *((what, "csv", "points") for what in ("mean", "spread")),
 )
+POINTS = f"points@{','.join(f'{latitude:g}/{longitude:g}' for latitude, longitude in PLACES)}"
 SUFFIX = {"grib2": "grib2", "png": "png", "netcdf": "nc", "csv": "csv"}
 
 
 def requirement(number: int, last: int, statistic: str, written: str, where: str) -> str:
-    on = "points@51.4/-1,44.5/11.3,50.7/7.1" if where == "points" else "0.5/0.5"
+    on = POINTS if where == "points" else "0.5/0.5"
     crop = ""
     if "/" in where:
         north, west, south, east = where.split("/")
@@ -124,20 +124,18 @@ def percentiles(took: list[float]) -> Figures:
     return {"ms": {"p50": float(np.median(took)), "p95": float(np.percentile(took, 95))}, "steps": len(took)}
 
 
-def directly(steps: list[list[bytes]], out: Path) -> Figures:
-    """One product a step, by the libraries alone."""
-    half, took = grid("0.5/0.5"), []
-    assert isinstance(half, Grid)
-    for step, members in enumerate(steps):
-        begun = time.monotonic()
-        about = KEY | {"step": step}
-        fields = [to_grid(decode(message, about), half) for message in members]
-        values = np.stack([field.values for field in fields])
-        of: tuple[dict[str, Any], ...] = ({"statistic": "mean", "type": "em"}, {"statistic": "spread", "type": "es"})
-        both = [fields[0].having(made, **what) for made, what in zip((values.mean(0), values.std(0)), of, strict=True)]
-        write(both, Output("grib2"), out / f"{step}.grib2", {"fingerprint": "none"})
-        took.append((time.monotonic() - begun) * 1e3)
-    return percentiles(took[WARM:])
+def on_grid(name: str) -> Grid:
+    named = grid(name)
+    assert isinstance(named, Grid)
+    return named
+
+
+def by_libraries(table: tuple[Row, ...], steps: list[list[bytes]]) -> Contender:
+    def run(folder: Path) -> Figures:
+        half, places = (weights(on_grid(f"F{N}"), on_grid(name)) for name in ("0.5/0.5", POINTS))
+        return percentiles(directly(table, steps, folder, half, places)[WARM:])
+
+    return contender("libraries", "limit", lambda: in_a_folder(run))
 
 
 def in_a_folder(work: Callable[[Path], Figures]) -> Figures:
@@ -145,7 +143,7 @@ def in_a_folder(work: Callable[[Path], Figures]) -> Figures:
         return work(Path(folder))
 
 
-def ours(table: tuple[tuple[str, str, str], ...], steps: list[list[bytes]]) -> Contender:
+def ours(table: tuple[Row, ...], steps: list[list[bytes]]) -> Contender:
     def run(folder: Path) -> Figures:
         last = len(steps) - 1
         text = "---\n".join(requirement(number, last, *row) for number, row in enumerate(table))
@@ -161,16 +159,20 @@ def contender(name: str, kind: str, run: Callable[[], Figures]) -> Contender:
 
 def cases(bench: Bench) -> list[Case]:
     steps = messages(6 if bench.quick else 30)
-    alone: Any = lambda: in_a_folder(lambda folder: directly(steps, folder))  # noqa: E731 - it is handed over
-    one = [ours((("mean, spread", "grib2", ""),), steps), contender("libraries", "limit", alone)]
-    question = "From the last member's offer to the product, its mean and spread on 0.5/0.5 as GRIB"
+    one: tuple[Row, ...] = (("mean, spread", "grib2", ""),)
     return [
-        Case("one-product", question, HALF, one, [Check("junctura", at_most=10)]),
+        Case(
+            "one-product",
+            "From the last member's offer to the product, its mean and spread on 0.5/0.5 as GRIB",
+            HALF,
+            [ours(one, steps), by_libraries(one, steps)],
+            [Check("junctura", at_most=10)],
+        ),
         Case(
             "twenty-products",
             "From the last member's offer to all twenty products of the step: 13 GRIB, 3 maps, 2 netCDF, 2 tables",
             HALF,
-            [ours(TABLE, steps)],
+            [ours(TABLE, steps), by_libraries(TABLE, steps)],
             [Check("junctura", at_most=60)],
         ),
     ]

@@ -166,7 +166,8 @@ def summary(
         "decodes_per_input_max": report.decodes_per_input_max,
         "decodes": report.decodes,
         "first_product_at_fraction": round(made_at[0][1] / fields, 3),
-        "last_product_lag_s": round(made_at[-1][0] - watch.last, 3),
+        # The last field may be one that no product needs.
+        "last_product_lag_s": round(max(0.0, made_at[-1][0] - watch.last), 3),
         "product_latency_ms": report.latency_ms,
         "archived": kept,
         "lost": fields - kept + len(report.failed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -60,7 +61,9 @@ class Progress:
             words = (f"{name} {done}/{self._counts[name]}" for name, done in self._done.items())
             print("  " + ", ".join(words), file=sys.stderr, flush=True)
         else:
-            lines = [self._bar(name) for name in self._counts]
+            # A longer one would go on in a second row, and be drawn over half.
+            width = shutil.get_terminal_size().columns - 1
+            lines = [self._bar(name)[:width] for name in self._counts]
             up = f"\x1b[{len(lines)}A" if self._shown_at else ""
             print(up + "\n".join(f"\x1b[K{line}" for line in lines), file=sys.stderr, flush=True)
         self._shown_at = now

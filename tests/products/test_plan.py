@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +21,7 @@ from plan_runs import RNG, SHAPE, by_command, fields, give, leaves_when_read, of
 
 import junctura
 from junctura.products import Field, Ran, load_all, run
+from junctura.products.__main__ import plan_document
 from junctura.products._decode import decode, decodes
 from junctura.products._grid import regular_gg
 from junctura.products._operations import Statistics
@@ -70,6 +72,46 @@ sinks:
     table = np.genfromtxt(tmp_path / "out/0-6_t.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
     mean = np.mean([decode(grid_message(values[step])).values for step in (3, 6)], axis=0)
     np.testing.assert_allclose(table["value"], mean.ravel() - 273.15, rtol=0, atol=1e-9)
+
+
+def test_an_archive_keeps_what_its_rule_says_and_actions_say_how_long_they_took(tmp_path: Path) -> None:
+    values = fields(0, 3, 6)
+    text = """
+sources: [{follow: stream=enfo}]
+actions: [{set: {expver: "0002"}}, {select: {levelist: 850}}]
+sinks:
+  - archive: {store: all}
+  - archive: {store: chosen, select: {param: [t, q], number: 1}}
+  - archive: {store: both, select: {param: t}, every: 6}
+"""
+
+    def work(pool: junctura.Pool) -> None:
+        offers(values)(pool)
+        offers(values, number=2)(pool)
+        offers(values, param="q")(pool)
+        offers(values, param="u")(pool)
+
+    begun = time.monotonic()
+    (ran,) = through(tmp_path, text, work)
+    took = time.monotonic() - begun
+    assert ran.told == []
+
+    def kept(name: str) -> set[str]:
+        with junctura.Store(tmp_path / name) as store:
+            assert {entry["expver"] for entry in store.list()} == {"0002"}
+            return {f"{entry['param']}{entry['number']}{entry['step']}" for entry in store.list()}
+
+    whole = {param + step for param in ("t1", "t2", "q1", "u1") for step in "036"}
+    assert kept("all") == whole
+    assert kept("chosen") == {one for one in whole if one[0] in "tq" and one[1] == "1"}
+    assert kept("both") == {one for one in whole if one[0] == "t" and one[2] in "06"}
+    assert [(one.name, one.taken, one.given) for one in ran.actions] == [
+        *(("set", 12, 12), ("select", 12, 12)),
+        *[("archive", 12, 0)] * 3,
+    ]
+    seconds = [one.seconds for one in ran.actions]
+    assert min(seconds) > 0 and sum(seconds) < took
+    assert [one["seconds"] for one in plan_document(ran)["actions"]] == seconds
 
 
 def test_pieces_of_ranks_become_messages(tmp_path: Path) -> None:
