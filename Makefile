@@ -97,11 +97,13 @@ bench: build ## every benchmark, beside its rivals; figures in bench-out
 	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
 .PHONY: soak
-soak: build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), five minutes of fuzzing a target
+soak: build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: storms, with fresh seeds"
 	@$(PY) tests/storm/soak.py
+	@echo "soak: runs of workflows, with fresh seeds"
+	@$(PY) tests/workflow/run_storm.py --first $$(date +%s)
 	@fuzz/run.sh 300
 
 .PHONY: fuzz

@@ -6,11 +6,12 @@ Both have a command line of their own; an option that does not fit to what the f
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from junctura._yaml import read
+from junctura._screen import say, status_of
+from junctura._yaml import files_of, read
 from junctura.errors import Error, InvalidArgument
 
 # Of these options those of no value are None here.
@@ -21,27 +22,39 @@ _OF_PRODUCTS = {
     "--behind": "URL",
     "--out": "DIR",
     "--workers": "N",
+    "--dask": "ADDRESS",
     "--until-gone": "NAME",
     "--announce": "URL",
 }
 _OF_BOTH = {"--check": None, "--json": None, "--quiet": None}
+# What files may say, for editors.
+_SCHEMAS = {
+    "workflow": "workflow/workflow.schema.json",
+    "requirement": "products/recipe.schema.json",
+    "plan": "products/_plan/plan.schema.json",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Does what the command line says; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     given = _parser().parse_args(words)
+    if given.schema:
+        sys.stdout.write((Path(__file__).parent / _SCHEMAS[given.schema]).read_text("utf-8"))
+        return 0
     try:
-        is_workflow = any(_is_workflow(file) for file in given.files)
-        _check(given, is_workflow)
+        files = list(files_of(given.files))
+        is_workflow = any(map(_is_workflow, files))
+        _check(given, files, is_workflow)
     except (Error, ImportError) as error:
-        print(f"junctura: {error}", file=sys.stderr)
+        say(f"junctura: {error}", sys.stderr)
         return 2
     # Each needs what the other one may not have.
     if is_workflow:
         from junctura.workflow.__main__ import main as run_workflow
 
-        return run_workflow(words)
+        # A pattern of it stands for a name.
+        return run_workflow([files[0] if word in given.files else word for word in words])
     from junctura.products.__main__ import main as run_products
 
     return run_products(words)
@@ -49,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", add_help=False, allow_abbrev=False)
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    of_files = parser.add_mutually_exclusive_group(required=True)
+    of_files.add_argument("files", nargs="*", metavar="FILE", default=[])
+    of_files.add_argument("--schema", choices=_SCHEMAS)
     for option, value in {**_OF_WORKFLOWS, **_OF_PRODUCTS, **_OF_BOTH}.items():
         short = ["-q"] if option == "--quiet" else []
         # Whether it is there counts; what it says, and how often, is read by whoever it is for.
@@ -64,27 +79,15 @@ def _is_workflow(file: str) -> bool:
     return any(isinstance(document.value, dict) and "tasks" in document.value for document in read(file))
 
 
-def _check(given: argparse.Namespace, is_workflow: bool) -> None:
-    if is_workflow and len(given.files) > 1:
-        raise InvalidArgument(given.files[1], "a workflow runs alone: a task of it may run others")
+def _check(given: argparse.Namespace, files: Sequence[str], is_workflow: bool) -> None:
+    if is_workflow and len(files) > 1:
+        raise InvalidArgument(files[1], "a workflow runs alone: a task of it may run others")
     foreign = _OF_PRODUCTS if is_workflow else _OF_WORKFLOWS
     for option in foreign:
         if getattr(given, option.removeprefix("--").replace("-", "_")) is not None:
             kind = "a workflow, and this is for products" if is_workflow else "no workflow, and this is for one"
-            raise InvalidArgument(option, f"{given.files[0]} is {kind}")
-
-
-def _run_and_tell() -> int:
-    """As `main`; that nobody is there to read what it says is no failure."""
-    try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python says the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
+            raise InvalidArgument(option, f"{files[0]} is {kind}")
 
 
 if __name__ == "__main__":
-    sys.exit(_run_and_tell())
+    sys.exit(status_of(main))

@@ -5,13 +5,50 @@ What shows progress must never be what makes the work fail: where nobody reads i
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 _SIZE = (80, 24)
+# Who read it has ended, or the terminal has gone.
+_NOBODY = (errno.EPIPE, errno.EIO)
+
+
+def say(text: str, stream: TextIO | None) -> None:
+    """Writes a line at once; that nobody reads it any more is no failure, and of complaints nothing is."""
+    if stream is None:
+        return
+    try:
+        print(text, file=stream, flush=True)
+    except (OSError, ValueError) as error:
+        if stream is not sys.stderr and getattr(error, "errno", None) not in _NOBODY:
+            raise
+        _forget(stream)
+
+
+def status_of(program: Callable[[], int]) -> int:
+    """The exit status of a program, also where nobody is there to read what it says."""
+    status = 0
+    try:
+        status = program()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _NOBODY:
+            raise
+        _forget(sys.stdout)
+    return status
+
+
+def _forget(stream: TextIO) -> None:
+    # Python says the rest when it ends.
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def bar(done: int, count: int, width: int) -> str:
@@ -37,8 +74,9 @@ class Screen:
     """
 
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
+        # There is none where it was closed from the beginning.
         self._stream = stream or sys.stderr
-        self._is_open = not quiet
+        self._is_open = not quiet and self._stream is not None
         self._drawn = 0
         self.is_terminal = self._is_open and self._stream.isatty()
 

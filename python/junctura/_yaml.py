@@ -9,6 +9,7 @@ an octal number and a day.
 from __future__ import annotations
 
 import difflib
+import glob
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -95,6 +96,26 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if close := difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6):
         return f'; did you mean "{close[0]}"?'
     return f"; known are {', '.join(words)}" if words else ""
+
+
+def files_of(paths: Iterable[str | Path]) -> Iterator[str]:
+    """The files that are meant: those that a pattern matches in its place, in order.
+
+    Raises
+    ------
+    NotFound
+        A pattern matches none.
+
+    """
+    for path in paths:
+        if not glob.has_magic(str(path)) or Path(path).exists():
+            yield str(path)
+            continue
+        root = Path(path).anchor or "."
+        matches = sorted(str(match) for match in Path(root).glob(str(path).removeprefix(Path(path).anchor)))
+        if not matches:
+            raise NotFound(str(path), "no file is found")
+        yield from matches
 
 
 def read(path: str | Path) -> list[Document]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import junctura
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/13_workflows"
 
 
@@ -64,8 +66,63 @@ def test_a_solver_its_statistics_and_a_picture(tmp_path: Path) -> None:
     assert ends["statistics-1"] < ends["solver"]
 
 
-def test_the_ensemble_is_right() -> None:
+@pytest.mark.parametrize(("name", "members"), [("ensemble", 6), ("slurm", 3)])
+def test_the_ensembles_are_right(name: str, members: int) -> None:
     pytest.importorskip("eccodes")
-    command = [sys.executable, "-m", "junctura.workflow", str(EXAMPLES / "ensemble.yaml"), "--check"]
+    command = [sys.executable, "-m", "junctura.workflow", str(EXAMPLES / f"{name}.yaml"), "--check"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "member" in said and "x 6" in said
+    assert "member" in said and f"x {members}" in said
+
+
+# What is made of a smaller ensemble: two members, three steps.
+HEIGHT = """
+product: height
+from: {param: gh, levelist: 500, step: 0/to/12/by/6, number: 1/to/2}
+do: [{grid: 5/5}]
+to: {format: grib2, name: "height_{number}_{step:03}.grib2"}
+"""
+SPREAD = """
+product: spread
+from: {param: gh, levelist: 500, step: 0/to/12/by/6, number: 1/to/2}
+do: [{grid: 5/5}, {ensemble: [mean, spread]}]
+to: {format: grib2, name: "spread_{step:03}.grib2"}
+"""
+# What it says in place of the words of the example, each of which stands there once.
+SMALLER = {
+    "parallel: 7": "parallel: 3",
+    "{member: 1/to/6}": "{member: 1/to/2}",
+    '--member, "{member}"]': '--member, "{member}", --truncation, 21, --days, 0.5, --every, 6h]',
+    # One of them may have left before the other one comes.
+    '"swell-*"': "swell-1, --until-gone, swell-2, --workers, 1",
+    "{here}/../12_products/requirements/*.yaml": "{here}/wanted/*.yaml",
+    "../11_swell/swell.py": str(EXAMPLES.parent / "11_swell/swell.py"),
+}
+
+
+def smaller_ensemble(folder: Path) -> Path:
+    text = (EXAMPLES / "ensemble.yaml").read_text()
+    for words, others in SMALLER.items():
+        assert text.count(words) == 1, words
+        text = text.replace(words, others)
+    (folder / "wanted").mkdir()
+    (folder / "wanted/height.yaml").write_text(HEIGHT)
+    (folder / "wanted/spread.yaml").write_text(SPREAD)
+    (folder / "smaller.yaml").write_text(text)
+    return folder / "smaller.yaml"
+
+
+def test_an_ensemble_its_products_and_an_archive(tmp_path: Path) -> None:
+    pytest.importorskip("eccodes")
+    folder = tmp_path / "run"
+    ran = run(str(smaller_ensemble(tmp_path)), folder)
+    assert ran["failed"] == ran["skipped"] == 0
+    both = [(member, step) for member in (1, 2) for step in (0, 6, 12)]
+    heights = {f"height_{member}_{step:03}.grib2" for member, step in both}
+    made = {file.name for file in (folder / "products").glob("*.grib2")}
+    assert made == heights | {f"spread_{step:03}.grib2" for step in (0, 6, 12)}
+    # They are waited for before the first field is there, and so made while the members run.
+    begun = [line["task"] for line in record(folder) if line["kind"] == "begin"]
+    assert begun.index("products") < begun.index("member-1")
+    with junctura.Store(folder / "store") as store:
+        kept = store.list("param=gh,levelist=500")
+        assert sorted((int(entry["number"]), int(entry["step"])) for entry in kept) == both

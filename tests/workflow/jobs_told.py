@@ -6,7 +6,7 @@ import os
 import queue
 import select
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ LIMIT_S = 90
 class Told:
     """A job that was started, and what is told of it."""
 
-    def __init__(self, executor: Executor, job: Job) -> None:
+    def __init__(self, executor: Executor, job: Job, on_taken: Callable[[str], None] | None = None) -> None:
         self.order: list[str] = []
         self._begun = threading.Event()
         self._ends: queue.Queue[Ended] = queue.Queue()
-        self.running: Running = executor.start(job, self._on_begin, self._on_end)
+        self.running: Running = executor.start(job, self._on_begin, self._on_end, on_taken)
 
     def _on_begin(self) -> None:
         self.order.append("begin")

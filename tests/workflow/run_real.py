@@ -19,11 +19,22 @@ Line = dict[str, Any]
 # A producer, a consumer and others that workflows of tests are made of. The pool is that of the run.
 PROGRAMS = {
     "produce.py": """
-        import os, sys, junctura
+        import os, signal, sys, junctura
         who, count = sys.argv[1], int(sys.argv[2])
+        payload = b"payload" if len(sys.argv) < 4 else bytes(int(sys.argv[3]))
         with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool:
-            for number in range(count):
-                pool.offer(b"payload", name=f"{who}-{number}", kind="field", of=who)
+            for number in range(count + 1):
+                if os.environ.get("DIES_AFTER") == str(number):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if number < count:
+                    pool.offer(payload, name=f"{who}-{number}", kind="field", of=who)
+        """,
+    "bundle.py": """
+        import os, junctura
+        with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool, pool.bundle("step/0") as bundle:
+            for number in range(2):
+                bundle.offer(b"payload", name=f"part-{number}", kind="part")
+            bundle.seal()
         """,
     "consume.py": """
         import os, sys, junctura
@@ -36,8 +47,17 @@ PROGRAMS = {
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         # Who waits for it sees its name.
         with junctura.Pool(os.environ["JUNCTURA_POOL"]):
+            if "DIES_JOINED" in os.environ:
+                os.kill(os.getpid(), signal.SIGKILL)
             signal.sigwait([signal.SIGTERM])
             print("asked to end")
+        """,
+    "gone.py": """
+        # Until the service is not in the pool.
+        import os, junctura
+        with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool, pool.subscribe("", kinds=["left"]) as events:
+            while any(one["name"] == "service" for one in pool.stat()["clients"]):
+                events.next()
         """,
     "hang.py": """
         import os, signal, subprocess, sys
@@ -79,11 +99,10 @@ class Real:
         self.folder = program_folder(folder)
         self.mark = uuid.uuid4().hex
         (folder / "flow.yaml").write_text(text)
-        self._segments = segments()
-        self._socket = ""
+        self._segments = segments_of_nobody()
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "junctura.workflow", "flow.yaml", "--run-dir", "run", *options]
+    def start(self, *options: str, module: str = "junctura.workflow") -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", module, "flow.yaml", "--run-dir", "run", *options]
         if "--resume" in options:
             command.remove("--run-dir")
             command.remove("run")
@@ -101,7 +120,13 @@ class Real:
 
     def end(self, process: subprocess.Popen[str], code: int) -> str:
         """Waits for its end; what it said. Nothing is left of it."""
-        out, err = process.communicate(timeout=LIMIT_S)
+        try:
+            out, err = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            # With it goes all that it has started.
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"it does not end: {out} {err} {self.logs()}") from None
         assert process.returncode == code, (process.returncode, out, err, self.logs())
         self.check_nothing_is_left()
         return out + err
@@ -111,12 +136,18 @@ class Real:
 
     def check_nothing_is_left(self) -> None:
         """No process, no segment of memory, no socket."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            pool = json.loads((self.folder / "run/record.jsonl").read_text().splitlines()[0]).get("pool")
-            self._socket = pool.removeprefix("unix:") if pool else ""
         assert marked(self.mark) == {}
-        assert segments() <= self._segments
-        assert not self._socket or self._socket not in Path("/proc/net/unix").read_text()
+        assert segments_of_nobody() <= self._segments
+        sockets = Path("/proc/net/unix").read_text()
+        assert not [pool for pool in self._own_pools() if pool.removeprefix("unix:") in sockets]
+
+    def _own_pools(self) -> list[str]:
+        """Those that the run has served itself, each time that it went on."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            said = map(json.loads, (self.folder / "run/record.jsonl").read_text().splitlines())
+            pools = [line["pool"] for line in said if line["kind"] == "run"]
+            return [pool for pool in pools if pool is not None and pool.startswith("unix:@junctura-run-")]
+        return []
 
     def record(self) -> list[Line]:
         """Its lines; the last is the end of the run."""
@@ -162,8 +193,21 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
-def segments() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("junctura*")}
+def segments_of_nobody() -> set[tuple[int, str]]:
+    """Memory of pools that processes have which were left by whoever started them, with these."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdecimal() and _is_orphan(folder):
+                links = [str(link.readlink()) for link in (folder / "fd").iterdir()]
+                found |= {(int(folder.name), link) for link in links if link.startswith("/memfd:junctura")}
+    return found
+
+
+def _is_orphan(process: Path) -> bool:
+    # The name of its program stands in brackets, and may have any in it.
+    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+    return parent == "1" and process.name != str(os.getpid())
 
 
 def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:

@@ -25,9 +25,9 @@ class Draws(Protocol):
 def task(name: str, **words: Any) -> Task:
     """A task whose start is given by its words."""
     start = {key: words.pop(key) for key in ("after", "on", "bundle", "joined", "each", "count") if key in words}
-    cores = words.pop("cores", 1)
+    resources = Resources(words.pop("cores", 1), words.pop("memory_bytes", None))
     words.setdefault("of", name)
-    return Task(name, command=("true",), folder=Path(), start=Start(**start), resources=Resources(cores), **words)
+    return Task(name, command=("true",), folder=Path(), start=Start(**start), resources=resources, **words)
 
 
 def workflow(*tasks: Task, pool: PoolWanted | None = None) -> Workflow:
@@ -116,8 +116,14 @@ class World:
         return self.over.status, self.over.code
 
 
-def world(*tasks: Task, cores: int = 8, pool: PoolWanted | None = None, past: ev.Past | None = None) -> World:
+def world(
+    *tasks: Task,
+    cores: int = 8,
+    pool: PoolWanted | None = None,
+    past: ev.Past | None = None,
+    memory_bytes: int | None = None,
+) -> World:
     """A world that has begun."""
-    made = World(Course(workflow(*tasks, pool=pool), cores, past))
+    made = World(Course(workflow(*tasks, pool=pool), cores, past, memory_bytes))
     made.begin()
     return made

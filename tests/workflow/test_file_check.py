@@ -96,7 +96,7 @@ def test_for_programs_everything_is_there() -> None:
     said = check_document(workflow(SEASON))
     assert json.loads(json.dumps(said)) == said
     assert (said["workflow"], said["limit_s"], said["parallel"]) == ("season", 5400, 8)
-    assert said["pool"] == {"url": None, "schema": "mars", "memory_bytes": 200 << 20}
+    assert said["pool"] == {"url": None, "schema": "mars", "memory_bytes": 200 << 20, "service": None}
     tasks = {one["task"]: one for one in said["tasks"]}
     assert len(tasks) == 13
     member = tasks["member-2-24"]

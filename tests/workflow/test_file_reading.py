@@ -251,6 +251,7 @@ WRONG = [
     (f"{{run: sh, matrix: {{n: {'x' * 200}}}}}", 'matrix: the name "a-xxx'),
     ("{service: sh, start: {each: a=b}}", "start.each: a service starts once"),
     ("{run: sh, start: {count: 3}}", "start.count: there is no each"),
+    ("{run: sh, start: {on: a=b, each: c=d}}", "start.on: it starts for each object, and waits for no other"),
     ("{run: sh, start: {after: b}}", 'start.after: there is no task "b"'),
     ("{run: sh, start: {after: a}}", "start.after: a waits for itself"),
     ("{service: sh}", "there are services only: nothing would end them"),
@@ -299,6 +300,11 @@ def test_what_is_wrong_is_told_with_file_line_and_key(said: str, cause: str) -> 
             "workflow: w\npool: {memory: 17GiB}\ntasks: {a: {run: sh}}",
             ":2: pool.memory: 17 GiB are more than the 16 GiB",
         ),
+        ("workflow: w\npool: {service: b}\ntasks: {a: {run: sh}}", ':2: pool.service: there is no task "b"'),
+        (
+            "workflow: w\npool: {service: a, memory: 1GiB}\ntasks: {a: {service: sh}}",
+            ':2: pool.memory: "a" serves it, and says that',
+        ),
         (
             "workflow: w\npool: unix:x\ntasks: {a: {run: sh, start: {on: 'a==b'}}}",
             ":3: tasks.a.start.on: selector: expected",
@@ -321,6 +327,44 @@ def test_what_is_wrong_is_told_with_file_line_and_key(said: str, cause: str) -> 
 def test_what_is_wrong_with_a_file_is_told_with_its_line(text: str, told: str) -> None:
     with pytest.raises(junctura.errors.InvalidArgument) as caught:
         workflow(text)
+    assert told in str(caught.value)
+
+
+def with_server(server: str, others: str = "a: {run: sh}") -> Workflow:
+    return workflow(f"workflow: w\npool: {{service: server}}\ntasks:\n  server: {server}\n  {others}\n")
+
+
+def test_a_task_may_serve_the_pool() -> None:
+    found = with_server("{service: sh, start: {after: first}}", "first: {run: sh}\n  a: {run: [sh, '{pool}']}")
+    assert found.pool == PoolWanted(service="server")
+
+
+@pytest.mark.parametrize(
+    ("server", "others", "told"),
+    [
+        ("{run: sh}", "a: {run: sh}", ':2: pool.service: "server" is no service, which runs until the others are done'),
+        ("{service: sh, matrix: {n: [1, 2]}}", "a: {run: sh}", 'pool.service: there are several of "server"'),
+        ("{service: sh, users: a}", "a: {run: sh}", "tasks.server.users: it serves the pool, and so runs for all"),
+        ("{service: sh, attempts: 2}", "a: {run: sh}", "tasks.server.attempts: it serves the pool, which would be"),
+        ("{service: sh, may_fail: true}", "a: {run: sh}", "tasks.server.may_fail: it serves the pool, without which"),
+        ("{service: [sh, '{pool}']}", "a: {run: sh}", "tasks.server: it needs the pool, which is there once"),
+        ("{service: sh, start: {joined: a}}", "a: {run: sh}", "tasks.server: it needs the pool, which is there once"),
+        (
+            "{service: sh, start: {after: m}}",
+            "m: {run: sh, matrix: {n: 1}, folder: '{pool}'}\n  a: {run: sh}",
+            "tasks.m:",
+        ),
+        (
+            "{service: sh, start: {after: a}}",
+            "a: {run: sh, start: {on: a=b}}\n  b: {run: sh}",
+            "tasks.a: it needs the pool",
+        ),
+        ("{service: sh}", "s: {service: sh}", "there are services only: nothing would end them"),
+    ],
+)
+def test_who_cannot_serve_the_pool_is_told(server: str, others: str, told: str) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument) as caught:
+        with_server(server, others)
     assert told in str(caught.value)
 
 

@@ -231,6 +231,13 @@ def test_the_limit_ends_a_job(jobs: Jobs) -> None:
     assert jobs.run("sleep", "1000", limit_s=0.1) == Ended(None, 15, "ran longer than 0.1 s")
 
 
+def test_a_limit_may_be_far_away(jobs: Jobs) -> None:
+    fifo = jobs.fifo("fifo")
+    told = jobs.start("sh", "-c", f"read line <{fifo}", limit_s=10 * 365.25 * 86_400).begun()
+    fifo.write_text("go on\n")
+    assert told.ended() == GOOD
+
+
 def test_a_job_over_its_limit_is_not_good_even_when_it_ends_well(tmp_path: Path) -> None:
     attempt = _keeper.Attempt({"job": 1, "grace_s": GRACE_S, "limit_s": 0.0}, 0)
     attempt.is_late, attempt.cause = True, "ran longer than 0 s"
@@ -358,6 +365,24 @@ def test_a_worker_that_is_killed_leaves_nothing_and_is_replaced(jobs: Jobs, daem
     assert not are_gone(stays)
     beside.running.end(at_once=True)
     beside.ended()
+
+
+def test_an_idle_worker_that_is_killed_just_as_it_gets_a_job_is_told(jobs: Jobs) -> None:
+    fifo, go_on = jobs.fifo("fifo"), jobs.fifo("go-on")
+    told = jobs.start("sh", "-c", f"echo $$ >{fifo}; read line <{go_on}")
+    worker = parent(number(fifo))
+    keeper = parent(worker)
+    go_on.write_text("go on\n")
+    assert told.ended() == GOOD
+    # Its end and the next job are there when the keeper looks.
+    left = Processes(worker)
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    left.wait_until_gone()
+    lost = jobs.start("true")
+    os.kill(keeper, signal.SIGCONT)
+    assert lost.ended() == Ended(None, cause="the process that keeps it was killed")
+    assert jobs.run("true") == GOOD
 
 
 def test_a_keeper_that_is_killed_leaves_nothing_and_is_replaced(jobs: Jobs) -> None:

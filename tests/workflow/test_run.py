@@ -57,6 +57,22 @@ def test_producers_services_and_consumers_of_each_object(tmp_path: Path) -> None
     assert reason["kind"] == "object" and reason["attributes"]["kind"] == "field"
 
 
+def test_an_object_and_a_bundle_start_a_task_each(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path,
+        HEAD
+        + "  whole:\n    run: [python, consume.py, 'name=part-1']\n    start: {bundle: step/0}\n"
+        + "  first:\n    run: [echo, well]\n    start: {on: kind=field}\n"
+        + "  parts:\n    run: [python, bundle.py]\n"
+        + PRODUCER,
+    )
+    real.run(0)
+    reasons = {line["task"]: line["reason"] for line in real.record() if line["kind"] == "ready"}
+    assert reasons["whole"] == {"kind": "bundle", "bundle": "step/0"}
+    assert (reasons["first"]["kind"], reasons["first"]["selector"]) == ("object", "kind=field")
+    assert (real.log("whole.1"), real.log("first.1")) == ("part-1 7\n", "well\n")
+
+
 def test_what_an_object_says_leads_to_no_other_folder(tmp_path: Path) -> None:
     real = Real(
         tmp_path,

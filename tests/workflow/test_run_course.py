@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from run_world import BAD, KILLED, task, workflow, world
+from run_world import BAD, KILLED, World, task, workflow, world
 
 from junctura.workflow import _events as ev
 from junctura.workflow._course import Course
-from junctura.workflow._tasks import PoolWanted
+from junctura.workflow._tasks import PoolWanted, Task
 
 THEIRS = PoolWanted(url="unix:theirs")
+SERVED = PoolWanted(service="server")
 
 
 def test_without_conditions_all_begin_at_once() -> None:
@@ -97,6 +98,22 @@ def test_tasks_for_objects_and_others_take_turns() -> None:
     assert one.begun == ["m-0", "e-1", "m-1", "e-2", "m-2", "e-3", "m-3"]
 
 
+def test_memory_is_held_by_those_that_say_what_they_need() -> None:
+    tasks = (
+        task("a", memory_bytes=3),
+        task("b"),
+        task("c", memory_bytes=2),
+        task("d", memory_bytes=9, executor="slurm"),
+        task("e"),
+    )
+    one = world(*tasks, memory_bytes=4)
+    assert sorted(one.begun) == ["a", "b", "d"]
+    one.end("b")
+    assert "c" not in one.begun, "nobody is passed by"
+    one.end("a")
+    assert one.begun[-2:] == ["c", "e"]
+
+
 def test_what_runs_elsewhere_holds_no_cores_here() -> None:
     one = world(task("a"), task("b", cores=64, executor="slurm"), task("c"), cores=1)
     assert sorted(one.begun) == ["a", "b"]
@@ -131,6 +148,24 @@ def test_a_service_that_fails_is_begun_again_and_then_its_users_are_skipped() ->
     one.end("s", BAD)
     assert one.said("skipped") == {"a": "s did not end well"}
     assert one.status() == ("failed", 1)
+
+
+def test_a_service_that_may_fail_keeps_nobody_who_waits() -> None:
+    one = world(task("s", service=True, may_fail=True), task("a"), task("b", after=("a",)))
+    one.run("s")
+    one.end("s", KILLED)
+    one.end("a")
+    one.end("b")
+    assert one.said("failed") == {"s": "ended by signal 9"} and one.said("skipped") == {}
+    assert one.status() == ("done", 0)
+
+
+def test_a_service_that_may_fail_may_never_begin() -> None:
+    one = world(task("s", service=True, may_fail=True), task("a", after=("s",)))
+    one.end("s", BAD)
+    assert one.begun == ["s", "a"]
+    one.end("a")
+    assert one.status() == ("done", 0)
 
 
 def test_a_service_that_ends_well_by_itself_is_done() -> None:
@@ -189,6 +224,20 @@ def test_in_a_pool_of_others_an_object_may_always_come() -> None:
     one.tell()
     assert one.over is None
     one.take(ev.PoolEnded("the server has ended"))
+    assert one.status() == ("failed", 1)
+
+
+def test_of_a_pool_of_others_that_has_ended_nobody_knows_what_it_had() -> None:
+    one = world(task("a"), task("p", each="x=1"), task("q", each="y=1", count=1), task("z", after=("p",)), pool=THEIRS)
+    one.offer("a", "x=1")
+    one.offer("a", "y=1")
+    one.tell()
+    one.take(ev.PoolEnded("the pool has ended: the server was killed"))
+    assert one.over is None
+    for name in ("p-1", "q-1", "a"):
+        one.end(name)
+    assert one.said("failed") == {"p": "the pool has ended: the server was killed"}
+    assert one.said("skipped") == {"z": "p did not end well"}
     assert one.status() == ("failed", 1)
 
 
@@ -353,6 +402,69 @@ def test_the_end_of_the_own_pool_is_the_end_of_the_run() -> None:
     assert one.status() == ("failed", 1)
 
 
+def served(*tasks: Task) -> World:
+    """A run whose pool is served by a task; it has begun."""
+    one = world(*tasks, task("server", service=True), pool=SERVED)
+    assert one.begun == ["server"]
+    one.take(ev.Served("server", 1, "tcp://node:7000"))
+    assert [note.words["pool"] for note in one.notes if note.words.get("event") == "served"] == ["tcp://node:7000"]
+    return one
+
+
+def test_who_serves_the_pool_begins_first_and_ends_last() -> None:
+    one = served(task("s", service=True), task("a"))
+    assert one.begun == ["server", "s"]
+    one.run("s")
+    one.end("a")
+    assert one.asked == {"s"}
+    one.end("s", KILLED)
+    assert one.asked == {"s", "server"}
+    one.take(ev.PoolEnded("the server was stopped"))
+    one.end("server", KILLED)
+    assert one.status() == ("done", 0)
+
+
+def test_who_comes_before_the_pool_uses_no_service() -> None:
+    one = world(task("a"), task("s", service=True), task("b"), task("server", service=True, after=("a",)), pool=SERVED)
+    assert one.begun == ["a"]
+    one.end("a")
+    one.run("server")
+    one.run("s")
+    assert one.begun == ["a", "server", "s", "b"]
+
+
+def test_the_end_of_a_pool_that_a_task_serves_is_the_end_of_the_run() -> None:
+    one = served(task("a"))
+    one.take(ev.PoolEnded("the server was killed"))
+    assert one.asked == {"a"}
+    one.end("a", KILLED)
+    assert one.asked == {"a", "server"}
+    one.end("server")
+    assert one.status() == ("failed", 1)
+
+
+def test_nothing_comes_of_who_only_serves_the_pool() -> None:
+    one = served(task("a"), task("b", on="x=1"))
+    one.end("a")
+    one.tell()
+    assert "nothing runs any more that could bring it" in one.said("failed")["b"]
+    one.end("server", KILLED)
+    assert one.status() == ("failed", 1)
+
+
+def test_an_interrupt_ends_services_and_then_the_pool() -> None:
+    one = served(task("s", service=True), task("a"))
+    one.run("s")
+    one.take(ev.Interrupted())
+    assert one.asked == {"a"}
+    one.end("a", KILLED)
+    assert one.asked == {"a", "s"}
+    one.end("s")
+    assert one.asked == {"a", "s", "server"}
+    one.end("server")
+    assert one.status() == ("interrupted", 130)
+
+
 def test_what_is_done_is_not_done_again() -> None:
     past = ev.Past(frozenset({"a", "s"}), {"a": 1, "b": 2, "s": 1})
     one = world(task("a"), task("s", service=True), task("b", after=("a",), attempts=2), past=past)
@@ -391,6 +503,51 @@ def test_an_object_that_is_still_in_the_pool_is_not_taken_twice() -> None:
     assert one.begun == ["p-2"]
     one.end("p-2")
     assert one.status() == ("done", 0)
+
+
+def resumed_with(*seen: ev.Seen) -> World:
+    """A run that goes on, in a pool of others that has one object: the third version of `k`."""
+    past = ev.Past(frozenset(one.task for one in seen if one.is_done), {}, seen)
+    one = world(task("p", each="x=1"), pool=THEIRS, past=past)
+    # What is there is told before anything else.
+    one.pool.appendleft(ev.Offered("x=1", "k", "1.3"))
+    one.tell()
+    return one
+
+
+def test_an_object_that_was_replaced_meanwhile_is_what_its_task_gets() -> None:
+    one = resumed_with(ev.Seen("p-1", "p", "k", "1.1", is_done=False))
+    assert one.begun == ["p-1"]
+    one.end("p-1")
+    one.tell()
+    assert one.status() == ("done", 0)
+
+
+def test_a_task_for_a_version_that_was_replaced_before_waits_no_longer() -> None:
+    seen = [ev.Seen(f"p-{number}", "p", "k", f"1.{number}", is_done=False) for number in (1, 2, 3)]
+    one = resumed_with(*seen)
+    assert sorted(one.begun) == ["p-1", "p-2", "p-3"]
+    for name in one.begun:
+        one.end(name)
+    one.tell()
+    assert one.status() == ("done", 0)
+
+
+def test_a_newer_version_of_what_is_done_has_a_task_of_its_own() -> None:
+    one = resumed_with(ev.Seen("p-1", "p", "k", "1.1", is_done=True))
+    assert one.begun == ["p-2"]
+    one.end("p-2")
+    one.tell()
+    assert one.status() == ("done", 0)
+
+
+def test_each_version_of_an_earlier_life_is_known_again() -> None:
+    seen = [ev.Seen(f"p-{number}", "p", "k", f"1.{number}", is_done=True) for number in (1, 2)]
+    one = world(task("a"), task("p", each="x=1"), past=ev.Past(frozenset({"p-1", "p-2"}), {}, tuple(seen)))
+    for _ in range(3):
+        one.offer("a", "x=1", key="k", incarnation=2)
+    one.tell()
+    assert one.begun == ["a", "p-3"]
 
 
 def test_an_object_that_went_with_the_pool_is_named() -> None:

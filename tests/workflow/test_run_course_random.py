@@ -16,6 +16,7 @@ from junctura.workflow._tasks import PoolWanted, Task
 
 CORES = 3
 SELECTORS = ("x=1", "y=1")
+POOLS = (PoolWanted(), PoolWanted(url="unix:theirs"), PoolWanted(service="server"))
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
@@ -58,6 +59,7 @@ class Run(World):
     draw: Draw
     # How much had been noted by then, who, and what.
     offerings: list[tuple[int, str, ev.Offered]]
+    has_pool_ended = False
 
     def go(self, draw: Draw, interrupts: bool) -> None:
         self.draw, self.offerings = draw, []
@@ -81,11 +83,21 @@ class Run(World):
             # A service runs on until it is told to end, or dies.
             if not part.task.service or part.is_asked or part.tries_left:
                 found.append(lambda part=part: self.come_to_end(part))  # type: ignore[misc]
-            if self.sequence < 6:
+            if self.sequence < 6 and not self.has_pool_ended:
                 found.append(lambda name=name: self.something(name))  # type: ignore[misc]
         if interrupts and self.over is None and self.draw(st.integers(0, 20)) == 0:
             found.append(lambda: self.take(ev.Interrupted()))
+        pool = self.course.workflow.pool
+        is_theirs = pool is not None and pool.url is not None
+        if is_theirs and not self.has_pool_ended and self.draw(st.integers(0, 20)) == 0:
+            found.append(self.end_pool)
         return found
+
+    def end_pool(self) -> None:
+        """That of others ends, behind all that it had told."""
+        self.tell()
+        self.has_pool_ended = True
+        self.take(ev.PoolEnded("the pool has ended"))
 
     def something(self, name: str) -> None:
         """A task offers something, or joins the pool, or leaves it."""
@@ -114,12 +126,15 @@ class Run(World):
 
     def _do(self, actions: list[ev.Action]) -> None:
         for action in actions:
-            if isinstance(action, ev.End) and self.course.parts[action.task].task.service:
+            # At once there is no order.
+            if isinstance(action, ev.End) and not action.at_once:
                 self.check_dismissed(self.course.parts[action.task].task)
         super()._do(actions)
 
     def check_dismissed(self, service: Task) -> None:
         """A service is told to end when its users are over; without some that are named, all tasks are."""
+        if not service.service:
+            return
         parts = [part for part in self.course.parts.values() if part.template is None and not part.task.service]
         after = self.course.ties.behind(service.name)
         users = service.users or [part.task.of for part in parts if part.task.name in after]
@@ -129,22 +144,25 @@ class Run(World):
         start = part.task.start
         parts = [one for one in self.course.parts.values() if one.template is None]
         for before in [one for one in parts if one.task.of in start.after]:
-            assert before.has_begun if before.task.service else before.is_well, (part.task.name, before)
+            is_well = before.is_well and (not before.task.service or before.task.may_fail)
+            assert is_well or (before.task.service and before.has_begun), (part.task.name, before)
         assert start.on is None or any(one.selector == start.on for one in self.all_offered)
         assert start.each is None or (part.sight is not None and part.sight.selector == start.each)
 
 
 def is_patient(run: Run) -> bool:
     """Whether something may still come from outside, or of a service."""
-    others = run.course.workflow.pool
-    return (others is not None and others.url is not None) or bool(run.live)
+    pool = run.course.workflow.pool
+    if run.has_pool_ended:
+        return False
+    return pool is not None and (pool.url is not None or bool(run.live.keys() - {pool.service}))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data(), tasks(), st.booleans(), st.booleans())
-def test_every_run_ends_as_it_should(data: st.DataObject, made: list[Task], is_theirs: bool, interrupts: bool) -> None:
-    pool = PoolWanted(url="unix:theirs" if is_theirs else None)
-    run = Run(Course(workflow(*made, pool=pool), CORES))
+@given(st.data(), tasks(), st.sampled_from(POOLS), st.booleans())
+def test_every_run_ends_as_it_should(data: st.DataObject, made: list[Task], pool: PoolWanted, interrupts: bool) -> None:
+    servers = [task(pool.service, service=True)] if pool.service else []
+    run = Run(Course(workflow(*made, *servers, pool=pool), CORES))
     run.go(data.draw, interrupts)
     assert not run.pool or run.over is not None
     if run.over is None:

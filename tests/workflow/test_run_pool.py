@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,8 +62,41 @@ def test_what_is_there_is_told_at_once_and_what_comes_later(pool: junctura.Pool)
     assert [event.attributes["name"] for event in came if isinstance(event, ev.Offered)] == ["late", "inside"]
     (joined,) = [event for event in came if isinstance(event, ev.Joined)]
     assert joined.name == "guest"
-    assert ev.Left(joined.client) in came
+    assert [event.client for event in came if isinstance(event, ev.Left)] == [joined.client]
     watch.close()
+    watch.close()
+
+
+def test_a_bundle_within_another_is_complete_when_that_is(pool: junctura.Pool) -> None:
+    with pool.bundle("step") as outer:
+        inner = pool.bundle("step/0")
+        inner.offer(b"", name="inside")
+        inner.seal()
+        told = Told()
+        watch = Watch(pool.url, [], told.put)
+        assert not [event for event in told.there() if isinstance(event, ev.Completed)]
+        outer.seal()
+        watch.fence(1)
+        assert {event.bundle for event in told.until(ev.Fenced) if isinstance(event, ev.Completed)} == {
+            "step",
+            "step/0",
+        }
+        watch.close()
+
+
+def test_who_comes_and_goes_is_told_with_its_host_and_process(pool: junctura.Pool) -> None:
+    told = Told()
+    watch = Watch(pool.url, [], told.put)
+    with junctura.Pool(pool.url, name="guest"):
+        pass
+    watch.fence(1)
+    came = told.until(ev.Fenced)
+    (guest,) = [event for event in came if isinstance(event, ev.Joined) and event.name == "guest"]
+    (producer,) = [event for event in came if isinstance(event, ev.Joined) and event.name == "producer"]
+    assert guest.pid == producer.pid == os.getpid()
+    assert guest.host == producer.host != ""
+    (left,) = [event for event in came if isinstance(event, ev.Left)]
+    assert left.client == guest.client and left.reason != ""
     watch.close()
 
 

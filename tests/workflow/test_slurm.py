@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import sys
+import queue
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("psij")
-sys.path.insert(0, str(Path(__file__).parent))
 
-from jobs_told import Jobs, Told
-from slurm import CORES, NODES, NoSlurmError, Slurm
+from jobs_told import LIMIT_S, Jobs, Told
+from slurm import CORES, NODES, Slurm
 
 from junctura.errors import Closed, InvalidArgument
 from junctura.workflow._jobs import Ended, Resources
@@ -21,23 +22,6 @@ from junctura.workflow._psij import Batch
 
 GOOD = Ended(0)
 POLL_S = 0.1
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Slurm]:
-    try:
-        slurm = Slurm()
-    except NoSlurmError as error:
-        pytest.skip(str(error))
-    before = {name: os.environ.get(name) for name in slurm.environment}
-    os.environ |= slurm.environment
-    yield slurm
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
-    slurm.close()
 
 
 @pytest.fixture
@@ -220,6 +204,51 @@ def test_processes_of_psij_are_a_batch_system_too(local_jobs: Jobs) -> None:
     told = local_jobs.start("sleep", "1000").begun()
     told.running.end()
     assert told.ended().cause == "cancelled"
+
+
+def refusing(job: Any, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the batch system refuse to cancel a job so often."""
+    refusals = itertools.repeat("nobody answers", times)
+    cancel = job.cancel
+
+    def refuse() -> None:
+        if refusal := next(refusals, None):
+            raise OSError(refusal)
+        cancel()
+
+    monkeypatch.setattr(job, "cancel", refuse)
+
+
+@pytest.mark.parametrize("times", [3, 10_000])
+def test_what_cannot_be_cancelled_at_first_is_cancelled_later_and_at_last_named(
+    tmp_path: Path, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Jobs(Batch("local", tmp_path / "scripts", poll_s=0.01), tmp_path)
+    fifo = jobs.fifo("fifo")
+    told = jobs.start("sh", "-c", f"read line <{fifo}").begun()
+    refusing(told.running._described, times, monkeypatch)  # type: ignore[attr-defined]
+    told.running.end()
+    ended = told.ended()
+    if times == 3:
+        assert ended.cause == "cancelled"
+    else:
+        assert ended.cause == f"{told.running.identity} may run still, it cannot be cancelled: nobody answers"
+        fifo.write_text("go on\n")
+    jobs.executor.close()
+
+
+def test_a_job_is_told_when_it_is_taken_and_ended_by_another_process(jobs: Jobs, slurm: Slurm, tmp_path: Path) -> None:
+    taken: queue.SimpleQueue[str] = queue.SimpleQueue()
+    told = Told(jobs.executor, jobs.job("sleep", "1000"), taken.put)
+    identity = taken.get(timeout=LIMIT_S)
+    assert identity == told.running.identity
+    told.begun()
+    other = Batch("slurm", tmp_path / "scripts", poll_s=POLL_S)
+    # The second one is of a job that nobody knows any more.
+    assert other.end_left([identity, "slurm job 4000000"]) == {}
+    assert slurm.run("squeue", "--noheader").stdout == ""
+    other.close()
+    assert told.ended().cause == "cancelled by others"
 
 
 def test_a_missing_batch_system_is_known_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

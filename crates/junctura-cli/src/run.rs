@@ -18,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
   junctura run t850.yaml --announce unix:default                 tell others of each product that is there
+  junctura run --schema requirement > recipe.schema.json         what a requirement may say, for an editor
 Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is wrong; 130 interrupted.
 Needs Python with the package: pip install 'junctura[products]'.";
 
@@ -34,8 +35,11 @@ Needs Python with the package: pip install 'junctura[products]'.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A workflow; or requirements for products, or a plan; in YAML
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Print the JSON Schema of such files, by which editors help to write them, and do nothing else
+    #[arg(long, value_name = "KIND", value_parser = ["workflow", "requirement", "plan"], conflicts_with = "files")]
+    schema: Option<String>,
     /// Say what the files mean: what a workflow runs, and what waits for what; which fields requirements need, and which files they make
     #[arg(long)]
     check: bool,
@@ -135,6 +139,9 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
             words.push(joined(name, value));
         }
     }
+    if let Some(kind) = &arguments.schema {
+        words.push(joined("--schema", &OsString::from(kind)));
+    }
     words.extend(products.until_gone.iter().map(|name| joined("--until-gone", name)));
     for (name, is_set) in [
         ("--dry-run", workflow.dry_run),
@@ -202,6 +209,18 @@ mod tests {
         ];
         assert_eq!(told(&said), expected);
         assert_eq!(told(&["run", "a.yaml"]), ["--", "a.yaml"]);
+    }
+
+    #[test]
+    fn a_schema_needs_no_file() {
+        assert_eq!(told(&["run", "--schema", "plan"]), ["--schema=plan", "--"]);
+        for wrong in [
+            &["run"][..],
+            &["run", "--schema", "plan", "a.yaml"],
+            &["run", "--schema", "diagram"],
+        ] {
+            assert!(Line::try_parse_from(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

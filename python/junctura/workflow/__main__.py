@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from junctura._screen import say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.workflow._check import check_document, check_text, dry_run_text
 from junctura.workflow._executors import executors
-from junctura.workflow._folders import fresh
+from junctura.workflow._folders import drop, fresh, lead_to
+from junctura.workflow._history import RECORD, Line, lines
 from junctura.workflow._reading import load
 from junctura.workflow._run import Ran, run
 from junctura.workflow._saying import last_lines
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(workflow, given)
     except (Error, ImportError) as error:
         # What can be known before anything starts is wrong with the file or the command line.
-        print(f"junctura: {error}", file=sys.stderr)
+        say(f"junctura: {error}", sys.stderr)
         return 2
 
 
@@ -76,13 +78,22 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     if given.parallel is not None:
         _check_room(workflow, given.parallel)
     by = executors(workflow)
-    folder = given.resume or given.run_dir or fresh(workflow.name)
-    with View(given.quiet, folder) as view:
-        told = _Told(view)
-        options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
-        ran = run(workflow, folder, executors=by, told=told.take, **options)
+    # Where `latest` leads to may change while a run goes on.
+    named = given.resume.resolve() if given.resume else given.run_dir
+    folder = named or fresh(workflow.name)
+    options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
+    try:
+        with View(given.quiet, folder) as view:
+            view.recall(_said_before(folder) if given.resume else ())
+            told = _Told(view, latest=None if named else folder)
+            ran = run(workflow, folder, executors=by, told=told.take, **options)
+    except Error:
+        if not named:
+            drop(folder)
+        raise
     picture = _drawn(ran)
-    print(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture))
+    # What became of the run is its status, whoever reads the rest.
+    say(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture), sys.stdout)
     return ran.code
 
 
@@ -91,7 +102,7 @@ def _drawn(ran: Ran) -> Path | None:
     try:
         return timeline(ran.folder)
     except Error as error:
-        print(f"junctura: there is no timeline: {error}", file=sys.stderr)
+        say(f"junctura: there is no timeline: {error}", sys.stderr)
         return None
 
 
@@ -102,18 +113,29 @@ def _check_room(workflow: Workflow, cores: int) -> None:
             raise InvalidArgument("--parallel", cause)
 
 
+def _said_before(folder: Path) -> list[Line]:
+    """What the record of a run says that goes on; whether it is one is told by who goes on with it."""
+    try:
+        with (folder / RECORD).open("rb") as file:
+            return [line for line in lines(file) if line is not None]
+    except OSError:
+        return []
+
+
 class _Told:
     """Has each line of the record shown, and says what one who wants the end may do besides."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, view: View, latest: Path | None) -> None:
+        self._view, self._latest = view, latest
         self._is_ending = False
 
-    def take(self, line: dict[str, Any]) -> None:
+    def take(self, line: Line) -> None:
         self._view.take(line)
+        if line["kind"] == "run" and self._latest is not None:
+            lead_to(self._latest)
         if line.get("cause") == "interrupted" and not self._is_ending:
             self._is_ending = True
-            print("junctura: interrupted: tasks end in order; once more ends all at once", file=sys.stderr, flush=True)
+            say("junctura: interrupted: tasks end in order; once more ends all at once", sys.stderr)
 
 
 def _document(ran: Ran, picture: Path | None) -> dict[str, Any]:
@@ -138,16 +160,5 @@ def _in_words(ran: Ran, picture: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _run_and_tell() -> int:
-    """As `main`; that nobody is there to read what it says is no failure."""
-    status = main()
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python says the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(_run_and_tell())
+    sys.exit(status_of(main))

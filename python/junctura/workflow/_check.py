@@ -48,7 +48,7 @@ def check_text(workflow: Workflow) -> str:
 def check_document(workflow: Workflow) -> dict[str, Any]:
     """The same, and all that tasks say, for programs."""
     pool = workflow.pool
-    said = pool and {"url": pool.url, "schema": pool.schema, "memory_bytes": pool.memory_bytes}
+    said = pool and {name: getattr(pool, name) for name in ("url", "schema", "memory_bytes", "service")}
     return {
         "workflow": workflow.name,
         "file": str(workflow.path),
@@ -102,6 +102,8 @@ def _heading(workflow: Workflow, kinds: int) -> str:
 def _pool(pool: PoolWanted) -> str:
     if pool.url is not None:
         return f"pool {pool.url}"
+    if pool.service is not None:
+        return f"a pool that {pool.service} serves"
     memory = f", {shown_bytes(pool.memory_bytes)}" if pool.memory_bytes else ""
     return f"a pool of its own ({Path(pool.schema or 'mars').name}{memory})"
 

@@ -1,8 +1,8 @@
 """What is done next in a run: events in, actions out. No threads, no clock, no I/O.
 
-A task waits until its conditions are met, queues until there are cores for it, is launched, runs, and has ended; it is
-begun again while it has attempts left. What waits for a task that failed is skipped. Services run before those that use
-them begin, hold no cores, and are told to end when their users are over.
+A task waits until its conditions are met, queues until there are cores and memory for it, is launched, runs, and has
+ended; it is begun again while it has attempts left. What waits for a task that failed is skipped. Services run before
+those that use them begin, hold neither, and are told to end when their users are over.
 
 An `each` makes a task for each object, until no more can come: when nothing runs but services, and all that was
 offered before has been told (a `Fence`). A task that waits for something in the pool then waits on where it may still
@@ -36,12 +36,17 @@ class Course:
         How many its local tasks may hold at once.
     past
         Of a run that is resumed.
+    memory_bytes
+        How much its local tasks may need together, of those that say what they need; None: as much as they like.
 
     """
 
-    def __init__(self, workflow: Workflow, cores: int, past: ev.Past | None = None) -> None:
-        self.workflow, self.cores = workflow, cores
-        self.ties = Ties(workflow.tasks)
+    def __init__(
+        self, workflow: Workflow, cores: int, past: ev.Past | None = None, memory_bytes: int | None = None
+    ) -> None:
+        self.workflow, self.cores, self.memory_bytes = workflow, cores, memory_bytes
+        server = workflow.pool.service if workflow.pool is not None else None
+        self.ties = Ties(workflow.tasks, server)
         self.groups: dict[str, Group] = {}
         self.parts: dict[str, Part] = {}
         self._in: dict[Phase, dict[str, Part]] = {phase: {} for phase in Phase}
@@ -52,12 +57,12 @@ class Course:
         self._turn = 0
         # Those for other machines.
         self._elsewhere: deque[Part] = deque()
-        self._held = 0
+        self._held = self._held_bytes = 0
         self._pool = _PoolSeen(is_others=workflow.pool is not None and workflow.pool.url is not None)
         self._pool.has_ended = workflow.pool is None
         # By the name of an `each`: versions of objects that are known, and what an earlier run knew by key.
         self._known: dict[str, set[tuple[str, str]]] = {}
-        self._before: dict[str, dict[str, Part]] = {}
+        self._before: dict[str, dict[str, list[Part]]] = {}
         self._noted: set[str] = set()
         self._fence = 0
         self._is_fence_asked = self._is_fenced = False
@@ -77,6 +82,7 @@ class Course:
                 self._waiting_for.setdefault(name, []).append(part)
             for name in dict.fromkeys((task.of, task.name)):
                 self.groups.setdefault(name, Group(task.service)).total += 1
+        self._server = self.parts[server] if server is not None else None
         self._services = [self.parts[task.name] for task in workflow.tasks if task.service]
         self._templates = [self.parts[task.name] for task in workflow.tasks if self.parts[task.name].is_template]
         self._served_by: dict[str, list[Part]] = {}
@@ -96,7 +102,12 @@ class Course:
         if self._is_over:
             return []
         match event:
+            case ev.Taken():
+                self._taken(event)
             case ev.Began():
+                self._began(event)
+            case ev.Served():
+                self._note("event", event="served", pool=event.url)
                 self._began(event)
             case ev.Finished():
                 self._finished(event)
@@ -128,7 +139,12 @@ class Course:
 
     # What has happened.
 
-    def _began(self, event: ev.Began) -> None:
+    def _taken(self, event: ev.Taken) -> None:
+        part = self._of_attempt(event)
+        if part is not None and part.is_live:
+            self._note("taken", task=event.task, attempt=event.attempt, identity=event.identity)
+
+    def _began(self, event: ev.Began | ev.Served) -> None:
         part = self._of_attempt(event)
         if part is None or part.phase is not Phase.LAUNCHED:
             return
@@ -146,6 +162,7 @@ class Course:
         if part is None or not part.is_live:
             return
         self._held -= self._cores_of(part.task)
+        self._held_bytes -= self._bytes_of(part.task)
         ended = event.ended
         words = {"code": ended.code, "signal": ended.signal, "cause": ended.cause}
         self._note("end", task=event.task, attempt=event.attempt, **words)
@@ -158,7 +175,7 @@ class Course:
         else:
             self._become(part, Phase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
 
-    def _of_attempt(self, event: ev.Began | ev.Finished) -> Part | None:
+    def _of_attempt(self, event: ev.Taken | ev.Began | ev.Served | ev.Finished) -> Part | None:
         part = self.parts.get(event.task)
         return part if part is not None and part.attempt == event.attempt else None
 
@@ -188,19 +205,30 @@ class Course:
         """Something in the pool that is no object."""
         if isinstance(event, ev.PoolEnded):
             self._pool.has_ended = True
-            if not self._pool.is_others:
+            self._close_open(event.cause)
+            is_wanted = self._server is not None and self._server.is_asked
+            if not self._pool.is_others and not is_wanted:
                 self._stop("failed", event.cause)
         elif isinstance(event, ev.Joined):
-            self._pool.present[event.client] = event.name
-            self._note("event", event="joined", client=event.name)
+            self._pool.present[event.client] = event
+            self._note("event", event="joined", client=event.name, host=event.host, pid=event.pid)
             self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.joined)
         elif isinstance(event, ev.Left) and event.client in self._pool.present:
-            self._note("event", event="left", client=self._pool.present.pop(event.client))
+            gone = self._pool.present.pop(event.client)
+            words = {"client": gone.name, "host": gone.host, "pid": gone.pid, "reason": event.reason}
+            self._note("event", event="left", **words)
         elif isinstance(event, ev.Completed):
             self._note("event", event="completed", bundle=event.bundle)
             self._pool.completed.add(event.bundle)
             self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.bundle == event.bundle)
         self._unsettle()
+
+    def _close_open(self, cause: str) -> None:
+        """Says of each `each` that was open that it may lack some: others serve the pool, and it has ended."""
+        for part in self._templates if self._pool.is_others else ():
+            if not (part.is_over or part.is_closed or part.is_full):
+                part.is_closed = True
+                part.cause = cause
 
     def _make(self, template: Part, sight: ev.Offered) -> None:
         """A task for an object, unless there is one."""
@@ -209,18 +237,24 @@ class Course:
         if (sight.key, sight.version) in known:
             return
         known.add((sight.key, sight.version))
-        before = self._before.get(name, {}).get(sight.key)
-        if before is not None and _is_of_another_life(before, sight):
-            del self._before[name][sight.key]
-            before.sight, before.again = sight, False
-            self._stir([before])
-            return
-        if template.is_full:
+        if self._is_known_from_before(name, sight) or template.is_full:
             return
         template.seen += 1
         template.open += 1
         task = replace(template.task, name=self._free_name(name))
         self._add(Part(task, tries_left=task.attempts, template=template, sight=sight))
+
+    def _is_known_from_before(self, name: str, sight: ev.Offered) -> bool:
+        """Whether an earlier run had a task for an object; what that did not finish waits no longer."""
+        before = self._before.get(name, {}).get(sight.key, [])
+        mine = [part for part in before if _is_of_another_life(part, sight)][:1]
+        # Those for versions that it has replaced: it is what they get.
+        mine += [part for part in before if part.again and part not in mine and _is_of_this_life(part, sight)]
+        for part in mine:
+            before.remove(part)
+            part.sight, part.again = sight, False
+        self._stir(mine)
+        return bool(mine)
 
     def _free_name(self, name: str) -> str:
         number = self.parts[name].seen
@@ -257,7 +291,7 @@ class Course:
                 self._skip(part, bad)
                 did = True
             elif not part.is_template and self._may_start(part):
-                self._queue_up(part, reason(part, self._pool.present))
+                self._queue_up(part, reason(part, self._pool.names()))
                 did = True
         return did
 
@@ -280,7 +314,7 @@ class Course:
             return False
         if start.bundle is not None and start.bundle not in self._pool.completed:
             return False
-        names = set(self._pool.present.values()) if start.joined else set()
+        names = self._pool.names() if start.joined else set()
         return all(any(fits(name, [pattern]) for name in names) for pattern in start.joined)
 
     def _queue_up(self, part: Part, why: dict[str, Any]) -> None:
@@ -292,7 +326,7 @@ class Course:
         self._note("ready", task=task.name, of=task.of, service=task.service, **each, reason=why)
 
     def _launch(self) -> bool:
-        """Launches what there are cores for, in the order of its queue: what is large is not passed by for ever.
+        """Launches what there is room for, in the order of its queue: what is large is not passed by for ever.
 
         Tasks for objects and others take turns: so objects do not heap up, nor keep all others waiting.
         """
@@ -300,28 +334,39 @@ class Course:
             while queue and queue[0].phase is not Phase.QUEUED:
                 queue.popleft()
         if self._elsewhere:
-            self._begin(self._elsewhere.popleft(), 0)
+            self._begin(self._elsewhere.popleft())
             return True
         turn = self._turn if self._queues[self._turn] else 1 - self._turn
         queue = self._queues[turn]
-        if not queue or self._held + self._cores_of(queue[0].task) > self.cores:
+        if not queue or not self._has_room(queue[0].task):
             return False
         self._turn = 1 - turn
-        part = queue.popleft()
-        self._begin(part, self._cores_of(part.task))
+        self._begin(queue.popleft())
         return True
 
-    def _begin(self, part: Part, cores: int) -> None:
+    def _has_room(self, task: Task) -> bool:
+        if self._held + self._cores_of(task) > self.cores:
+            return False
+        return self.memory_bytes is None or self._held_bytes + self._bytes_of(task) <= self.memory_bytes
+
+    def _begin(self, part: Part) -> None:
         self._move(part, Phase.LAUNCHED)
         part.attempt += 1
         part.tries_left -= 1
-        self._held += cores
+        self._held += self._cores_of(part.task)
+        self._held_bytes += self._bytes_of(part.task)
         self._unsettle()
         self._actions.append(ev.Begin(part.task, part.attempt, part.sight))
 
     def _cores_of(self, task: Task) -> int:
         """How many of this machine's it holds; a service none, or those that need it might never begin."""
         return 0 if task.service or task.executor != "local" else min(task.resources.cores, self.cores)
+
+    def _bytes_of(self, task: Task) -> int:
+        """How much of this machine's memory it says that it needs; a service holds none, as it holds no cores."""
+        if task.service or task.executor != "local" or self.memory_bytes is None:
+            return 0
+        return min(task.resources.memory_bytes or 0, self.memory_bytes)
 
     def _end_services(self) -> bool:
         """Ends services that nobody uses any more."""
@@ -365,11 +410,14 @@ class Course:
         """Counts a task of the file that is over."""
         for service in self._served_by.get(part.task.name, ()):
             service.users_left -= 1
+        is_bad = not part.is_well
         # A service that is done may never have begun, and one that was cancelled may have.
-        is_failed = part.phase is Phase.FAILED
-        is_bad = is_failed or not part.has_begun if part.task.service else not part.is_well
+        if part.task.service and part.phase is not Phase.FAILED:
+            is_bad = not part.has_begun
         for name, group in self._groups(part):
             group.well += part.is_well
+            # One that may fail keeps nobody who waits for its beginning.
+            group.begun += part.task.service and not (is_bad or part.has_begun)
             is_first = is_bad and not group.bad
             if is_first:
                 group.bad = part.task.name
@@ -464,7 +512,8 @@ class Course:
             return False
         if self._pool.is_others:
             return True
-        return not self._has_failed and any(part.task.service for part in self._in[Phase.RUNNING].values())
+        running = self._in[Phase.RUNNING].values()
+        return not self._has_failed and any(part.task.service and part is not self._server for part in running)
 
     def _ask_fence(self) -> None:
         if self._is_fence_asked:
@@ -494,7 +543,7 @@ class Course:
     # The end before its time.
 
     def _stop(self, status: ev.Status, cause: str) -> None:
-        """Ends what runs: services when all others have ended; the second time all at once."""
+        """Ends what runs: services when all others have ended, the pool last; the second time all at once."""
         live = self._live()
         if self._stopping is not None:
             for part in live if status == "interrupted" else ():
@@ -513,7 +562,8 @@ class Course:
             return True
         if any(not part.task.service for part in live):
             return False
-        return self._dismiss([part for part in live if not part.is_asked], cause)
+        services = [part for part in live if part is not self._server] or live
+        return self._dismiss([part for part in services if not part.is_asked], cause)
 
     def _finish(self, status: ev.Status, cause: str) -> None:
         self._is_over = True
@@ -559,7 +609,7 @@ class Course:
             self._known.setdefault(seen.of, set()).add((seen.key, seen.version))
         template.seen += 1
         template.open += not seen.is_done
-        self._before.setdefault(seen.of, {})[seen.key] = part
+        self._before.setdefault(seen.of, {}).setdefault(seen.key, []).append(part)
         self._add(part)
 
 
@@ -574,15 +624,23 @@ class _PoolSeen:
     def __init__(self, is_others: bool) -> None:
         self.is_others = is_others
         self.has_ended = False
-        self.present: dict[int, str] = {}
+        self.present: dict[int, ev.Joined] = {}
         self.completed: set[str] = set()
+
+    def names(self) -> set[str]:
+        """Of those who are there."""
+        return {one.name for one in self.present.values()}
 
 
 def _is_of_another_life(before: Part, sight: ev.Offered) -> bool:
     """Whether it is what an earlier run saw: the same, or what a new server has in its place."""
+    return not _is_of_this_life(before, sight) or (before.sight is not None and before.sight.version == sight.version)
+
+
+def _is_of_this_life(before: Part, sight: ev.Offered) -> bool:
+    """Whether the same server had both."""
     assert before.sight is not None
-    old, new = before.sight.version, sight.version
-    return old == new or old.partition(".")[0] != new.partition(".")[0]
+    return before.sight.version.partition(".")[0] == sight.version.partition(".")[0]
 
 
 def _in_words(code: int | None, signal: int | None) -> str:

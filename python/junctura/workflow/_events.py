@@ -13,11 +13,29 @@ Status: TypeAlias = Literal["done", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
+class Taken:
+    """A batch system has taken an attempt, and calls it so; when it runs is its own matter."""
+
+    task: str
+    attempt: int
+    identity: str
+
+
+@dataclass(frozen=True)
 class Began:
     """An attempt runs."""
 
     task: str
     attempt: int
+
+
+@dataclass(frozen=True)
+class Served:
+    """An attempt runs, and serves the pool of the run."""
+
+    task: str
+    attempt: int
+    url: str
 
 
 @dataclass(frozen=True)
@@ -67,13 +85,16 @@ class Joined:
 
     client: int
     name: str
+    host: str = ""
+    pid: int = 0
 
 
 @dataclass(frozen=True)
 class Left:
-    """A client has left the pool."""
+    """A client has left the pool; `reason` is what the server says of it."""
 
     client: int
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +123,10 @@ class Stopped:
     cause: str
 
 
-Event: TypeAlias = "Began | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded | Interrupted | Stopped"
+Event: TypeAlias = (
+    "Taken | Began | Served | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
+    "| Interrupted | Stopped"
+)
 
 
 @dataclass(frozen=True)
@@ -174,9 +198,12 @@ class Past:
         How often each was begun.
     seen
         For which objects tasks were made.
+    left
+        What batch systems call attempts that may run still.
 
     """
 
     done: frozenset[str] = frozenset()
     attempts: Mapping[str, int] = field(default_factory=dict)
     seen: tuple[Seen, ...] = ()
+    left: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Where a run is kept: ``runs/NAME/STAMP``, and the link ``latest`` beside it."""
+"""Where a run is kept: ``runs/NAME/STAMP``, and beside it the link ``latest``, to the newest one that began."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LATEST = "latest"
 
 
 def fresh(name: str, under: Path = Path("runs")) -> Path:
-    """Makes the folder for a new run of a workflow, and has the link lead there.
+    """Makes the folder for a new run of a workflow.
 
     Raises
     ------
@@ -28,17 +28,25 @@ def fresh(name: str, under: Path = Path("runs")) -> Path:
             folder = under / name / (stamp if count == 1 else f"{stamp}-{count}")
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(parents=True)
-                _lead_to(folder)
                 return folder
     except OSError as error:
         raise Io(str(under / name), f"a run cannot be kept there: {error.strerror}") from error
     raise AssertionError("counting has no end")
 
 
-def _lead_to(folder: Path) -> None:
+def lead_to(folder: Path) -> None:
+    """Has the link lead to a run that has begun; one that cannot be made is missing, and the run goes on."""
     # Put in its place in one step: whoever looks there finds a run.
     link = folder.parent / f".{_LATEST}-{os.getpid()}"
-    with contextlib.suppress(FileNotFoundError):
-        link.unlink()
-    link.symlink_to(folder.name)
-    link.replace(folder.parent / _LATEST)
+    with contextlib.suppress(OSError):
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder.name)
+        link.replace(folder.parent / _LATEST)
+
+
+def drop(folder: Path) -> None:
+    """Takes away the folder of a run that never began, and those around it, as far as nothing lies in them."""
+    with contextlib.suppress(OSError):
+        for one in (folder / "logs", folder, folder.parent, folder.parent.parent):
+            if one.exists():
+                one.rmdir()

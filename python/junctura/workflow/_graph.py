@@ -13,7 +13,9 @@ import heapq
 from collections.abc import Iterable, Sequence
 
 from junctura._yaml import Wrong, nearest
+from junctura.workflow._parts import waits_in_pool
 from junctura.workflow._tasks import Task
+from junctura.workflow._words import words
 
 _PATH_MAX = 10
 _NAMES_MAX = 20
@@ -56,6 +58,34 @@ class Graph:
             raise Wrong(self._cycle(path, "waits for"), "tasks", self._tasks[path[0]].of, "start", "after")
         self._check_services()
         return tuple(self._tasks[node] for node in order if node < len(self._tasks))
+
+    def check_server(self, name: str) -> None:
+        """That a task can serve the pool in which the others meet.
+
+        Raises
+        ------
+        Wrong
+            It is not there or no service, there would be several of it, or it waits for what needs the pool.
+
+        """
+        if name not in self._nodes:
+            raise Wrong(f'there is no task "{name[:60]}"{self._near(name)}', "pool", "service")
+        node = self._nodes[name]
+        if node in self._members:
+            raise Wrong(f'there are several of "{name}": one serves the pool', "pool", "service")
+        server = self._tasks[node]
+        if not server.service:
+            raise Wrong(f'"{name}" is no service, which runs until the others are done', "pool", "service")
+        if server.users:
+            raise Wrong("it serves the pool, and so runs for all others", "tasks", server.of, "users")
+        if server.attempts > 1:
+            raise Wrong("it serves the pool, which would be empty the second time", "tasks", server.of, "attempts")
+        if server.may_fail:
+            raise Wrong("it serves the pool, without which nothing goes on", "tasks", server.of, "may_fail")
+        for other in (node, *_reached(node, self._waits)):
+            if other < len(self._tasks) and _needs_pool(self._tasks[other]):
+                cause = f'it needs the pool, which is there once "{name}" serves it'
+                raise Wrong(cause, "tasks", self._tasks[other].of)
 
     def _name_all(self) -> dict[int, list[int]]:
         """Gives each task its node, and each name that stands for several; returns which tasks those are."""
@@ -139,6 +169,11 @@ class Graph:
             return f"{names[0]} {verb} itself"
         shown = names if len(names) <= _PATH_MAX else [*names[: _PATH_MAX - 1], "...", names[-1]]
         return f"{names[0]} {verb} " + f", which {verb} ".join([*shown[1:], names[0]])
+
+
+def _needs_pool(task: Task) -> bool:
+    texts = (*task.command, str(task.folder), *task.environment.values())
+    return waits_in_pool(task) or any("pool" in words(text) for text in texts)
 
 
 def _order(waits: _Edges, ranks: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -325,6 +325,7 @@ class Reader:
         self._takes: dict[str, Callable[[Line, float], None]] = {
             "ready": self._take_ready,
             "start": self._take_start,
+            "taken": self._take_taken,
             "begin": self._take_begin,
             "end": self._take_end,
             "event": self._take_event,
@@ -426,6 +427,9 @@ class Reader:
         if number is not None and number != course.attempts[-1].number:
             raise _NonsenseError
         return course.attempts[-1]
+
+    def _take_taken(self, line: Line, _at: float) -> None:
+        self._attempt(line).identity = _text(line, "identity")
 
     def _take_begin(self, line: Line, at: float) -> None:
         attempt = self._attempt(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -90,8 +90,16 @@ class Running(Protocol):
 class Executor(Protocol):
     """Runs jobs. Calls come from one thread and do not wait for jobs."""
 
-    def start(self, job: Job, on_begin: Callable[[], None], on_end: Callable[[Ended], None]) -> Running:
+    def start(
+        self,
+        job: Job,
+        on_begin: Callable[[], None],
+        on_end: Callable[[Ended], None],
+        on_taken: Callable[[str], None] | None = None,
+    ) -> Running:
         """Begins a job; `on_begin` when it runs (a batch system may let it wait), `on_end` once, whatever happens.
+
+        `on_taken` is told its identity as soon as it is known, if the job would outlive this process.
 
         They are called in threads of the executor's, maybe before this returns, and do not wait. A program that is not
         there, or resources that cannot be had, are an `Ended` with its cause, not an error.
@@ -99,6 +107,9 @@ class Executor(Protocol):
 
     def check(self, job: Job) -> str:
         """What is known before it starts to be impossible, in words: a missing program, too many cores; else empty."""
+
+    def end_left(self, identities: Sequence[str]) -> Mapping[str, str]:
+        """Ends jobs that an earlier process has started, and waits for it: which may run still, and why."""
 
     def close(self) -> None:
         """Ends all that still runs, at once, and waits until nothing is left. May be called twice."""

@@ -47,6 +47,8 @@ _GIVE_UP_S = 20.0
 _SWEEP_S = 5.0
 # What a job left has so long to end by itself: `tee` at the end of a pipe has something to write yet.
 _LINGER_S = 1.0
+# `poll` counts milliseconds in 31 bits: what is due later is looked for again.
+_WAIT_S_MAX = 86_400.0
 
 
 def found(program: str, path: str) -> str:
@@ -203,9 +205,9 @@ class Attempt:
             self.give_up_at = min(self.give_up_at, now + _GIVE_UP_S)
 
     def wait_s(self) -> float | None:
-        """How long nothing is due."""
+        """How long nothing is due, at least."""
         due = min(self.limit_at, self.linger_until, self.kill_at)
-        return None if due == math.inf else max(0.0, due - time.monotonic())
+        return None if due == math.inf else min(max(0.0, due - time.monotonic()), _WAIT_S_MAX)
 
 
 class _Worker:
@@ -351,6 +353,8 @@ class _Keeper:
         self._requests = _Lines(_REQUESTS)
         # By number: its process, and the pipe of its requests.
         self._workers: dict[int, tuple[int, int]] = {}
+        # The numbers of those that died: the runner hears that all they had has ended, what comes for them now, too.
+        self._lost: set[int] = set()
 
     def run(self) -> None:
         poll = select.poll()
@@ -373,7 +377,7 @@ class _Keeper:
     def _hand(self, line: bytes) -> None:
         number, _, request = line.partition(b" ")
         worker = self._workers.get(int(number))
-        if worker is None and b'"command"' in request:
+        if worker is None and b'"command"' in request and int(number) not in self._lost:
             worker = self._new(int(number))
         if worker is not None:
             _, requests = worker
@@ -408,6 +412,7 @@ class _Keeper:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 lost += [number for number, (process, _) in self._workers.items() if process == ended]
+        self._lost.update(lost)
         for number in lost:
             os.close(self._workers.pop(number)[1])
         if lost:

@@ -228,6 +228,8 @@ def _check_belongings(said: dict[str, Any]) -> None:
         raise Wrong("there is no matrix", "exclude")
     if "each" in start and "service" in said:
         raise Wrong("a service starts once", "start", "each")
+    if "on" in start and "each" in start:
+        raise Wrong("it starts for each object, and waits for no other: a task before it can (after)", "start", "on")
     if "count" in start and "each" not in start:
         raise Wrong("there is no each", "start", "count")
 

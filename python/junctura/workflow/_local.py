@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,13 @@ class Local:
         self._lines: list[_Line] = []
         self._is_closed = False
 
-    def start(self, job: Job, on_begin: Callable[[], None], on_end: Callable[[Ended], None]) -> Running:
+    def start(
+        self,
+        job: Job,
+        on_begin: Callable[[], None],
+        on_end: Callable[[Ended], None],
+        on_taken: Callable[[str], None] | None = None,  # noqa: ARG002 - it ends with this process
+    ) -> Running:
         if self._is_closed:
             raise Closed(job.name, "what runs local processes was closed")
         process = _Process(next(self._numbers), on_begin, on_end)
@@ -67,6 +73,9 @@ class Local:
 
     def check(self, job: Job) -> str:
         return _impossible(job.resources) or _missing(job)
+
+    def end_left(self, identities: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002 - there are none
+        return {}
 
     def close(self) -> None:
         self._is_closed = True
@@ -195,8 +204,8 @@ class _Line:
             lost = [process for process in self._processes.values() if process.worker == worker]
             for process in lost:
                 del self._processes[process.number]
-            # The keeper makes another of this number.
-            self._idle = [*(other for other in self._idle if other != worker), worker]
+            # Nobody has this number again: the keeper would take one who comes for the one who went.
+            self._idle = [other for other in self._idle if other != worker]
         for process in lost:
             process.has_ended(Ended(None, cause=_keeper.ABANDONED))
 

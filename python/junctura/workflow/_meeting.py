@@ -58,11 +58,15 @@ def meeting(said: Any, folder: Path) -> Meeting:
     Raises
     ------
     Wrong
-        Its schema is not there, or its memory is more than the machine has.
+        Its schema is not there, its memory is more than the machine has, or it is a task that says so.
 
     """
     if isinstance(said, str):
         return Meeting(PoolWanted(url=said), None)
+    if "service" in said:
+        if others := sorted(said.keys() - {"service"}):
+            raise Wrong(f'"{said["service"][:60]}" serves it, and says that', others[0])
+        return Meeting(PoolWanted(service=said["service"]), None)
     memory = None
     if "memory" in said:
         with at("memory"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +120,7 @@ class Group:
         return (self.begun if self.is_service else self.well) == self.total
 
 
-def reason(part: Part, present: Mapping[int, str]) -> dict[str, Any]:
+def reason(part: Part, present: Iterable[str]) -> dict[str, Any]:
     """Why a task may start, as the record says it."""
     start = part.task.start
     if part.sight is not None:
@@ -130,7 +130,7 @@ def reason(part: Part, present: Mapping[int, str]) -> dict[str, Any]:
     if start.bundle is not None:
         return {"kind": "bundle", "bundle": start.bundle}
     if start.joined:
-        return {"kind": "joined", "clients": sorted({name for name in present.values() if fits(name, start.joined)})}
+        return {"kind": "joined", "clients": sorted({name for name in present if fits(name, start.joined)})}
     if start.after:
         return {"kind": "after", "tasks": list(start.after)}
     return {"kind": "start"}
@@ -145,7 +145,14 @@ class Ties:
     """Who waits for whom: tasks, and names of the file that stand for several.
 
     A service runs before those that use it begin, unless it waits itself for something in the pool, which may come of
-    them, or for one of them.
+    them, or for one of them. That which serves the pool is used by all for which it does not wait, services too.
+
+    Parameters
+    ----------
+    tasks
+        All.
+    server
+        Which of them serves the pool.
 
     Attributes
     ----------
@@ -156,7 +163,7 @@ class Ties:
 
     """
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[Task], server: str | None = None) -> None:
         self.needs = {task.name: task.start.after for task in tasks}
         self.users: dict[str, frozenset[str]] = {}
         # Those that one name stands for.
@@ -166,15 +173,17 @@ class Ties:
                 self._members.setdefault(task.of, []).append(task.name)
         hesitant = {task.name for task in tasks if waits_in_pool(task)}
         services = [task for task in tasks if task.service]
+        if server is not None:
+            self.users[server] = frozenset(self.needs) - {server, *_reached(self._edges, [server])}
+            self._precede(server, self.users[server])
         for service in services:
-            before = _reached(self._edges, [service.name])
-            self.users[service.name] = self._used_by(service, tasks, before)
+            if service.name != server:
+                before = _reached(self._edges, [service.name])
+                self.users[service.name] = self._used_by(service, tasks, before)
         for service in services:
             before = _reached(self._edges, [service.name])
             if not hesitant & {service.name, *before}:
-                for user in sorted(self.users[service.name] - before):
-                    if service.name not in self.needs[user]:
-                        self.needs[user] = (*self.needs[user], service.name)
+                self._precede(service.name, self.users[service.name] - before)
         self._behind: dict[str, frozenset[str]] = {}
 
     def behind(self, name: str) -> frozenset[str]:
@@ -187,6 +196,11 @@ class Ties:
             for one in self.needs:
                 self._behind[one] = frozenset(_reached(lambda asked: askers.get(asked, ()), [one]))
         return self._behind[name]
+
+    def _precede(self, service: str, users: Iterable[str]) -> None:
+        for user in sorted(users):
+            if service not in self.needs[user]:
+                self.needs[user] = (*self.needs[user], service)
 
     def _edges(self, name: str) -> Sequence[str]:
         return self._members.get(name, ()) or self.needs.get(name, ())

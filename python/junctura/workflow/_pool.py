@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import select
 import sys
@@ -31,6 +32,11 @@ NAME = "junctura workflow"
 _OUT = (Closed, Disconnected)
 # So much of what the server said when it could not serve.
 _SAID_BYTES_MAX = 2000
+# The line with which a server says where it serves, and up to where in its log that may stand.
+_ANNOUNCED = re.compile(rb"^((?:unix:|tcp://|etcd://)\S+)\n", re.M)
+_ANNOUNCED_BYTES_MAX = 1 << 20
+# How often it is looked for.
+_LOOK_S = 0.1
 
 
 class Server:
@@ -81,6 +87,36 @@ class Server:
         """Ends it, and waits until it has; may be called twice."""
         self._running.end()
         self._ended.wait()
+
+
+class Announced:
+    """Tells once, from a thread of its own, where a task serves a pool: it announces that in its log.
+
+    It may run on another machine, and of what that writes into a file nothing tells: it is looked at now and then.
+    """
+
+    def __init__(self, log: Path, tell: Callable[[str], None]) -> None:
+        self._log, self._tell = log, tell
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._go, name=f"{NAME}: announced", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nothing is told any more; waits for the thread. May be called twice."""
+        self._closed.set()
+        self._thread.join()
+
+    def _go(self) -> None:
+        while not (url := self._url()):
+            if self._closed.wait(_LOOK_S):
+                return
+        self._tell(url)
+
+    def _url(self) -> str:
+        with contextlib.suppress(OSError), self._log.open("rb") as file:
+            if found := _ANNOUNCED.search(file.read(_ANNOUNCED_BYTES_MAX)):
+                return found[1].decode(errors="replace")
+        return ""
 
 
 class Watch:
@@ -217,24 +253,24 @@ class _Clients(_Asked):
 
     def first(self) -> Iterator[ev.Event]:
         for bundle in self.pool.bundles():
-            if bundle.state != "open" and bundle.path is not None:
+            if bundle.state == "visible" and bundle.path is not None:
                 yield ev.Completed(bundle.path)
         for one in self.pool.stat()["clients"]:
-            yield from self._joined(one["client"], one["name"])
+            yield from self._joined(one["client"], one["name"], one.get("host", ""), one["pid"])
 
     def told(self, event: junctura.Event) -> Iterator[ev.Event]:
         if event.kind == "completed" and event.bundle is not None and event.bundle[0] is not None:
             yield ev.Completed(event.bundle[0])
         elif event.kind == "joined" and event.client is not None:
-            yield from self._joined(event.client.client, event.client.name)
+            yield from self._joined(event.client.client, event.client.name, event.client.host, event.client.pid)
         elif event.kind == "left" and event.client is not None and event.client.client in self._there:
             self._there.discard(event.client.client)
-            yield ev.Left(event.client.client)
+            yield ev.Left(event.client.client, event.reason)
 
-    def _joined(self, client: int, name: str) -> Iterator[ev.Event]:
+    def _joined(self, client: int, name: str, host: str, pid: int) -> Iterator[ev.Event]:
         if name != NAME and client not in self._there:
             self._there.add(client)
-            yield ev.Joined(client, name)
+            yield ev.Joined(client, name, host, pid)
 
 
 class _Objects(_Asked):

@@ -7,6 +7,8 @@ the batch system has forgotten counts as done, and one word of Slurm's that it d
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 import shlex
@@ -15,7 +17,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -41,6 +43,8 @@ _PROGRAMS = {
 }
 # A batch system that does not answer for so many times may be restarting; its jobs run on.
 _ERRORS_MAX = 100
+# So often it is told to cancel a job before that is given up.
+_CANCELS_MAX = 20
 
 
 class Batch:
@@ -72,7 +76,7 @@ class Batch:
     """
 
     def __init__(self, name: str, folder: Path | None = None, *, poll_s: float = 2.0) -> None:
-        self._name = name
+        self._name, self._poll_s = name, poll_s
         self._psij = _psij()
         names = self._psij.JobExecutor.get_executor_names()
         if name not in names:
@@ -85,10 +89,16 @@ class Batch:
         # Talks to the batch system, which may take its time, in order.
         self._talker = ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    def start(self, job: Job, on_begin: Callable[[], None], on_end: Callable[[Ended], None]) -> Running:
+    def start(
+        self,
+        job: Job,
+        on_begin: Callable[[], None],
+        on_end: Callable[[Ended], None],
+        on_taken: Callable[[str], None] | None = None,
+    ) -> Running:
         if self._is_closed:
             raise Closed(job.name, f"what hands jobs to {self._name} was closed")
-        batch_job = _BatchJob(self, job, on_begin, on_end)
+        batch_job = _BatchJob(self, job, on_begin, on_end, on_taken)
         with self._changed:
             self._jobs.add(batch_job)
         self._talker.submit(batch_job.submit)
@@ -103,6 +113,23 @@ class Batch:
         except self._psij.InvalidJobException as error:
             return str(error)
         return self._refused(job)
+
+    def end_left(self, identities: Sequence[str]) -> Mapping[str, str]:
+        jobs = {identity: self._attached(identity) for identity in identities}
+        left: dict[str, str] = {}
+        for _ in range(_CANCELS_MAX):
+            left = {identity: _refusal(job) for identity, job in jobs.items()}
+            for identity, job in jobs.items():
+                if job.wait(timedelta(seconds=2 * self._poll_s)) is not None:
+                    del left[identity]
+            if not left:
+                break
+        return left
+
+    def _attached(self, identity: str) -> Any:
+        job = self._psij.Job(self._psij.JobSpec(executable="/bin/true"))
+        self._executor.attach(job, identity.rpartition(" ")[2])
+        return job
 
     def close(self) -> None:
         if self._is_closed:
@@ -170,17 +197,32 @@ class Batch:
             self._changed.notify_all()
 
     def talk(self, what: Callable[[], None]) -> None:
-        self._talker.submit(what)
+        # Once all jobs have ended, there is nothing to be said.
+        with contextlib.suppress(RuntimeError):
+            self._talker.submit(what)
+
+    def talk_later(self, what: Callable[[], None]) -> None:
+        timer = threading.Timer(self._poll_s, self.talk, [what])
+        timer.daemon = True
+        timer.start()
 
 
 class _BatchJob:
     """A job that was handed over."""
 
-    def __init__(self, batch: Batch, job: Job, on_begin: Callable[[], None], on_end: Callable[[Ended], None]) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        job: Job,
+        on_begin: Callable[[], None],
+        on_end: Callable[[Ended], None],
+        on_taken: Callable[[str], None] | None,
+    ) -> None:
         self._batch = batch
         self._job = job
         self._on_begin = on_begin
         self._on_end = on_end
+        self._on_taken = on_taken
         self._described: Any = None
         self._identity = "no job"
         self._is_known = threading.Event()
@@ -214,18 +256,25 @@ class _BatchJob:
             self._described = self._batch.described(self._job)
             self._described.set_job_status_callback(lambda _, status: self._tell(status))
             self._identity = self._batch.submit(self._job, self._described)
+            if self._on_taken is not None:
+                self._on_taken(self._identity)
         except Exception as error:
             self._tell_end(Ended(None, cause=_words(error)))
         finally:
             self._is_known.set()
 
-    def _cancel(self) -> None:
+    def _cancel(self, tries: int = 1) -> None:
         if self._has_ended:
             return
         try:
             self._described.cancel()
         except Exception as error:
-            self._tell_end(Ended(None, cause=f"could not be cancelled: {_words(error)}"))
+            # It runs on, or has just ended, which is told.
+            if tries < _CANCELS_MAX:
+                self._batch.talk_later(functools.partial(self._cancel, tries + 1))
+            else:
+                cause = f"{self._identity} may run still, it cannot be cancelled: {_words(error)}"
+                self._tell_end(Ended(None, cause=cause))
 
     def _tell(self, status: Any) -> None:
         if status.state.final:
@@ -369,6 +418,15 @@ def _said_by(command: list[str]) -> str:
     """What a command says of its failure; empty where there was none."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else _clean(done.stderr)
+
+
+def _refusal(job: Any) -> str:
+    """Cancels a job unless it has ended; why that was refused."""
+    try:
+        job.cancel()
+    except Exception as error:
+        return _words(error)
+    return "it does not end"
 
 
 def _words(error: Exception) -> str:

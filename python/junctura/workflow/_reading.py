@@ -84,5 +84,8 @@ def _workflow(document: Document) -> Workflow:
     for name, kind in kinds.items():
         with at("tasks", name):
             tasks += kind.tasks()
-    ordered = Graph(tasks).ordered()
+    graph = Graph(tasks)
+    ordered = graph.ordered()
+    if pool is not None and pool.wanted.service is not None:
+        graph.check_server(pool.wanted.service)
     return Workflow(said["workflow"], path, ordered, pool.wanted if pool else None, limit(said), said.get("parallel"))

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from junctura.workflow._history import RECORD, Line, lines
 
 _OUTCOMES = ("done", "failed", "skipped", "cancelled")
 _TAIL_BYTES = 1 << 16
+_JOB = re.compile(r"\w+ job \S+")
 
 
 class Record:
@@ -149,6 +151,7 @@ def _past(said: list[Line]) -> Past:
     outcomes: dict[str, str] = {}
     attempts: dict[str, int] = {}
     seen: dict[str, Line] = {}
+    left: dict[tuple[str, Any], str] = {}
     for line in said:
         kind, task = line.get("kind"), line.get("task")
         if not isinstance(task, str):
@@ -158,12 +161,18 @@ def _past(said: list[Line]) -> Past:
         elif kind == "start" and isinstance(line.get("attempt"), int):
             attempts[task] = line["attempt"]
             outcomes.pop(task, None)
+        elif kind in ("taken", "begin") and isinstance(line.get("identity"), str):
+            left[task, line.get("attempt")] = line["identity"]
+        elif kind == "end":
+            left.pop((task, line.get("attempt")), None)
         elif kind == "ready" and isinstance(line.get("each"), str):
             reason = line.get("reason")
             if isinstance(reason, dict) and reason.get("kind") == "object":
                 seen[task] = {**reason, "each": line["each"]}
     done = frozenset(task for task, outcome in outcomes.items() if outcome == "done")
-    return Past(done, attempts, tuple(_seen(task, reason, task in done) for task, reason in seen.items()))
+    known = tuple(_seen(task, reason, task in done) for task, reason in seen.items())
+    # Local ones have ended with their run.
+    return Past(done, attempts, known, tuple(identity for identity in left.values() if _JOB.fullmatch(identity)))
 
 
 def _seen(task: str, reason: Line, is_done: bool) -> Seen:

@@ -21,12 +21,12 @@ from typing import Any
 
 import junctura
 from junctura import _machine
-from junctura.errors import Error, InvalidArgument, Io
+from junctura.errors import Conflict, Error, InvalidArgument, Io
 from junctura.workflow import _events as ev
 from junctura.workflow._check import start_in_words
 from junctura.workflow._course import Course
 from junctura.workflow._jobs import Ended, Executor, Job, Running
-from junctura.workflow._pool import Server, Watch
+from junctura.workflow._pool import Announced, Server, Watch
 from junctura.workflow._record import Record
 from junctura.workflow._tasks import Task, Workflow
 from junctura.workflow._words import OBJECT, Value, as_name, fill
@@ -120,7 +120,7 @@ class Run:
         parallel: int | None = None,
         told: Callable[[Line], None] | None = None,
     ) -> None:
-        self.workflow, self.folder, self.executors = workflow, folder.absolute(), executors
+        self.workflow, self.folder, self.executors = workflow, folder.resolve(), executors
         self._cores = parallel or workflow.parallel or _machine.cores()
         self._is_resumed = resume
         self._told = told
@@ -131,6 +131,7 @@ class Run:
         self._logs: dict[str, Path] = {}
         self._broken = ""
         self._url: str | None = None
+        self._announced: Announced | None = None
         self._watch: Watch | None = None
         self._over: ev.Over | None = None
 
@@ -149,7 +150,8 @@ class Run:
                 self._make_folders()
             self._record = stack.enter_context(Record(self.folder, is_resumed=self._is_resumed))
             past = self._record.past(self.workflow.name) if self._is_resumed else None
-            self._course = Course(self.workflow, self._cores, past)
+            self._end_left(past)
+            self._course = Course(self.workflow, self._cores, past, _machine.memory_bytes())
             self._reach_pool(stack)
             self._note("run", self._heading())
             self._do(self._course.begin())
@@ -188,9 +190,31 @@ class Run:
         except OSError as error:
             raise Io(str(self.folder), f"a run cannot be kept there: {error.strerror}") from error
 
+    def _end_left(self, past: ev.Past | None) -> None:
+        """Ends jobs that have outlived the run that goes on: their tasks are begun again.
+
+        Raises
+        ------
+        Conflict
+            One of them may run still.
+
+        """
+        by: dict[str, list[str]] = {}
+        for identity in past.left if past is not None else ():
+            by.setdefault(identity.partition(" ")[0], []).append(identity)
+        for name, identities in by.items():
+            executor = self.executors.get(name)
+            left = dict.fromkeys(identities, f"no task of the workflow is for {name}")
+            for identity, cause in (left if executor is None else executor.end_left(identities)).items():
+                raise Conflict(identity, f"this job of the run may run still, and its task would run twice: {cause}")
+
     def _reach_pool(self, stack: contextlib.ExitStack) -> None:
         wanted = self.workflow.pool
         if wanted is None:
+            return
+        if wanted.service is not None:
+            # It is reached when the task serves it.
+            stack.callback(self._leave_pool)
             return
         self._url = wanted.url
         if wanted.url is None:
@@ -200,7 +224,12 @@ class Run:
             self._url = server.url
         assert self._url is not None
         self._watch = Watch(self._url, self._course.selectors, self._events.put)
-        stack.callback(self._watch.close)
+        stack.callback(self._leave_pool)
+
+    def _leave_pool(self) -> None:
+        for one in (self._announced, self._watch):
+            if one is not None:
+                one.close()
 
     def _heading(self) -> Line:
         services = {task.of for task in self.workflow.tasks if task.service}
@@ -240,7 +269,18 @@ class Run:
             except queue.Empty:
                 deadline = None
                 event = ev.Stopped(f"the run's limit of {limit_s:g} s is over")
+            if isinstance(event, ev.Served):
+                event = self._reach_served(event)
             self._do(self._course.take(event))
+
+    def _reach_served(self, served: ev.Served) -> ev.Event:
+        """Where tasks meet from now on; what has become of it."""
+        try:
+            self._watch = Watch(served.url, self._course.selectors, self._events.put)
+        except Error as error:
+            return ev.Stopped(f"the pool that {served.task} serves cannot be reached: {error}")
+        self._url = served.url
+        return served
 
     def _do(self, actions: list[ev.Action]) -> None:
         for action in actions:
@@ -286,9 +326,9 @@ class Run:
         try:
             job = self._job(action, self._url)
             job.folder.mkdir(parents=True, exist_ok=True)
-            running = self.executors[action.task.executor].start(
-                job, lambda: self._events.put(ev.Began(task, attempt)), ended
-            )
+            begun = functools.partial(self._on_begin, task, attempt, job.log)
+            taken = functools.partial(self._on_taken, task, attempt)
+            running = self.executors[action.task.executor].start(job, begun, ended, taken)
         except (OSError, Error) as error:
             cause = error.cause if isinstance(error, Error) else f"{error.filename}: {error.strerror}"
             ended(Ended(None, cause=cause))
@@ -297,6 +337,16 @@ class Run:
         self._logs[task] = job.log
         log = os.path.relpath(job.log, self.folder)
         self._note("start", {"task": task, "attempt": attempt, "command": list(job.command), "log": log})
+
+    def _on_begin(self, task: str, attempt: int, log: Path) -> None:
+        pool = self.workflow.pool
+        if pool is None or pool.service != task:
+            self._events.put(ev.Began(task, attempt))
+        else:
+            self._announced = Announced(log, lambda url: self._events.put(ev.Served(task, attempt, url)))
+
+    def _on_taken(self, task: str, attempt: int, identity: str) -> None:
+        self._events.put(ev.Taken(task, attempt, identity))
 
     def _on_end(self, task: str, attempt: int, ended: Ended) -> None:
         self._events.put(ev.Finished(task, attempt, ended))

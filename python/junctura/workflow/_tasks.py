@@ -106,6 +106,8 @@ class PoolWanted:
         One that others serve; None: the run serves one of its own, and takes it away at its end.
     schema, memory_bytes, spill
         Of the run's own.
+    service
+        The task that serves it; None: none of the workflow does.
 
     """
 
@@ -113,6 +115,7 @@ class PoolWanted:
     schema: str | None = None
     memory_bytes: int | None = None
     spill: Path | None = None
+    service: str | None = None
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ class View:
         with self._lock:
             for event in events:
                 self._note(event)
+            # What is rarely said is said again.
+            self._told.clear()
 
     def __enter__(self) -> Self:
         if self._screen.is_terminal:
@@ -137,9 +139,13 @@ class View:
         self._name, self._begin = clean(str(event.get("workflow") or self._name), 60), self._at
         said = event.get("tasks")
         tasks = [task for task in said if isinstance(task, dict)] if isinstance(said, list) else []
+        # Of those for objects, too, what is not done is done again.
+        for name, (of, state) in list(self._tasks.items()):
+            if state != "done":
+                self._become(name, "waiting", of)
         for task in tasks:
             name = str(task.get("task"))
-            if self._tasks.get(name, ("", ""))[1] != "done":
+            if self._tasks.get(name, ("", ""))[1] != "done" or task.get("service"):
                 self._become(name, "waiting", str(task.get("of") or name))
         pool = f", pool {clean(str(event['pool']))}" if event.get("pool") else ""
         again = ", goes on" if event.get("resumed") else ""
@@ -147,6 +153,8 @@ class View:
 
     def _event(self, event: dict[str, Any]) -> list[str]:
         what = str(event.get("event"))
+        if what == "served":
+            return [] if self._screen.is_terminal else [f"{self._since()}  pool {clean(str(event.get('pool')))}"]
         self._events[what] += 1
         if what == "offered":
             self._offered.append(self._at)

@@ -118,6 +118,5 @@ _MARKS = {
     "cut": _zigzag,
     "joined": _up,
     "left": _down,
-    "product": _diamond,
     "completed": _dot,
 }

@@ -10,10 +10,10 @@ from junctura.workflow._timeline.canvas import Canvas, number
 from junctura.workflow._timeline.clock import Axis
 
 _TICKS_MAX = 320
-_KINDS = ("offered", "completed", "product", "joined", "left")
+_KINDS = ("offered", "completed", "joined", "left")
 _KINDS_MAX = 8
 _BIN = 4.0
-_SHAPES = ("completed", "product", "joined", "left")
+_SHAPES = ("completed", "joined", "left")
 _SHOWN = 6
 
 

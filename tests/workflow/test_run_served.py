@@ -1,0 +1,116 @@
+"""A pool that a task of the workflow serves: it is there before the others, and goes after them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_real import Real, interrupt
+
+HEAD = "workflow: test\npool: {service: server}\ntasks:\n"
+SERVER = "  server:\n    service: [junctura, serve, 'tcp://127.0.0.1:0', --announce, --schema, free]\n"
+SERVICE = "  service:\n    service: [python, serve.py]\n"
+PRODUCER = "  produce:\n    run: [python, produce.py, a, '3']\n"
+
+
+def kinds(real: Real, kind: str) -> list[str]:
+    """Of which tasks the record has a line of a kind, in its order."""
+    return [line["task"] for line in real.record() if line["kind"] == kind]
+
+
+def served(real: Real) -> list[Any]:
+    return [line["pool"] for line in real.record() if line.get("event") == "served"]
+
+
+def test_tasks_meet_where_the_server_says_it_is(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path,
+        HEAD
+        + "  picture:\n    run: [python, consume.py, '{object}']\n    start: {each: kind=field}\n"
+        + "  last:\n    run: [echo, '{pool}']\n    start: {after: picture, joined: service}\n"
+        + PRODUCER
+        + SERVICE
+        + SERVER
+        + "    start: {after: first}\n"
+        + "  first:\n    run: [echo]\n",
+    )
+    assert "pool tcp://127.0.0.1:" in real.run(0)
+    assert set(real.outcomes().values()) == {"done"}
+    assert sorted(real.log(f"picture-{number}.1") for number in range(1, 4)) == [
+        f"a-{number} 7\n" for number in range(3)
+    ]
+    (pool,) = served(real)
+    assert real.log("server.1") == real.log("last.1") == f"{pool}\n"
+    assert kinds(real, "begin")[:2] == ["first", "server"]
+    assert kinds(real, "end")[-2:] == ["service", "server"]
+    assert kinds(real, "end_asked") == ["service", "server"]
+
+
+def test_a_server_that_ends_before_it_serves_is_named(tmp_path: Path) -> None:
+    real = Real(tmp_path, HEAD + PRODUCER + "  server:\n    service: [python, die.py]\n")
+    assert "server did not end well" in real.run(1)
+    assert real.outcomes() == {"server": "failed", "produce": "skipped"}
+    assert served(real) == []
+
+
+def test_an_address_where_nobody_is_ends_the_run(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path, HEAD + PRODUCER + "  server:\n    service: [sh, -c, 'echo tcp://127.0.0.1:1; exec sleep 1000']\n"
+    )
+    assert "the pool that server serves cannot be reached: Unavailable: tcp://127.0.0.1:1" in real.run(1)
+    assert real.outcomes() == {"server": "done", "produce": "cancelled"}
+
+
+def test_the_end_of_the_server_is_the_end_of_the_run(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path,
+        HEAD + SERVER + "  one:\n    run: [sh, -c, 'junctura stop; exec sleep 1000']\n" + "  two:\n    run: [echo]\n",
+    )
+    assert "the pool has ended" in real.run(1)
+    assert real.outcomes()["one"] == "cancelled"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_server_last(tmp_path: Path, number: int) -> None:
+    os.mkfifo(tmp_path / "begun")
+    real = Real(
+        tmp_path,
+        HEAD
+        + SERVER
+        + SERVICE
+        + "  one:\n    run: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n    start: {joined: service}\n",
+    )
+    process = real.start()
+    with (tmp_path / "begun").open() as pipe:
+        pipe.read()
+    interrupt(process, number)
+    real.end(process, 130)
+    assert kinds(real, "end") == ["one", "service", "server"]
+
+
+def test_an_interrupt_of_one_that_never_serves(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    real = Real(
+        tmp_path, HEAD + PRODUCER + "  server:\n    service: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n"
+    )
+    process = real.start()
+    with (tmp_path / "begun").open() as pipe:
+        pipe.read()
+    interrupt(process)
+    real.end(process, 130)
+    assert real.outcomes() == {"server": "done", "produce": "cancelled"}
+
+
+def test_a_run_that_goes_on_has_a_new_pool(tmp_path: Path) -> None:
+    real = Real(
+        tmp_path,
+        HEAD + SERVER + "  good:\n    run: [echo]\n" + "  once:\n    run: [python, once.py, '{here}/there']\n",
+    )
+    real.run(1)
+    real.run(0, "--resume", "run")
+    assert [line["attempt"] for line in real.record() if line["kind"] == "start" and line["task"] == "server"] == [1, 2]
+    assert kinds(real, "start").count("good") == 1
+    assert len(set(served(real))) == 2
