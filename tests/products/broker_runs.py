@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from grib_messages import gaussian, harmonics
 
 import junctura
-from junctura.products import Broker, Recipe, load_all
+from junctura.products import Broker, Recipe, Report, load_all
 
 BASE = {
     "class": "od",
@@ -83,6 +84,24 @@ def broker(folder: Path, pool: junctura.Pool | str, text: str, workers: int | No
     return Broker(recipes(folder, text), url, more.pop("out", folder / "out"), workers=workers, **more)
 
 
+@contextmanager
+def in_background(running: Broker, made: threading.Event) -> Iterator[list[Report]]:
+    """Runs it in a thread; its report is there at the end. Nobody waits for what is made when it has ended."""
+    reports: list[Report] = []
+
+    def run() -> None:
+        try:
+            reports.append(running.run())
+        finally:
+            made.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    yield reports
+    thread.join(50)
+    assert not thread.is_alive()
+
+
 def client(pool: junctura.Pool, name: str) -> dict[str, Any]:
     """What a pool knows of the one client of this name."""
     (found,) = [one for one in pool.stat()["clients"] if one["name"] == name]
@@ -103,3 +122,16 @@ def program(text: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def heard(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
+
+
+@contextmanager
+def served() -> Iterator[junctura.Pool]:
+    """A pool of another process, with an address of ``tcp:``."""
+    command = [sys.executable, "-m", "junctura", "serve", "tcp://127.0.0.1:0", "--announce", "--schema", "mars"]
+    options: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **options, text=True) as process:
+        try:
+            with junctura.Pool(heard(process), name="model") as pool:
+                yield pool
+        finally:
+            process.kill()

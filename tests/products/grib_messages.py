@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import eccodes
 import numpy as np
 
 from junctura.products._grid import gaussian_latitudes
+
+
+def messages(path: Path) -> Iterator[bytes]:
+    """Those in a file, one after the other, by the lengths that they say."""
+    whole, at = path.read_bytes(), 0
+    while (at := whole.find(b"GRIB", at)) >= 0:
+        bounds = (at + 8, at + 16) if whole[at + 7] == 2 else (at + 4, at + 7)
+        length = int.from_bytes(whole[slice(*bounds)], "big")
+        yield whole[at : at + length]
+        at += length
 
 
 def _made(sample: str, keys: dict[str, Any], values: Any) -> bytes:

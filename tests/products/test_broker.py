@@ -26,6 +26,7 @@ from broker_runs import (
     client,
     grid_message,
     heard,
+    in_background,
     offer,
     program,
     recipes,
@@ -34,10 +35,9 @@ from broker_runs import (
 from grib_messages import reduced
 
 import junctura
-from junctura.products import Failed, Field, Made, Report, _tasks
+from junctura.products import Failed, Field, Made, _tasks
 from junctura.products.__main__ import main
-from junctura.products._broker import Broker
-from junctura.products._decode import decode
+from junctura.products._decode import decode, decodes
 from junctura.products._grid import points, regular_ll
 from junctura.products._interpolate import to_grid
 from junctura.products._spectral import wind
@@ -69,6 +69,7 @@ do: [wind: {grid: 10/10}]
 to: {format: grib2, bits: 24, name: "winds_{number}_{step}.grib2"}
 """
 NEEDED, UNNEEDED = ("t", "vo", "d"), ("q", "r", "w", "u", "v", "gh", "o3", "cc", "pv")
+UNNEEDED_MESSAGE = b"nobody asks for it" * 100
 
 # One product for each step, of a field as it is.
 PLAIN = """\
@@ -118,7 +119,7 @@ def test_products_are_what_numpy_makes_of_the_decoded_inputs_and_nothing_is_done
                 size += len(message(param, number, step))
                 offer(pool, message(param, number, step), param=param, number=number, step=step)
             for param in UNNEEDED:
-                offer(pool, b"nobody asks for it" * 100, param=param, number=number, step=step)
+                offer(pool, UNNEEDED_MESSAGE, param=param, number=number, step=step)
     delivered: list[dict[str, Any]] = []
     arrays: list[int] = []
 
@@ -138,6 +139,10 @@ def test_products_are_what_numpy_makes_of_the_decoded_inputs_and_nothing_is_done
             said[one["name"]] += one["delivered"]
     looked_at = len(NEEDED)  # the first one of each, for its grid
     assert said == {"junctura run": 12, "products-worker": 12 + looked_at}
+    totals = pool.stat()["totals"]
+    heads = sum(len(message(param)) for param in NEEDED)
+    assert totals["delivered_bytes"] == 2 * size + heads, "each goes to the broker and to a worker, and no other one"
+    assert totals["offered_bytes"] == size + 2 * 2 * len(UNNEEDED) * len(UNNEEDED_MESSAGE)
     assert arrays == [0, 0]
     for step in (0, 6):
         _check_step(tmp_path / "out", step)
@@ -201,25 +206,8 @@ def test_a_task_of_a_worker_that_is_killed_goes_to_another(tmp_path: Path, pool:
     assert report.deaths == 1
     assert report.failed == []
     assert len(report.made) == 2
-    assert (report.decodes, report.decodes_per_input_max) == (2, 1)
-
-
-@contextlib.contextmanager
-def in_background(running: Broker, made: threading.Event) -> Iterator[list[Report]]:
-    """Runs it in a thread; its report is there at the end. Nobody waits for what is made when it has ended."""
-    reports: list[Report] = []
-
-    def run() -> None:
-        try:
-            reports.append(running.run())
-        finally:
-            made.set()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    yield reports
-    thread.join(50)
-    assert not thread.is_alive()
+    # It may have decoded what it held: who died says nothing.
+    assert (report.decodes, report.decodes_per_input_max) == (3, 2)
 
 
 def test_workers_that_are_stopped_do_not_keep_it_from_ending(tmp_path: Path, pool: junctura.Pool) -> None:
@@ -238,14 +226,41 @@ def test_workers_that_are_stopped_do_not_keep_it_from_ending(tmp_path: Path, poo
         os.kill(stopped[0], 0)
 
 
-def test_a_task_that_ends_every_worker_is_given_up(tmp_path: Path, pool: junctura.Pool) -> None:
-    """Each that gets it after another one died says so before it begins."""
+def test_a_task_that_ends_every_worker_is_given_up(
+    tmp_path: Path, pool: junctura.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that gets it after another one died says so before it begins, and that those may have decoded its input."""
+    offer_plain(pool, 0)
+    task = _tasks.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    said: list[_tasks.Done] = []
     with junctura.Pool(schema="free") as own:
         worker = Worker(own, _tasks.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
-        task = _tasks.Task(5, keep=(0,), inputs=(0,), key="step=0")
-        causes = [worker.attempt(task, again).failure for again in (False, True, True, True)]
-        assert len(own.list("kind=begun")) == _tasks.ATTEMPTS_MAX - 1
-    assert causes == ["", "", "", "Unsupported: task 5: 3 workers ended while they did it"]
+        own.offer(_tasks.write(task), name="task/5", kind="task")
+        monkeypatch.setattr(worker, "_answer", said.append)
+        for turn in (worker.do, worker.do_again, worker.do_again, worker.do_again):
+            turn(task)
+        worker.close()
+    cause = "3 workers ended while they had it"
+    assert [(done.kept, done.failure, done.failed, done.decodes) for done in said] == [
+        *(((0,), "", {}, decoded) for decoded in (1, 2, 3)),
+        ((), cause, {0: cause}, 3),
+    ]
+
+
+@pytest.mark.parametrize("there", [["task/5", "done/5"], []], ids=["answered", "answered, and that was read"])
+def test_what_somebody_had_done_who_died_is_not_done_again(
+    tmp_path: Path, pool: junctura.Pool, there: list[str]
+) -> None:
+    offer_plain(pool, 0)
+    task = _tasks.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    with junctura.Pool(schema="free") as own:
+        for name in there:
+            own.offer(b"", name=name, kind=name.partition("/")[0])
+        worker = Worker(own, _tasks.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        before = decodes()
+        worker.do_again(task)
+        assert sorted(str(one.attributes["name"]) for one in own.list("")) == sorted(there)
+    assert decodes() == before
 
 
 def test_it_gives_up_when_workers_die_all_the_time(

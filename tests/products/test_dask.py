@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import xarray
-from broker_runs import BASE, broker, grid_message, offer, spectral_message
+from broker_runs import BASE, broker, grid_message, offer, served, spectral_message
 
 import junctura
 from junctura.products import Failed, Made
@@ -86,30 +86,10 @@ def _restore(name: str, value: str | None) -> None:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> Iterator[junctura.Pool]:
+def pool() -> Iterator[junctura.Pool]:
     """That of the producers, served by ``tcp:``."""
-    with served(tmp_path) as pool:
+    with served() as pool:
         yield pool
-
-
-class served:  # noqa: N801 - a context, as those of contextlib
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> junctura.Pool:
-        from subprocess import DEVNULL, PIPE, Popen
-        from sys import executable
-
-        command = [executable, "-m", "junctura", "serve", "tcp://127.0.0.1:0", "--announce", "--schema", "mars"]
-        self._process = Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, text=True)
-        assert self._process.stdout is not None
-        self._pool = junctura.Pool(self._process.stdout.readline().strip(), name="model")
-        return self._pool
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.close()
-        self._process.kill()
-        self._process.communicate()
 
 
 def offer_all(pool: junctura.Pool) -> int:
@@ -191,7 +171,7 @@ def hang_once(url: str, word: str) -> None:
 
 
 def test_what_a_worker_that_dies_had_begun_is_done_by_another(tmp_path: Path) -> None:
-    with served(tmp_path) as pool, distributed.LocalCluster(**_options()) as own:
+    with served() as pool, distributed.LocalCluster(**_options()) as own:
         count = offer_all(pool)
         with distributed.Client(own, set_as_default=False) as client:
             client.run(hang_once, pool.url, "number=2")
@@ -204,7 +184,7 @@ def test_what_a_worker_that_dies_had_begun_is_done_by_another(tmp_path: Path) ->
             assert not thread.is_alive()
     report = running.report
     assert report.failed == []
-    assert (len(report.made), report.decodes, report.decodes_per_input_max) == (COUNT, count, 1)
+    assert (len(report.made), report.decodes, report.decodes_per_input_max) == (COUNT, count + 1, 2)
     assert report.deaths == 1
 
 
@@ -304,7 +284,7 @@ def test_the_run_ends_when_its_own_pool_does(tmp_path: Path, pool: junctura.Pool
 
 def test_an_address_that_means_another_pool_elsewhere_is_refused(tmp_path: Path, cluster: Any) -> None:
     """A worker is told which pool is meant; here by its number, as two machines cannot be had."""
-    with served(tmp_path) as pool:
+    with served() as pool:
         offer(pool, grid_message(280.0, shortName="t", level=850), param="t", step=0)
         offer(pool, grid_message(280.0, shortName="t", level=850), param="t", step=6)
         running = broker(tmp_path, pool, PLAIN, workers=None, dask=cluster.scheduler_address)

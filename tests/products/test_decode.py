@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,6 @@ from junctura.products._grid import Grid, grid
 _RNG = np.random.default_rng(7)
 # Of 24 bits over a range of some 10.
 _PACKED = 1e-6
-
-
-def _messages(path: Path) -> Iterator[bytes]:
-    whole, at = path.read_bytes(), 0
-    while (at := whole.find(b"GRIB", at)) >= 0:
-        bounds = (at + 8, at + 16) if whole[at + 7] == 2 else (at + 4, at + 7)
-        length = int.from_bytes(whole[slice(*bounds)], "big")
-        yield whole[at : at + length]
-        at += length
 
 
 _FILES = {
@@ -50,7 +40,7 @@ _FILES = {
 @pytest.mark.parametrize("name", _FILES)
 def test_every_field_of_a_file_is_decoded_or_refused_by_name(shared: Path, name: str) -> None:
     found: collections.Counter[str] = collections.Counter()
-    for message in _messages(shared / name):
+    for message in grib_messages.messages(shared / name):
         found[_outcome(message)] += 1
     assert found == _FILES[name]
 
@@ -69,7 +59,7 @@ def test_no_file_is_forgotten(shared: Path) -> None:
 
 
 def test_missing_values_of_a_file_are_not_numbers(shared: Path) -> None:
-    field = decode(next(_messages(shared / "fields_with_missing_values.grib")))
+    field = decode(next(grib_messages.messages(shared / "fields_with_missing_values.grib")))
     assert np.isnan(field.values).sum() == 10808
     assert 150 < np.nanmin(field.values) < np.nanmax(field.values) < 350
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +89,43 @@ def test_an_infinite_value_is_refused(tmp_path: Path) -> None:
     one = field()
     with pytest.raises(junctura.errors.InvalidArgument, match="field t: a value is infinite"):
         read(tmp_path, one.having(np.full(one.grid.shape, np.inf)))
+
+
+def tool(name: str, *arguments: str | Path) -> str:
+    """What a program of ecCodes says: that of the wheel, or the machine's."""
+    wheel = importlib.util.find_spec("eccodeslib")
+    places = [str(Path(place) / "bin") for place in (wheel.submodule_search_locations if wheel else None) or []]
+    program = shutil.which(name, path=":".join(places)) or shutil.which(name)
+    if program is None:
+        pytest.skip(f"no {name} here: neither in the wheel eccodeslib nor on the PATH")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_tools_of_eccodes_read_what_is_written(tmp_path: Path) -> None:
+    fields = [
+        field("1/1@72/-25/34/45", number=3, **MARS),
+        field("N32", units="degC", step=12),
+        surface("tp", "m", "F24", step="0-6", stepType="accum"),
+        with_gap(field(statistic="percentile", percentile=10)),
+    ]
+    path = written(Output("grib2", bits=20), tmp_path / "p.grib2", *fields)
+    keys = "shortName,typeOfLevel,level,stepRange,gridType,units,bitsPerValue,numberOfMissing"
+    assert [line.split() for line in tool("grib_get", "-p", keys, path).splitlines()] == [
+        ["t", "isobaricInhPa", "850", "6", "regular_ll", "K", "20", "0"],
+        ["t", "isobaricInhPa", "850", "12", "reduced_gg", "K", "20", "0"],
+        ["tp", "surface", "0", "0-6", "regular_gg", "m", "20", "0"],
+        ["t", "isobaricInhPa", "850", "6", "regular_ll", "K", "20", str(np.isnan(fields[3].values).sum())],
+    ]
+    (listed,) = json.loads(tool("grib_ls", "-j", "-w", "number=3", "-p", "max,min,average,number", path))["messages"]
+    values = fields[0].values
+    assert listed["number"] == 3
+    expected = [values.max(), values.min(), values.mean()]
+    np.testing.assert_allclose([listed[key] for key in ("max", "min", "average")], expected, rtol=0, atol=1e-3)
+    # The point of a row and a column, by its place.
+    path = written(Output("grib2", bits=20), tmp_path / "one.grib2", fields[0])
+    near = tool("grib_get", "-l", "50,8,1", path).split()
+    at = np.flatnonzero(fields[0].grid.latitudes == 50)[0], np.flatnonzero(fields[0].grid.longitudes == 8)[0]
+    assert float(near[0]) == pytest.approx(values[at], abs=1e-3)
 
 
 INTERVAL = {"step": "0-6", "stepType": "max"}

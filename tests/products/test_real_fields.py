@@ -9,13 +9,13 @@ import contextlib
 import csv
 import functools
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray
+from grib_messages import messages
 from outputs_fields import written
 from PIL import Image
 
@@ -39,15 +39,6 @@ FILES = (
     "t_on_different_level_types.grib",
 )
 _BITS = 16
-
-
-def messages(path: Path) -> Iterator[bytes]:
-    whole, at = path.read_bytes(), 0
-    while (at := whole.find(b"GRIB", at)) >= 0:
-        bounds = (at + 8, at + 16) if whole[at + 7] == 2 else (at + 4, at + 7)
-        length = int.from_bytes(whole[slice(*bounds)], "big")
-        yield whole[at : at + length]
-        at += length
 
 
 @functools.cache

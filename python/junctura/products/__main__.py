@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from junctura._screen import say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._plan import plan_of
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = plan_of(given.files)
         recipes = [] if plan else load_all(given.files)
     except (Error, ImportError) as error:
-        print(f"junctura: {error}", file=sys.stderr)
+        say(f"junctura: {error}", sys.stderr)
         return 2
     try:
         if plan:
@@ -46,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _interruptible():
             return _run(recipes, given)
     except Error as error:
-        print(f"junctura: {error}", file=sys.stderr)
+        say(f"junctura: {error}", sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
     except KeyboardInterrupt:
-        print("junctura: ended; what is finished stays, and the next run makes the rest", file=sys.stderr)
+        say("junctura: ended; what is finished stays, and the next run makes the rest", sys.stderr)
         return 130
 
 
@@ -126,7 +127,9 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             is_interrupted = True
     report = broker.report
-    print(json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out, is_interrupted))
+    said = json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out, is_interrupted)
+    # What became of it is the status, whoever reads the rest.
+    say(said, sys.stdout)
     if is_interrupted:
         raise KeyboardInterrupt
     return 1 if report.failed else 0
@@ -162,12 +165,13 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     ran = run(plan, given.pool, given.out, **options, name=given.name, told=_nothing if given.quiet else _tell)
-    print(json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet))
+    told = json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet)
+    say(told, sys.stdout)
     return 1 if ran.failed else 0
 
 
 def _tell(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
+    say(f"  {text}", sys.stderr)
 
 
 def _nothing(_text: str) -> None:
@@ -239,17 +243,5 @@ def _named(event: Made | Failed) -> str:
     return f"{event.product} {words}".rstrip()
 
 
-def _run_and_tell() -> int:
-    """As `main`; that nobody is there to read what it says is no failure."""
-    try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python says the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(_run_and_tell())
+    sys.exit(status_of(main))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import select
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Product, Ready
 from junctura.products._make import is_named, is_there, patience_s
-from junctura.products._outputs._place import size
+from junctura.products._outputs._place import clear, size
 from junctura.products._preparing import Preparing
 from junctura.products._questions import Questions
 from junctura.products._recipe import UNKNOWN, Recipe, Wanted
@@ -104,6 +105,8 @@ class Broker:
         # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
         self._sources: dict[int, tuple[str, str]] = {}
         self._came: dict[int, float] = {}
+        # By their keys, how often inputs were decoded.
+        self._decoded: Counter[str] = Counter()
         # How many inputs are held until they are decoded.
         self._held = 0
         self._is_over = False
@@ -145,6 +148,7 @@ class Broker:
                 raise
             finally:
                 self.crew.end()
+                self._clear()
                 self._end_announcing()
                 self.report.deaths = self.crew.deaths
                 self.report.seconds = time.monotonic() - begun
@@ -171,6 +175,13 @@ class Broker:
                 self.report.kept += 1
                 path = self.out / product.wanted.name()
                 self._announce(product.wanted, path, size(path) or 0, {})
+
+    def _clear(self) -> None:
+        """Removes what workers that were killed have left of products."""
+        if self.crew.ends_all and (self.crew.deaths or self.graph.left):
+            wanted = (product.wanted for product in self.graph.products)
+            named = [self.out / one.name() for one in wanted if is_named(one)]
+            clear([*named, *(made.path for made in self.report.made)])
 
     def _serve(self) -> None:
         asked = (text for recipe in self.recipes for text in recipe.sources())
@@ -246,7 +257,8 @@ class Broker:
 
         def then(done: Done) -> None:
             self._held -= 1
-            self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, done.decodes)
+            self._decoded[obj.key] += done.decodes
+            self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, self._decoded[obj.key])
             self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
             # A server that has ended has released it.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):

@@ -54,8 +54,12 @@ class Crew(abc.ABC):
     ----------
     deaths
         How many of those who do tasks have died.
+    ends_all
+        Whether nobody who has done tasks is there any more after `end`.
 
     """
+
+    ends_all = False
 
     def __init__(self, pool: junctura.Pool, limit: float) -> None:
         self.pool, self.limit = pool, limit
@@ -138,6 +142,8 @@ class Processes(Crew):
 
     """
 
+    ends_all = True
+
     def __init__(self, count: int, room: int) -> None:
         pool = junctura.Pool(schema="free", name=_tasks.BROKER, budget=room, spill=_machine.spacious())
         super().__init__(pool, 2 * count)
@@ -163,8 +169,9 @@ class Processes(Crew):
         return count
 
     def _forget(self, number: int) -> None:
-        super()._forget(number)
+        # In this order: whoever gets the task again looks for the answer, and then for the task.
         _tasks.forget(self.pool, f"task/{number}")
+        super()._forget(number)
 
     @property
     def descriptors(self) -> Collection[int]:

@@ -184,7 +184,9 @@ class Cluster(Crew):
 
     def _forget(self, number: int) -> None:
         super()._forget(number)
-        self._futures.pop(number, None)
+        _, task = self._futures.pop(number, (None, None))
+        if task is not None and task.inputs:
+            _tasks.forget(self.pool, f"begun/{number}/0")
 
     def _count_deaths(self) -> int:
         count = 0
@@ -212,9 +214,7 @@ class Cluster(Crew):
         _, task = self._futures[number]
         if isinstance(ended.error, self._distributed.scheduler.KilledWorker):
             del self._futures[number]
-            cause = f"{ended.error.allowed_failures + 1} workers ended while they had it"
-            failed = dict.fromkeys(task.keep, cause)
-            self._given_up.append(Done(number, failure=cause, failed=failed))
+            self._given_up.append(_tasks.given_up(task, ended.error.allowed_failures + 1))
             return
         if ended.error is None:
             self._is_lost = self._client.status != "running"

@@ -16,7 +16,7 @@ from pathlib import Path
 import junctura
 from junctura.errors import Conflict, Corrupt, Error, Io, Unavailable
 from junctura.products import _tasks
-from junctura.products._tasks import WORKER, Job
+from junctura.products._tasks import WORKER, Job, Task
 from junctura.products._worker import Worker
 
 # One task at a time, of all brokers.
@@ -62,11 +62,18 @@ def do(place: Place, task: bytes) -> None:
     """
     with _ALONE:
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-            _worker(place).do(_tasks.read_task(task))
+            _do(_worker(place), _tasks.read_task(task))
             return
         # A connection may have been lost, and the broker still be there.
         _workers.pop(place, None)
-        _worker(place).do(_tasks.read_task(task))
+        _do(_worker(place), _tasks.read_task(task))
+
+
+def _do(worker: Worker, task: Task) -> None:
+    # Dask does not say that somebody had it before, and what is decoded is counted.
+    lost = _tasks.begin(worker.pool, task.number) if task.inputs else 0
+    if not (lost and _tasks.is_there(worker.pool, f"done/{task.number}")):
+        worker.do(task, lost)
 
 
 def _worker(place: Place) -> Worker:

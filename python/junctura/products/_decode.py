@@ -122,6 +122,13 @@ class _Message(NamedTuple):
     def text(self, key: str) -> str:
         return str(self.eccodes.codes_get_string(self.handle, key))
 
+    def mars(self, key: str) -> Any:
+        """What MARS calls it; of percentiles ecCodes names a `quantile` that it does not find."""
+        try:
+            return self.eccodes.codes_get(self.handle, key)
+        except self.eccodes.KeyValueNotFoundError:
+            return "unknown"
+
     def values(self) -> Floats:
         global _decodes
         with _counting:
@@ -176,7 +183,7 @@ def _attributes(message: _Message) -> dict[str, Any]:
     try:
         while message.eccodes.codes_keys_iterator_next(keys):
             name = message.eccodes.codes_keys_iterator_get_name(keys)
-            value = message.eccodes.codes_get(message.handle, name)
+            value = message.mars(name)
             if not name.startswith("_") and value not in _UNKNOWN:
                 found[name] = value
     finally:

@@ -18,7 +18,6 @@ gathers (``ensemble`` the members, ``statistics`` the steps of a window), or ``t
 from __future__ import annotations
 
 import functools
-import glob
 import hashlib
 import itertools
 import json
@@ -27,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from junctura._yaml import Wrong
-from junctura.errors import AlreadyExists, NotFound
+from junctura._yaml import Wrong, files_of
+from junctura.errors import AlreadyExists
 from junctura.products._names import Open, Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
 from junctura.products._words import Key, Value, canonical, end_of, selectors
@@ -305,21 +304,9 @@ def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
     """
     from junctura.products._reading import recipes_of
 
-    found = [recipe for path in _found(paths) for recipe in recipes_of(path)]
+    found = [recipe for path in files_of(paths) for recipe in recipes_of(path)]
     _check_unique(found)
     return found
-
-
-def _found(paths: Iterable[str | Path]) -> Iterator[str]:
-    for path in paths:
-        if not glob.has_magic(str(path)) or Path(path).exists():
-            yield str(path)
-            continue
-        root = Path(path).anchor or "."
-        matches = sorted(str(match) for match in Path(root).glob(str(path).removeprefix(Path(path).anchor)))
-        if not matches:
-            raise NotFound(str(path), "no file is found")
-        yield from matches
 
 
 def _check_unique(recipes: list[Recipe]) -> None:

@@ -41,7 +41,9 @@ class Report:
     inputs, input_bytes
         How many objects were inputs, and how large they are.
     decodes, decodes_per_input_max
-        How many messages were decoded, and how often that which was decoded most often.
+        How many messages were decoded, and how often that which was decoded most often, over all tasks. What a worker
+        had to decode when it died counts, whether it had come to that or not: without `deaths` both are exact, else
+        they are the most that it can have been.
     deaths
         How many workers died.
     unannounced, unannounced_cause

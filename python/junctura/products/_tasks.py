@@ -4,7 +4,7 @@
   name             kind    payload                         by
   job              job     recipes, where the source is    broker   once, pickled
   task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
-  begun/12/…       begun                                   worker     and another one if that one dies
+  begun/12/…       begun   that another one begins it      worker     and another one if that one dies
   array/7/0        array   values of a field               worker
   array/7/about    about   what the values mean, in JSON   worker   for they may have thousands of places
   done/12          done    what came of it, in JSON        worker
@@ -16,6 +16,7 @@ Tasks name nodes and products of the graph that both sides have made of the same
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import pickle
 from collections.abc import Sequence
@@ -119,7 +120,7 @@ class Done:
     failed
         The nodes that cannot be had, and why.
     decodes
-        How many messages were decoded for it.
+        How many messages were decoded for it, at most: who died while it had the task counts as having decoded one.
     seconds
         How long it took.
 
@@ -175,6 +176,26 @@ def hint(pool: junctura.Pool, legendre: Legendre) -> None:
 
 def read_hint(payload: bytes) -> Legendre:
     return Legendre(*json.loads(payload))
+
+
+def begin(pool: junctura.Pool, number: int) -> int:
+    """Says that a task is begun; returns how many have said so before."""
+    for count in itertools.count():
+        with contextlib.suppress(junctura.AlreadyExists):
+            pool.offer(b"", name=f"begun/{number}/{count}", kind="begun")
+            return count
+    raise AssertionError("counting has no end")
+
+
+def is_there(pool: junctura.Pool, name: str) -> bool:
+    """Whether an object of this name can be seen."""
+    return bool(pool.list(f'name="{name}"'))
+
+
+def given_up(task: Task, lost: int) -> Done:
+    """A task that ended so many workers."""
+    cause = f"{lost} workers ended while they had it"
+    return Done(task.number, failure=cause, failed=dict.fromkeys(task.keep, cause), decodes=lost if task.inputs else 0)
 
 
 def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:

@@ -116,32 +116,42 @@ class Worker:
     def _take(self, obj: junctura.Object) -> None:
         # Released when it is done; another worker gets it if this one dies.
         with obj:
-            self.do(_tasks.read_task(bytes(obj)), obj.redelivered)
+            task = _tasks.read_task(bytes(obj))
+            if obj.redelivered:
+                self.do_again(task)
+            else:
+                self.do(task)
 
-    def do(self, task: Task, again: bool = False) -> None:
+    def do_again(self, task: Task) -> None:
+        """A task of somebody who has ended; gives it up if it ended several."""
+        # Who had it may have ended behind its answer; the broker forgets the answer last.
+        if _tasks.is_there(self.pool, f"done/{task.number}") or not _tasks.is_there(self.pool, f"task/{task.number}"):
+            return
+        lost = 1 + _tasks.begin(self.pool, task.number)
+        if lost < ATTEMPTS_MAX:
+            self.do(task, lost)
+        else:
+            self._answer(_tasks.given_up(task, lost))
+
+    def do(self, task: Task, lost: int = 0) -> None:
         """As `attempt`, and tells the broker."""
-        done = self.attempt(task, again)
+        self._answer(self.attempt(task, lost))
+
+    def _answer(self, done: Done) -> None:
         _tasks.offer_once(self.pool, _tasks.write(done), name=f"done/{done.number}", kind="done")
 
-    def attempt(self, task: Task, again: bool) -> Done:
-        """Does a task; `again` where somebody has ended who had it before. What is wrong is in what it returns."""
+    def attempt(self, task: Task, lost: int = 0) -> Done:
+        """Does a task that so many had who have ended. What is wrong is in what it returns."""
         begun = time.monotonic()
         before = decodes()
         try:
-            if again:
-                self._count(task)
             done = self._do(task)
         except Exception as error:
             done = Done(task.number, failure=_words(error), failed=dict.fromkeys(task.keep, _words(error)))
+        # How far the others came nobody knows.
+        count = decodes() - before + (lost if task.inputs else 0)
         seconds = time.monotonic() - begun
-        return Done(**{**vars(done), "decodes": decodes() - before, "seconds": seconds, "worker": os.getpid()})
-
-    def _count(self, task: Task) -> None:
-        """Gives a task up that ended several workers."""
-        begun = len(self.pool.list(f'kind=begun,name~"^begun/{task.number}/"'))
-        if begun + 1 >= ATTEMPTS_MAX:
-            raise junctura.Unsupported(f"task {task.number}", f"{begun + 1} workers ended while they did it")
-        self.pool.offer(b"", name=f"begun/{task.number}/{begun}", kind="begun")
+        return Done(**{**vars(done), "decodes": count, "seconds": seconds, "worker": os.getpid()})
 
     def _do(self, task: Task) -> Done:
         if task.weights is not None:

@@ -23,7 +23,7 @@ from junctura.products._operations._base import Method, Operation, Transform, te
 from junctura.products._operations._ensemble import Ensemble, Statistic
 from junctura.products._operations._places import Crop, ToGrid, Winds
 from junctura.products._operations._steps import Statistics, Window
-from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units
+from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units, masked
 
 # From what a document says to those that need nothing besides.
 READERS: dict[str, Callable[[Any], Operation]] = {
@@ -48,5 +48,6 @@ __all__ = [
     "Units",
     "Window",
     "Winds",
+    "masked",
     "telling",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
@@ -101,6 +102,13 @@ def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
     return np.array(np.broadcast_to(values, on.shape))
 
 
+def masked(where: str, by_param: dict[str, Field]) -> npt.NDArray[np.bool_]:
+    """Where a condition between fields holds, or it is not known whether it does: there, nothing is known."""
+    holds = evaluated(where, by_param)
+    goes: npt.NDArray[np.bool_] = np.isnan(holds) | (holds != 0)
+    return goes
+
+
 @dataclass(frozen=True)
 class Units(Operation):
     """Converts to units: ``""`` stands for all parameters. Of a spread, only the scale changes."""
@@ -180,9 +188,7 @@ class Mask(Operation):
         return [field for group in grouped(fields, "param").values() for field in self._where(group)]
 
     def _where(self, group: list[Field]) -> list[Field]:
-        holds = evaluated(self.where, {field.param: field for field in group})
-        # Where it is not known whether the condition holds, nothing is known.
-        goes = np.isnan(holds) | (holds != 0)
+        goes = masked(self.where, {field.param: field for field in group})
         for field in group:
             if field.values.shape != goes.shape:
                 raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, the condition is not")

@@ -6,9 +6,10 @@
   t850.grib2.provenance.json             renamed last: a product without it is not finished
 ```
 Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What
-a killed writer leaves are hidden names only, which go when they are a day old. A Zarr group is a directory: one that is
-there is exchanged with the new one in one step (Linux' ``RENAME_EXCHANGE``); on file systems which cannot do that the
-old one is moved aside first, and for a moment neither is there.
+a killed writer leaves are hidden names only, which go when nobody can be writing them any more (`clear`), or else when
+they are a day old. A Zarr group is a directory: one that is there is exchanged with the new one in one step (Linux'
+``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and for a moment neither is
+there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,7 +36,7 @@ Content: TypeAlias = bytes | Mapping[str, bytes]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-_HIDDEN = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
+_HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
 # Older than this they are nobody's work any more.
 _LEFT_SECONDS = 86_400.0
 # The file system or kernel cannot exchange; not that it may not.
@@ -88,6 +89,19 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
                 _sync(path.parent)
     except OSError as error:
         raise Io(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+def clear(paths: Iterable[Path]) -> None:
+    """Removes what killed writers of these products have left; nobody writes them now."""
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        names.setdefault(path.parent, set()).update((path.name, provenance_of(path).name))
+    for folder, wanted in names.items():
+        for left in folder.glob(".*.part"):
+            found = _HIDDEN.fullmatch(left.name)
+            if found and found[1] in wanted:
+                with contextlib.suppress(OSError):
+                    _remove(left)
 
 
 @contextlib.contextmanager

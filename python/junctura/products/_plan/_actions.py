@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from junctura._yaml import Wrong
-from junctura.errors import InvalidArgument
+from junctura._yaml import Wrong, at
+from junctura.errors import Corrupt, InvalidArgument, Unsupported
+from junctura.products._decode import decode
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid
+from junctura.products._interpolate import to_grid
 from junctura.products._make import Transforms
 from junctura.products._names import Template
-from junctura.products._operations import Operation
+from junctura.products._operations import Operation, masked
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
@@ -91,11 +96,28 @@ class Aggregate(Each):
         Of its values.
     missing
         The value that stands for missing ones.
+    mask
+        Where values are missing, whatever they are.
+    from_south
+        Whether the array begins with the southernmost row.
 
     """
 
-    def __init__(self, on: Grid, units: str, missing: float | None) -> None:
-        self.on, self.units, self.missing = on, units, missing
+    def __init__(
+        self,
+        on: Grid,
+        units: str = "",
+        missing: float | None = None,
+        mask: npt.NDArray[np.bool_] | None = None,
+        *,
+        from_south: bool = False,
+    ) -> None:
+        if from_south and not on.is_regular:
+            raise Wrong(f"from_south: {on.name} has no rows of equal length")
+        self.on, self.units, self.mask, self.from_south = on, units, mask, from_south
+        with np.errstate(over="ignore"):
+            # A model in single precision has the number that is next to it there.
+            self.missing = () if missing is None else (missing, float(np.float32(missing)))
 
     def take(self, item: Item) -> Sequence[Item]:
         if not item.is_in_pieces or item.source is None or item.pool is None:
@@ -103,10 +125,18 @@ class Aggregate(Each):
         whole = item.pool.demand_array(item.source.key, dtype="f8", timeout=0)
         if whole.size != self.on.size:
             raise InvalidArgument(item.named, f"{whole.size} values, but the grid {self.on.name} has {self.on.size}")
-        if self.missing is not None:
-            whole[whole == self.missing] = np.nan
-        field = Field(whole.reshape(self.on.shape), self.on, item.attributes, self.units)
+        field = Field(self._on_grid(whole.reshape(self.on.shape)), self.on, item.attributes, self.units)
         return [Item(item.attributes, field=field)]
+
+    def _on_grid(self, values: Floats) -> Floats:
+        """The rows in the order of the grid, with gaps."""
+        if self.from_south:
+            values = np.ascontiguousarray(values[::-1])
+        if self.missing:
+            values[np.isin(values, self.missing)] = np.nan
+        if self.mask is not None:
+            values[self.mask] = np.nan
+        return values
 
 
 class Do(Each):
@@ -150,3 +180,29 @@ def whole_grid(name: str) -> Grid:
     if not isinstance(found, Grid):
         raise Wrong(f'"{name}" is spectral, and arrays lie on grids')
     return found
+
+
+def mask_of(file: Path, where: str, on: Grid) -> npt.NDArray[np.bool_]:
+    """Where a condition on the field in a file holds, at the points of a grid; land, say, of a land-sea mask.
+
+    Raises
+    ------
+    Wrong
+        The file is no message of one field, or not on this grid, or on the whole of which it is an area.
+
+    """
+    with at("file"):
+        field = _field_in(file)
+        if field.on.name not in (on.name, on.name.partition("@")[0]):
+            raise Wrong(f"{file.name} is on {field.on.name}, and the array on {on.name}")
+    with at("where"):
+        return masked(where, {field.param: to_grid(field, on)})
+
+
+def _field_in(file: Path) -> Field:
+    try:
+        return decode(file.read_bytes())
+    except OSError as error:
+        raise Wrong(f"{file}: {error.strerror}") from error
+    except (Corrupt, Unsupported) as error:
+        raise Wrong(f"{file}: {error.subject}: {error.cause}") from error

@@ -21,6 +21,7 @@ from junctura.products._plan._actions import (
     Print,
     Select,
     Set,
+    mask_of,
     whole_grid,
 )
 from junctura.products._plan._flow import Counted, Flow
@@ -173,7 +174,7 @@ def _action(name: str, value: Any, folder: Path) -> Action:
     if name == "select":
         return _select(value)
     if name == "aggregate":
-        return Aggregate(whole_grid(value["grid"]), value.get("units", ""), value.get("missing"))
+        return _aggregate(value, folder)
     if name == "set":
         return Set(value)
     if name == "statistics":
@@ -185,6 +186,16 @@ def _action(name: str, value: Any, folder: Path) -> Action:
     if name == "print":
         return Print(value)
     return Python(value, folder)
+
+
+def _aggregate(value: dict[str, Any], folder: Path) -> Aggregate:
+    on = whole_grid(value["grid"])
+    mask = None
+    if "mask" in value:
+        with at("mask"):
+            mask = mask_of(folder / value["mask"]["file"], value["mask"]["where"], on)
+    from_south = value.get("from_south", False)
+    return Aggregate(on, value.get("units", ""), value.get("missing"), mask, from_south=from_south)
 
 
 def _select(value: dict[str, Any]) -> Select:

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from junctura._specs import Either, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
+from junctura._specs import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
 from junctura.products._schema import FORMATS, OPERATIONS, VALUES
 
 # Operations of requirements that need one field alone.
@@ -35,6 +35,15 @@ ACTIONS: dict[str, Spec] = {
             "grid": Text("On which the whole array lies: 0.25/0.25, F48, N320, O96", what="the name of a grid"),
             "units": Text("Of its values", what="a unit"),
             "missing": Number("The value that stands for what is missing, as on land"),
+            "mask": Record(
+                {
+                    "file": Text("A message of GRIB beside the plan, on the same grid or on all of it", what="a file"),
+                    "where": Text("A formula of its parameter, as lsm > 0.5: where it holds, values are missing"),
+                },
+                ("file", "where"),
+                "Where values are missing, whatever the model has there: a land-sea mask",
+            ),
+            "from_south": Flag("Whether the array begins with the southernmost row, as those of ocean models do"),
         },
         ("grid",),
         "Makes one field of the pieces that the ranks of a model offer",
