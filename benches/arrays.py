@@ -3,7 +3,12 @@
 ``crates/junctura-copy/examples/array_speed.rs`` does ours: producers' pieces lie in shared memory, four processes copy
 what they want out of them at once, and each ``memcpy`` of as much between two memories of their own stands beside each
 copy; the median of the ratios is the figure. ``benches/rivals/mpi_arrays.cpp`` does the same with ScaLAPACK's
-``pdgemr2d`` and with one ``MPI_Alltoallw``, each beside a ``memcpy`` of its own.
+``pdgemr2d`` and with one ``MPI_Alltoallw``, each beside a ``memcpy`` of its own. They have columns only: what lies by
+rows they get as the transpose, which lies by columns, with rows and columns of blocks exchanged; byte by byte that is
+the same memory.
+
+How long one rank plans, from 4 ranks to 2^20, stands beside a scan over all ranks; ``plan_plot.py`` draws that at the
+end (``plans.png`` beside the figures).
 """
 
 from __future__ import annotations
@@ -16,12 +21,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import plan_plot
 from harness import TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, call
 
 SPEED = str(TARGET / "release/examples/array_speed")
 RIVAL = str(TARGET / "benches/mpi_arrays")
 SHARE = Measure("share_of_memcpy", "of memcpy", more_is_better=True)
 PLANNING = Measure("planning_share", "of the time", more_is_better=False)
+BOXES = Measure("boxes", "boxes", more_is_better=True)
 PLAN = Measure("plan_us", "us", more_is_better=False)
 A_RUN = Measure("plan_ns_a_run", "ns a run", more_is_better=False)
 READ, LAST = "each element, once", "the last rank"
@@ -60,9 +67,14 @@ class Asked:
     """A pair of layouts, what its elements are, and what has been measured of it."""
 
     def __init__(
-        self, bench: Bench, layouts: tuple[str, str], types: tuple[str, str] = ("f8", "f8"), *more: str
+        self,
+        bench: Bench,
+        layouts: tuple[str, str],
+        types: tuple[str, str] = ("f8", "f8"),
+        *more: str,
+        rounds: int = 15,
     ) -> None:
-        self.rounds = 3 if bench.quick else 15
+        self.rounds = 3 if bench.quick else rounds
         self.command = [SPEED, *layouts, *types, str(self.rounds), *more]
         self.rival: list[str] = []
         self.seen: dict[str, Figures] = {}
@@ -109,7 +121,7 @@ def matrices(bench: Bench) -> list[Case]:
             "arrays-large-c",
             "8192 x 8192 f64, blocks 256 x 256 -> 100 x 37, row-major",
             (f"{LARGE} block=256x256", f"{LARGE} block=100x37"),
-            [],
+            ["8192", "8192", "256", "256", "37", "100"],
             0.65,
         ),
         (
@@ -123,7 +135,7 @@ def matrices(bench: Bench) -> list[Case]:
             "arrays-small-c",
             "4096 x 4096 f64, blocks 32 x 32 -> 7 x 5, row-major",
             (f"{SMALL} block=32x32", f"{SMALL} block=7x5"),
-            [],
+            ["4096", "4096", "32", "32", "5", "7"],
             0.5,
         ),
         (
@@ -135,8 +147,7 @@ def matrices(bench: Bench) -> list[Case]:
         ),
     ]:
         asked = Asked(bench, layouts, ("f8", "f8"), "portable")
-        if rival:
-            asked.rival = [RIVAL, *rival, str(asked.rounds)]
+        asked.rival = [RIVAL, *rival, str(asked.rounds)]
         checks = [
             Check("junctura", at_least=at_least),
             Check("junctura", at_most=0.002, measure=PLANNING),
@@ -185,6 +196,24 @@ def overlaps(bench: Bench) -> list[Case]:
                 Check("junctura", at_most=0.002, measure=PLANNING),
             ]
             cases.append(Case(name, question, SHARE, asked.contenders(), checks))
+    return [*cases, *millions(bench)]
+
+
+def millions(bench: Bench) -> list[Case]:
+    """The most overlaps: as many as the designers of UDJ had. Single precision, so that five copies are 9 GiB."""
+    shape, blocks = "shape=512x512x1792", 3_670_016
+    cases = []
+    for name, how, storage in (
+        ("arrays-millions", "row-major", ""),
+        ("arrays-millions-packed", "block behind block", " storage=packed"),
+    ):
+        asked = Asked(bench, (f"{shape} grid=1x1x2 block=4x4x4{storage}", shape), ("f4", "f4"), rounds=5)
+        question = f"512 x 512 x 1792 f32 of two ranks, {blocks:,} cubes of 4 of each, {how}, into one"
+        checks = [Check("junctura", at_least=0.6), Check("junctura", at_most=0.01, measure=PLANNING)]
+        if storage:
+            # By rows, what lies behind each other of a rank's cubes is one run.
+            checks.append(Check("junctura", at_least=2 * blocks, measure=BOXES))
+        cases.append(Case(name, question, SHARE, asked.contenders(), checks, rounds_max=2))
     return cases
 
 
@@ -234,9 +263,35 @@ def plans() -> list[Case]:
     ]
 
 
+def scans() -> list[Case]:
+    """How long one rank plans over the number of ranks, beside who asks of each rank whether anything is shared."""
+
+    def case(ranks: int) -> Case:
+        layouts = [f"shape={2**36} grid={ranks} block=64", f"shape={2**36} grid={ranks * 3 // 4} block=48"]
+        command = [SPEED, "plan", *layouts]
+        seen: Figures = {}
+
+        def plan() -> Figures:
+            build()
+            seen.update(json.loads(call(command, 60)))
+            return {PLAN.path: seen[PLAN.path], "listed": seen["listed"], "partners": seen["partners"]}
+
+        contenders = [
+            Contender("junctura", "us", "the plan", "nothing", command, plan),
+            # Of the same run.
+            Contender("a scan over all", "rival", "who", "nothing", command, lambda: {PLAN.path: seen["scan_us"]}),
+        ]
+        question = f"{ranks:,} producers and {ranks * 3 // 4:,} consumers, blocks of 64 and 48"
+        return Case(f"{plan_plot.CASE}{ranks}", question, PLAN, contenders, [Check("junctura", at_most=2)])
+
+    return [case(4**power) for power in range(1, 11)]
+
+
 def main() -> int:
     bench = begin("arrays", "How fast do arrays go from one layout into another?")
-    return bench.run([*matrices(bench), *changes(bench), *overlaps(bench), *plans()])
+    status = bench.run([*matrices(bench), *changes(bench), *overlaps(bench), *plans(), *scans()])
+    plan_plot.draw(bench.cases, Path(bench.arguments.out) / "plans.png")
+    return status
 
 
 if __name__ == "__main__":

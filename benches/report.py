@@ -33,6 +33,7 @@ ORDER = (
     "products_transforms",
     "products",
     "products_wall",
+    "products_files",
     "workflow",
 )
 

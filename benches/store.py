@@ -277,14 +277,22 @@ def reading(bench: Bench, place: str) -> list[Case]:
     def alone() -> Figures:
         return {"gib_per_s": alone_measure.of(last(both))}
 
+    def both_together() -> Figures:
+        figures = last(both)
+        return {"gib_per_s": figures["gib_per_s"] + figures["written_gib_per_s"]}
+
+    together = "junctura, what is read and written beside each other"
     readers = [
         Contender("junctura, beside a writer", "us", "the last byte", READ, beside, busy),
         Contender("junctura, alone", "us", "the last byte", READ, beside, alone),
+        Contender(together, "us", "the last byte", READ, beside, both_together),
     ]
+    # What the reader loses is no more than what the writer has of the bandwidth.
+    share = Check(together, at_least=1.0, times="junctura, alone", in_turn=True)
     asked = "one reader while a writer flushes ten fields of 804 KiB every 100 ms"
     return [
         Case("read-804KiB", question, BANDWIDTH, read, checks),
-        Case("read-beside-writer", asked, BANDWIDTH, readers),
+        Case("read-beside-writer", asked, BANDWIDTH, readers, [share]),
     ]
 
 

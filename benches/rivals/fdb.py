@@ -27,7 +27,8 @@ COMMON = {"class": "rd", "expver": "xxxx", "stream": "enfo", "date": f"{DATE}", 
 Keys = dict[str, Any]
 
 
-def opened(folder: str) -> Any:
+def opened(folder: str, *, sub_tocs: bool = False) -> Any:
+    """A store; with `sub_tocs` each process that writes has a table of contents of its own."""
     import pyfdb
 
     root = Path(folder)
@@ -35,7 +36,7 @@ def opened(folder: str) -> Any:
     (root / "schema").write_text(SCHEMA, encoding="ascii")
     space = {"handler": "Default", "roots": [{"path": str(root / "root")}]}
     config = {"type": "local", "engine": "toc", "schema": str(root / "schema"), "spaces": [space]}
-    return pyfdb.FDB(config, {"useSubToc": False})
+    return pyfdb.FDB(config, {"useSubToc": sub_tocs})
 
 
 def template(file: str, points: int) -> dict[str, int]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from junctura import _labels
 from junctura._native import Layout
+from junctura.dask._places import InPool
 from junctura.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -46,11 +47,14 @@ def offer(pool: Pool, data: Any, attributes: dict[str, Any], options: dict[str, 
     if any(np.isnan(extent) for extents in data.chunks for extent in extents):
         raise InvalidArgument("data", "the shape of its chunks is not known: compute_chunk_sizes() finds it out")
     layout = layout_of(data.chunks)
+    # One that was closed is not opened again.
+    pool.sync()
+    place = InPool.of(pool)
 
     def one(chunk: Array, block_id: tuple[int, ...] | None = None) -> Array:
         assert block_id is not None
         rank = int(np.ravel_multi_index(block_id, data.numblocks)) if block_id else 0
-        pool.offer_piece(chunk, layout, rank, attributes, **options)
+        place.using(lambda pool: pool.offer_piece(chunk, layout, rank, attributes, **options))
         return np.zeros((1,) * chunk.ndim, np.uint8)
 
     ones = [(1,) * len(extents) for extents in data.chunks]
@@ -65,10 +69,12 @@ def demand(pool: Pool, found: tuple[str, str, Layout, str, dict[str, Any]], chun
         raise InvalidArgument(key, "it has no dimensions")
     kind = np.dtype(dtype)
     wanted = array.core.normalize_chunks("auto" if chunks is None else chunks, layout.shape, dtype=kind)
+    place = InPool.of(pool)
 
     def one(block_info: Any = None) -> Array:
         where = block_info[None]["array-location"]
-        return pool.demand_array(key, slab=[tuple(bounds) for bounds in where], schema=schema, timeout=0)
+        slab = [tuple(bounds) for bounds in where]
+        return place.using(lambda pool: pool.demand_array(key, slab=slab, schema=schema, timeout=0))
 
     taken: dask.array.Array = array.map_blocks(one, chunks=wanted, dtype=kind, meta=np.empty((0,) * len(wanted), kind))
     return taken

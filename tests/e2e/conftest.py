@@ -12,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from e2e_grib import Field, ensemble
 from e2e_shell import Shell
+from e2e_tell import pytest_terminal_summary, tell
+
+__all__ = ["pytest_terminal_summary", "tell"]
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """One rank of a program that gives or takes arrays, and does what it is told, line by line.
 
-``offer STEP`` offers its piece of a step, ``take STEP`` waits for its part, ``look STEP`` does not wait.
-Each is answered with a line.
+``offer STEP`` offers its piece of a step, ``take STEP`` waits for its part, ``wait STEP`` not for long, and
+``look STEP`` not at all. Each is answered with a line.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ LAYOUTS = {
     "from": junctura.Layout("shape=60x70 grid=2x2 block=7x5"),
     "to": junctura.Layout("shape=60x70 grid=3x1 order=F"),
 }
+WAITS_S = {"take": 60.0, "wait": 0.2, "look": 0.0}
 
 
 def field(step: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -36,7 +37,7 @@ def main() -> None:
                     pool.offer_piece(field(int(step))[part], layout, rank, schema="free", name=step)
                     print("offered", step, flush=True)
                 else:
-                    mine = pool.demand_array(f"name={step}", layout, rank, timeout=60.0 if verb == "take" else 0.0)
+                    mine = pool.demand_array(f"name={step}", layout, rank, timeout=WAITS_S[verb])
                     assert (mine == field(int(step))[part]).all()
                     print("took", step, flush=True)
             except junctura.Error as error:

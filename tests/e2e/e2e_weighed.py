@@ -1,10 +1,14 @@
-"""One rank that gives or takes a large array with little more private memory than the array's part: more would fail."""
+"""One rank that gives or takes a large array with little more private memory than the array's part: more would fail.
+
+It says how many bytes its part has in private memory, how many it had of that before, and at most.
+"""
 
 from __future__ import annotations
 
 import re
 import resource
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +23,36 @@ LAYOUTS = {
 SPARE_BYTES = 24 << 20
 
 
+def status(name: str) -> int:
+    """Bytes that the system counts for this process."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
 def limit(own_bytes: int) -> None:
     """From now on this process gets so much more private memory, and what is spare."""
-    found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    now = int(found[1]) * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (now + own_bytes + SPARE_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_DATA, (status("VmData") + own_bytes + SPARE_BYTES,) * 2)
+
+
+class Peak(threading.Thread):
+    """Private memory that was touched, looked at every millisecond: the system keeps no peak of it."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.before = self.most = status("RssAnon")
+        self.over = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self.over.wait(0.001):
+            self.most = max(self.most, status("RssAnon"))
+
+    def told(self, own_bytes: int) -> str:
+        """The part's bytes, those before, and the most; the last look is now."""
+        self.over.set()
+        self.join()
+        return f"{own_bytes} {self.before} {max(self.most, status('RssAnon'))}"
 
 
 def main() -> None:
@@ -34,16 +62,18 @@ def main() -> None:
         # What loads when it is first used.
         pool.offer(np.ones(1), schema="free", name=f"{side} {rank}", retention=junctura.Released(1))
         pool.demand_array(name=f"{side} {rank}", schema="free")
+        peak = Peak()
         if side == "from":
             limit(0)
             mine = pool.allocate(shape=layout.extents(rank)[0], dtype="f8")
             mine.array()[:] = rank
             pool.offer_piece(mine, layout, rank, schema="free", name="large")
-            print("offered", flush=True)
+            print(peak.told(0), flush=True)
         else:
-            limit(layout.room(rank) * 8)
+            own_bytes = layout.room(rank) * 8
+            limit(own_bytes)
             taken = pool.demand_array("name=large", layout, rank, timeout=60.0)
-            print(taken.min(), taken.max(), taken.sum(), flush=True)
+            print(peak.told(own_bytes), taken.min(), taken.max(), taken.sum(), flush=True)
         sys.stdin.read()
 
 

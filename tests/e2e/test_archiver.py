@@ -66,6 +66,42 @@ def test_what_is_there_is_archived_and_no_requirement_is_left(shell: Shell, stor
     assert shell.stat()["interests"]["named"] == 0
 
 
+def test_of_groups_that_are_chosen_each_nth_object_is_kept_for_good(
+    shell: Shell, store: Path, pool: junctura.Pool
+) -> None:
+    """R2.8 (what is archived outlives the pool), R2.9 (which groups: a selector), R2.10 (each Nth: `--every`)."""
+    for at in range(7):
+        for space in "abx":
+            pool.offer(b"%d" % at, space=space, name=f"{at}", schema="free", retention=junctura.Released(1))
+    rules = ("space=a/b", "--every", "3", "--until-live")
+    [summary] = shell.documents("archiver", "unix:test", *rules, "--store", store, "--json")[-1:]
+    assert (summary["objects"], summary["left_out"], summary["missed"]) == (6, 8, 0)
+    # All that was chosen has left the pool; who offers durably is told what is left out, and why.
+    assert {one["space"] for one in pool.list()} == {"x"}
+    with pool.subscribe(kinds=["archived", "unarchived"]) as events:
+        pool.require("", name="archive")
+        archiver = begin(shell, store, "--every", "2")
+        for name, is_kept in [("one", True), ("two", False), ("three", True)]:
+            if is_kept:
+                pool.offer(b"", space="c", name=name, schema="free", durability="durable")
+            else:
+                with pytest.raises(junctura.errors.Io, match=r"visible, and not archived: it is left out.* one of 2"):
+                    pool.offer(b"", space="c", name=name, schema="free", durability="durable")
+                assert bytes(pool.demand(f"space=c,name={name}")) == b""
+        told: dict[str, str] = {}
+        for event in events:
+            assert event.object is not None
+            told[event.object.key] = event.kind
+            if "three" in event.object.key:
+                break
+    assert [kind for key, kind in told.items() if "space=c" in key] == ["archived", "unarchived", "archived"]
+    archiver.signal(signal.SIGINT)
+    archiver.end()
+    pool.retract("archive")
+    kept = {(one.attributes["space"], one.attributes["name"]) for one in junctura.Store(store).list("space=a/b/c")}
+    assert kept == {(space, name) for space in "ab" for name in "036"} | {("c", "one"), ("c", "three")}
+
+
 def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
     shell: Shell, store: Path, pool: junctura.Pool
 ) -> None:

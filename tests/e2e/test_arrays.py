@@ -1,14 +1,17 @@
-"""Arrays from M processes to N processes: what becomes of them when some die, and who waits for whom."""
+"""Arrays from M processes to N processes: what becomes of them when some die, who waits for whom, what it takes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e_shell import Process, Shell
+from e2e_shell import DETOUR, Process, Shell
+
+import junctura
 
 RANK = Path(__file__).with_name("e2e_rank.py")
 WEIGHED = Path(__file__).with_name("e2e_weighed.py")
@@ -44,8 +47,9 @@ def test_a_producer_killed_before_its_piece_is_named(shell: Shell, start: Start)
     for rank in [0, 1, 3]:
         assert ask(producers[rank], "offer 0") == "offered 0"
     producers[2].kill()
-    said = ask(consumer, "look 0")
-    assert said.startswith("NotFound of 4 pieces, rank 2 did not offer theirs"), said
+    for verb, error in [("look", "NotFound"), ("wait", "Timeout")]:
+        said = ask(consumer, f"{verb} 0")
+        assert said.startswith(f"{error} of 4 pieces, rank 2 did not offer theirs, after "), said
     assert shell.text("ls", "--count") == "0\n"
     # One that takes its place completes the array.
     assert ask(start("from", 2), "offer 0") == "offered 0"
@@ -77,7 +81,10 @@ def test_consumers_hold_a_step_before_the_producers_begin_the_one_after_the_next
     assert [ask(consumer, "take 19") for consumer in consumers] == ["took 19"] * 3
 
 
-def test_nobody_has_more_than_his_part_and_the_pool_has_the_array_once(shell: Shell) -> None:
+def test_nobody_has_more_than_his_part_and_the_pool_has_the_array_once(
+    shell: Shell, tell: Callable[[str], None]
+) -> None:
+    mib = 1 << 20
     array_bytes = 4000 * 4096 * 8
     url = f"unix:{shell.folder}/junctura/test.sock"
 
@@ -86,13 +93,55 @@ def test_nobody_has_more_than_his_part_and_the_pool_has_the_array_once(shell: Sh
         return Process(command, shell.environment, subprocess.PIPE)
 
     producers = [start("from", rank) for rank in range(4)]
-    assert [producer.line() for producer in producers] == ["offered"] * 4
-    assert array_bytes <= shell.stat()["memory"]["segment_bytes"] < 1.1 * array_bytes
+    given = [[float(word) for word in producer.line().split()] for producer in producers]
+    pool_bytes = shell.stat()["memory"]["segment_bytes"]
+    assert array_bytes <= pool_bytes < 1.1 * array_bytes
     consumers = [start("to", rank) for rank in range(3)]
-    sums = [[float(word) for word in consumer.line().split()] for consumer in consumers]
-    assert [found[:2] for found in sums] == [[0.0, 3.0]] * 3
-    assert sum(found[2] for found in sums) == array_bytes / 8 * 1.5
+    taken = [[float(word) for word in consumer.line().split()] for consumer in consumers]
+    assert [found[3:5] for found in taken] == [[0.0, 3.0]] * 3
+    assert sum(found[5] for found in taken) == array_bytes / 8 * 1.5
     assert shell.stat()["memory"]["segment_bytes"] < 1.1 * array_bytes
     for process in producers + consumers:
         process.popen.communicate()
         assert process.popen.returncode == 0
+    # Over TCP a producer has its piece in memory of its own until it has gone.
+    if DETOUR not in os.environ:
+        for side, ranks in [("producer", given), ("consumer", taken)]:
+            for rank, (own, before, peak, *_) in enumerate(ranks):
+                more = peak - before
+                tell(
+                    f"arrays: {side} {rank} had {before / mib:.1f} MiB of private memory, {peak / mib:.1f} at most: "
+                    f"{more / mib:.1f} more, of which {own / mib:.1f} are its part"
+                )
+                assert own <= more < own + 8 * mib
+        tell(f"arrays: the pool had {pool_bytes / mib:.1f} MiB for an array of {array_bytes / mib:.1f}")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("shape=60x70 grid=2x2 block=7x5", "shape=60x70 grid=3x1 order=F"),
+        ("shape=100 grid=6 block=10", "shape=100 cuts=0,10,10,95,100"),
+        ("shape=8x9 slabs=0:8x0:4;0:8x4:9", "shape=8x9 grid=2x2 block=3x2 storage=packed"),
+    ],
+)
+@pytest.mark.parametrize("side", ["from", "to"])
+def test_the_command_tells_the_plan_that_programs_have(bare: Shell, source: str, target: str, side: str) -> None:
+    planned = junctura.Layout(source)
+    for rank in range((planned if side == "from" else junctura.Layout(target)).ranks):
+        words = ["--from", source, "--to", target, "--rank", str(rank), "--side", side, "--type", "f4", "--json"]
+        (told,) = bare.documents("layout", "plan", *words)
+        plan = planned.plan(target, rank, side=side)  # type: ignore[arg-type]
+        shares = [{"rank": peer, "elements": count, "bytes": 4 * count} for peer, count in plan.partners]
+        assert told.pop("plan_us") > 0
+        # Runs are listed for each dimension, of one period; boxes are their products.
+        assert 0 < told.pop("runs") <= 2 * 70 or plan.elements == 0
+        assert told == {
+            "rank": rank,
+            "partners": len(plan.partners),
+            "boxes": plan.count,
+            "elements": plan.elements,
+            "bytes": 4 * plan.elements,
+            "shares": shares,
+        }
+    assert "no rank 99" in bare.error(2, "layout", "plan", "--from", source, "--to", target, "--rank", "99")

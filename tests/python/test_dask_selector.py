@@ -118,6 +118,23 @@ def test_what_travels_is_the_same_there(client: Any, served: str, store: junctur
             assert field.to_xarray().identical(pool.demand(field.key, timeout=0).to_xarray())
 
 
+def test_chunks_are_given_and_taken_where_they_are_computed(client: Any, served: str) -> None:
+    dask = pytest.importorskip("dask.array")
+    field = np.arange(90 * 70, dtype="f8").reshape(90, 70)
+    with junctura.Pool(served, schema="mars") as pool, client.as_current():
+        joined = pool.subscribe(kinds=["joined"])
+        pool.offer_chunks(dask.from_array(field, chunks=(20, 30)) * 2, {**FIELD, "units": "K"})
+        assert len(pool.list("exists(piece_of)")) == 15
+        np.testing.assert_array_equal(pool.demand_array("param=2t"), field * 2)
+        lazy = pool.demand_chunks("param=2t", chunks=(25, 70))
+        np.testing.assert_array_equal((lazy + 1).compute(), field * 2 + 1)
+        # No process that computes connects for each chunk.
+        pool.sync()
+        came = [event.client.pid for event in iter(lambda: next_of(joined), None)]
+        workers = set(client.run(os.getpid).values())
+        assert came and len(came) == len(set(came)) and set(came) <= workers
+
+
 def test_delayed_objects(client: Any, served: str, store: junctura.Store) -> None:
     with junctura.Pool(served) as pool:
         offer_all(pool, store)

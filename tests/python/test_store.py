@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 import pickle
 import threading
@@ -630,3 +631,57 @@ def test_real_files_come_back_byte_for_byte(tmp_path: Path, file: Path) -> None:
         at = whole.index(message, at) + len(message)
     assert whole[at:].strip(b"\0") == b""
     assert store.check().damaged_count == 0
+
+
+def mars_of(file: Path) -> dict[str, set[str]]:
+    """What ecCodes says of a file's messages in the words of MARS, with parameters by their short names."""
+    eccodes = pytest.importorskip("eccodes")
+    values: dict[str, set[str]] = {}
+    with file.open("rb") as messages:
+        while (handle := eccodes.codes_grib_new_from_file(messages)) is not None:
+            names = []
+            keys = eccodes.codes_keys_iterator_new(handle, "mars")
+            while eccodes.codes_keys_iterator_next(keys):
+                names.append(eccodes.codes_keys_iterator_get_name(keys))
+            eccodes.codes_keys_iterator_delete(keys)
+            for name in names:
+                value = eccodes.codes_get_string(handle, name)
+                short = eccodes.codes_get_string(handle, "shortName")
+                if name == "param" and short != "unknown":
+                    value = short
+                if (name, value) == ("levtype", "unknown"):
+                    # MARS has no word for it; ours is that of ecCodes.
+                    value = eccodes.codes_get_string(handle, "typeOfLevel")
+                if not name.startswith("_") and value not in ("MISSING", "unavailable"):
+                    values.setdefault(name, set()).add(value)
+            eccodes.codes_release(handle)
+    return values
+
+
+def plain(name: str, value: Any) -> Any:
+    """A value as both write it."""
+    if name in ("levelist", "number"):
+        return decimal.Decimal(str(value))
+    if name in ("date", "time"):
+        return str(value).replace("-", "").replace(":", "")[: 8 if name == "date" else 4]
+    return str(value)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "file", [file for file in sorted(DATA.glob("*.grib*")) if "corrupted" not in file.name], ids=lambda file: file.name
+)
+def test_axes_of_real_files_are_those_of_eccodes(tmp_path: Path, file: Path) -> None:
+    theirs = mars_of(file)
+    store = junctura.Store.from_grib(tmp_path / "store", file)
+    # As they were committed, and as they lie in a segment.
+    for opened in (store, junctura.Store(store.path)):
+        ours = opened.axes()
+        assert len(theirs) >= 5
+        for name, values in theirs.items():
+            told = [plain(name, value) for value in ours[name]]
+            assert set(told) == {plain(name, value) for value in values}, name
+            assert len(told) == len(values), name
+            if name in ("levelist", "number", "date", "time"):
+                assert told == sorted(told), name
+        store.checkpoint()

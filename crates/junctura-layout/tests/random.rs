@@ -36,7 +36,13 @@ impl Random {
             cuts.sort_unstable();
             return Axis::Cuts(cuts);
         }
-        let block = self.between(1, extent / 2 + 2);
+        // Now and then a block is longer than the array.
+        let longest = if self.below(4) == 0 {
+            2 * extent + 2
+        } else {
+            extent / 2 + 2
+        };
+        let block = self.between(1, longest);
         let offset = if self.below(3) == 0 {
             self.below(parts * block)
         } else {

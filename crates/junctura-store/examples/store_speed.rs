@@ -1,7 +1,7 @@
 //! How fast a store finds and reads, for `benches/store.py` and `benches/store_scale.py`; prints its figures as JSON.
 //!
-//! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `one FOLDER` opens it and retrieves one object, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
-//! reads the files in which a checkpoint lies, each in a process that has just begun, and says how much memory that took; `pack FOLDER CODEC` archives and reads fields, packed or not; `list FOLDER SELECTOR` lists it in a process that has just begun, and then again;
+//! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `open FOLDER` opens it and takes a snapshot, `one FOLDER` opens it and retrieves one object, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
+//! reads the files in which a checkpoint lies, each in a process that has just begun, and says how much memory that took; `pack FOLDER CODEC` archives and reads fields, packed or not; `list FOLDER SELECTOR` lists it in a process that has just begun, with the memory that it took, and then again;
 //! `read FOLDER` reads it one by one, together and mapped, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
 //! store's writer flushes ten fields every 100 ms, and while nobody does.
 
@@ -35,13 +35,14 @@ fn main() {
         ["fill", folder, objects, bytes, every] => fill(folder, number(objects), number(bytes), number(every)),
         ["checkpoint", folder] => checkpoint(folder),
         ["list", folder, selector] => list(folder, selector),
+        ["open", folder] => asked(|| open(folder)),
         ["one", folder] => asked(|| one(folder)),
         ["axes", folder] => asked(|| axes(folder)),
         ["catalogue", folder] => asked(|| catalogue(folder)),
         ["pack", folder, codec] => pack(folder, codec),
         ["read", folder] => read(folder),
         ["beside", folder] => beside(folder),
-        _ => panic!("fill, checkpoint, list, one, axes, catalogue, pack, read or beside: see the source"),
+        _ => panic!("fill, checkpoint, list, open, one, axes, catalogue, pack, read or beside: see the source"),
     };
     println!("{figures}");
 }
@@ -108,6 +109,12 @@ fn peak_kib() -> u64 {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     peak.and_then(|peak| peak.trim().trim_end_matches("kB").trim().parse().ok())
         .unwrap_or_default()
+}
+
+/// Gives how many commits it shows.
+fn open(folder: &str) -> usize {
+    let store = Store::open(folder.as_ref()).unwrap();
+    store.snapshot().unwrap().commit() as usize
 }
 
 /// Retrieves one by its key.
@@ -207,6 +214,7 @@ fn list(folder: &str, selector: &str) -> String {
     let store = Store::open(folder.as_ref()).unwrap();
     let count = keys(&store.snapshot().unwrap().list(selector).unwrap());
     let first = began.elapsed();
+    let peak = peak_kib() as f64 / 1024.0;
     let again = (0..AGAIN).map(|_| {
         let began = Instant::now();
         keys(&store.snapshot().unwrap().list(selector).unwrap());
@@ -214,7 +222,7 @@ fn list(folder: &str, selector: &str) -> String {
     });
     let again = again.min().unwrap();
     format!(
-        r#"{{"objects": {count}, "first_ms": {:.4}, "again_ms": {:.4}, "objects_per_s": {:.1}}}"#,
+        r#"{{"objects": {count}, "first_ms": {:.4}, "again_ms": {:.4}, "peak_mib": {peak:.1}, "objects_per_s": {:.1}}}"#,
         first.as_secs_f64() * 1e3,
         again.as_secs_f64() * 1e3,
         count as f64 / first.as_secs_f64(),

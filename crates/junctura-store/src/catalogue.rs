@@ -161,6 +161,9 @@ impl Catalogue {
         age_max: Duration,
     ) -> Result<()> {
         self.look_again(disk, now, age_max)?;
+        if self.has_come_back(disk, schemas) {
+            *self = Self::new(schemas.len());
+        }
         loop {
             if self.position.is_none() {
                 self.looked = now;
@@ -203,6 +206,21 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Whether a segment can be opened that could not be.
+    fn has_come_back(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> bool {
+        let is_unopened = |piece: &Live| piece.lost().is_some_and(|lost| lost.is_unopened);
+        let mut missing = self
+            .held
+            .iter()
+            .flatten()
+            .filter(|held| held.pieces.iter().any(is_unopened));
+        missing.any(|held| {
+            held.segment
+                .as_ref()
+                .is_some_and(|segment| segment.open(disk, schemas).is_ok())
+        })
+    }
+
     fn add(&mut self, news: News<'_>) -> Result<()> {
         for (held, new) in self.held.iter_mut().zip(news.tables) {
             if new.is_empty() {
@@ -240,7 +258,12 @@ impl Catalogue {
             if left.is_empty() {
                 return Ok(());
             }
-            for file in piece.files()? {
+            let files = match piece.files() {
+                // Of what cannot be read nobody knows; as long as it cannot, nothing is removed.
+                Err(error) if error.code() == Code::Corrupt => continue,
+                files => files?,
+            };
+            for file in files {
                 left.remove(&file);
             }
         }
@@ -256,7 +279,9 @@ impl Catalogue {
                 return Ok(Position::default());
             };
             let read = Checkpoint::read(disk, &name);
-            match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas)) {
+            // Nobody removes what the newest one names: what was gone before it was asked for again is lost.
+            let is_newest = tried.as_ref() == Some(&name);
+            match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas, is_newest)) {
                 Err(error) if error.code() == Code::NotFound && tried.as_ref() != Some(&name) => tried = Some(name),
                 begun => {
                     self.newest = Some(name);
@@ -266,10 +291,22 @@ impl Catalogue {
         }
     }
 
-    fn begin_with(&mut self, checkpoint: &Checkpoint, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+    /// Begins with this one, without the segments that are damaged; and without those that are gone, if it is the newest.
+    fn begin_with(
+        &mut self,
+        checkpoint: &Checkpoint,
+        disk: &dyn Disk,
+        schemas: &[Arc<Schema>],
+        is_newest: bool,
+    ) -> Result<Position> {
         let mut held = vec![Vec::new(); schemas.len()];
         for segment in &checkpoint.segments {
-            let pieces = segment.open(disk, schemas)?;
+            let pieces = match segment.open(disk, schemas) {
+                Err(error) if error.code() == Code::Corrupt || error.code() == Code::NotFound && is_newest => {
+                    vec![segment.lost(schemas, checkpoint.commit, &error)?]
+                }
+                pieces => pieces?,
+            };
             held[segment.schema].push(Held {
                 pieces,
                 segment: Some(Arc::new(segment.clone())),
@@ -410,7 +447,11 @@ fn join_small(held: &mut Vec<Held>) -> Result<()> {
     while let [.., older, newer] = &**held
         && older.len() <= 2 * newer.len()
     {
-        let (older, newer) = (older.condensed()?, newer.condensed()?);
+        let (older, newer) = match (older.condensed(), newer.condensed()) {
+            // What cannot be read stays as it is, and in nobody's way.
+            (Err(error), _) | (_, Err(error)) if error.code() == Code::Corrupt => return Ok(()),
+            (older, newer) => (older?, newer?),
+        };
         held.truncate(held.len() - 2);
         let joined = match (older, newer) {
             (Some(older), Some(newer)) => join(older, &newer)?,

@@ -13,12 +13,13 @@ pub struct Checked {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Objects that are not what was archived, or commits that are gone, and why; at most [`DAMAGES_MAX`] objects.
+    /// Objects that are not what was archived, or commits or files of the catalogue that are gone, and why; at most [`DAMAGES_MAX`]
+    /// objects.
     pub damaged: Vec<(String, Error)>,
     /// How many of them there are.
     pub damaged_count: u64,
     /// Data files that no commit names, by their names in the store: a writer has died before its first flush, or is about to
-    /// flush.
+    /// flush. None where that cannot be known, since a file of the catalogue is gone.
     pub unnamed: Vec<String>,
 }
 
@@ -39,7 +40,8 @@ impl Snapshot {
         sample: Option<u64>,
         mut progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Checked> {
-        let listing = self.list_all(selector)?;
+        let (readable, lost) = self.readable();
+        let listing = readable.list_all(selector)?;
         let mut checked = Checked::default();
         let objects = listing.by_location();
         let count = objects.len() as u64;
@@ -57,9 +59,13 @@ impl Snapshot {
             }
             Err(Error::new(Code::Interrupted, "check", "it was stopped"))
         })?;
-        if let Err(error) = self.check_commits() {
+        let commits = self.check_commits().err();
+        for error in lost.iter().cloned().chain(commits) {
             checked.damaged_count += 1;
             checked.damaged.push((error.subject().to_owned(), error));
+        }
+        if !lost.is_empty() {
+            return Ok(checked);
         }
         checked.unnamed = self.unnamed_files()?;
         // Of these it is known that nothing of them is left.

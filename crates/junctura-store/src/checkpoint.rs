@@ -15,6 +15,7 @@ use crate::catalogue::Emptied;
 use crate::commits::{Position, first_of};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
 use crate::live::Live;
+use crate::lost::{Datasets, Lost, gone};
 use crate::segment::{self, Checks, SegmentFile};
 use crate::table::Table;
 
@@ -39,6 +40,9 @@ pub(crate) struct Segment {
     /// What its parts have to be; without that it is read whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<Checks>,
+    /// Of which datasets its rows are, where they are few: for whoever finds that it cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    datasets: Option<Datasets>,
 }
 
 /// See the module.
@@ -285,6 +289,7 @@ impl Segment {
             bytes: bytes.len() as u64,
             checksum: crate::checksum(&bytes),
             parts: Some(checks),
+            datasets: Datasets::of(table, schema),
             path,
         })
     }
@@ -294,9 +299,7 @@ impl Segment {
     /// # Errors
     /// `Corrupt` when it is not what was written; `NotFound` when it is gone.
     pub(crate) fn open(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Vec<Live>> {
-        let schema = schemas
-            .get(self.schema)
-            .ok_or_else(|| self.corrupt("the store has no such schema"))?;
+        let schema = self.schema(schemas)?;
         let pieces: Vec<Live> = match &self.parts {
             Some(checks) => {
                 let file = disk.open(&self.path);
@@ -310,6 +313,27 @@ impl Segment {
             return Err(self.corrupt("it has another number of rows than was written"));
         }
         Ok(pieces)
+    }
+
+    /// What is known of its rows when it cannot be opened; `commit`: that of the checkpoint.
+    ///
+    /// # Errors
+    /// `Corrupt` when the store has no such schema.
+    pub(crate) fn lost(&self, schemas: &[Arc<Schema>], commit: u64, error: &Error) -> Result<Live> {
+        let schema = self.schema(schemas)?;
+        Ok(Live::from(Lost {
+            error: gone(error),
+            // No table has more.
+            rows: self.rows.min(u32::MAX.into()) as usize,
+            last_commit: commit,
+            is_unopened: true,
+            datasets: self.datasets.as_ref().and_then(|datasets| datasets.known(schema)),
+        }))
+    }
+
+    fn schema<'s>(&self, schemas: &'s [Arc<Schema>]) -> Result<&'s Arc<Schema>> {
+        let schema = schemas.get(self.schema);
+        schema.ok_or_else(|| self.corrupt("the store has no such schema"))
     }
 
     /// All of its rows.

@@ -228,6 +228,8 @@ mod tests {
     /// By how many looks a thread may be ahead of another. The ages of a store are made for who may be slow, and is told so when he
     /// looks, but does not stand still for an age between two looks, while the others go on.
     const AHEAD: u64 = 4;
+    /// But for those who wait for a lock that it has: it goes on after so long.
+    const PATIENCE: Duration = Duration::from_millis(20);
 
     /// Goes on by itself: a millisecond each time that somebody looks.
     fn clock() -> Duration {
@@ -236,7 +238,7 @@ mod tests {
         if let Some(at) = looks.iter().position(|(thread, _)| *thread == me) {
             let mine = looks[at].1;
             let is_ahead = |looks: &mut Vec<(ThreadId, u64)>| looks.iter().any(|(_, others)| mine > others + AHEAD);
-            looks = LOOKED.wait_while(looks, is_ahead).unwrap();
+            (looks, _) = LOOKED.wait_timeout_while(looks, PATIENCE, is_ahead).unwrap();
             let here = looks.iter_mut().find(|(thread, _)| *thread == me);
             here.unwrap().1 = mine + 1;
             LOOKED.notify_all();

@@ -1,5 +1,5 @@
-//! Old objects of exclusive commits go, and nobody who was away, took long or was stopped takes a number twice, or believes that there
-//! is nothing more.
+//! Old objects of exclusive commits go, and nobody who was away, took long or was stopped takes a number twice, believes that there
+//! is nothing more, or commits what others have removed meanwhile.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,8 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 struct Stopped {
     disk: MemoryDisk,
+    /// Before a commit is written beside its place.
+    before_stage: Mutex<Option<Meanwhile>>,
     before_publish: Mutex<Option<Meanwhile>>,
     after_publish: Mutex<Option<Meanwhile>>,
     /// Before a file of this name is opened.
@@ -78,6 +80,9 @@ impl Disk for Stopped {
     }
 
     fn stage(&self, draft: &Draft) -> io::Result<()> {
+        if draft.beside.starts_with(COMMITS_FOLDER) {
+            Self::stop(&self.before_stage);
+        }
         self.disk.stage(draft)
     }
 
@@ -117,6 +122,10 @@ impl Disk for Stopped {
 }
 
 fn place() -> Arc<Stopped> {
+    place_with(Commits::Exclusive)
+}
+
+fn place_with(commits: Commits) -> Arc<Stopped> {
     let disk = Stopped {
         disk: MemoryDisk::with_clock(clock),
         ..Stopped::default()
@@ -126,7 +135,7 @@ fn place() -> Arc<Stopped> {
         unflushed_max: AGE,
     };
     let schemas = [Schema::builtin("free").unwrap()];
-    Root::create(&disk, &schemas, Commits::Exclusive, &ages.into()).unwrap();
+    Root::create(&disk, &schemas, commits, &ages.into()).unwrap();
     Arc::new(disk)
 }
 
@@ -134,8 +143,14 @@ fn open(disk: &Arc<Stopped>) -> Store {
     Store::open_on(Arc::clone(disk) as Arc<dyn Disk>, clock).unwrap()
 }
 
+/// Those of which the name says that they are large lie in a file of their own.
+fn bytes_of(name: &str) -> Vec<u8> {
+    let times = if name.starts_with("large") { 14_000 } else { 1 };
+    name.repeat(times).into_bytes()
+}
+
 fn try_write(writer: &mut Writer, name: &str) -> Result<u64> {
-    writer.archive([("name", name)], name.as_bytes()).unwrap();
+    writer.archive([("name", name)], &bytes_of(name)).unwrap();
     writer.flush().map(|flushed| flushed.commit)
 }
 
@@ -149,7 +164,7 @@ fn try_shown(store: &Store) -> Result<BTreeMap<String, u64>> {
     let one = |object: crate::Object<'_>| {
         let key = object.key();
         let name = key.split_once("name=").unwrap().1.trim_end_matches('}').to_owned();
-        assert_eq!(object.read()?, name.as_bytes());
+        assert!(object.read()? == bytes_of(&name), "{name}");
         Ok((name, object.commit()))
     };
     listing.iter().map(one).collect()
@@ -324,6 +339,51 @@ fn who_took_long_is_told_that_it_has_its_number_where_that_is_sure() {
 }
 
 #[test]
+fn who_was_stopped_commits_nothing_that_others_have_removed() {
+    for commits in [Commits::Appended, Commits::Exclusive] {
+        for (stop, is_in_time) in [(9, true), (11, false), (30, false)] {
+            let disk = place_with(commits);
+            let reader = open(&disk);
+            let mut writer = open(&disk).writer().unwrap();
+            let other = Arc::clone(&disk);
+            let meanwhile: Meanwhile = Box::new(move || compact_for(&open(&other), stop * AGE / 10));
+            // Behind the last look of the writer itself.
+            match commits {
+                Commits::Appended => {
+                    let log = "log/00000000000000000001".to_owned();
+                    *disk.before_open.lock().unwrap() = Some((log, meanwhile));
+                }
+                Commits::Exclusive => *disk.before_stage.lock().unwrap() = Some(meanwhile),
+            }
+            let written = try_write(&mut writer, "large");
+            let expected = if is_in_time { Ok(1) } else { Err(Code::Expired) };
+            assert_eq!(written.map_err(|error| error.code()), expected, "{commits:?} {stop}");
+            assert_eq!(shown(&reader).len(), usize::from(is_in_time));
+            // Nothing of it comes with what is written later.
+            let next = write(&mut writer, "large-again");
+            assert_eq!(next, 1 + u64::from(is_in_time));
+            assert_eq!(shown(&reader).get("large-again"), Some(&next));
+            let checked = open(&disk).snapshot().unwrap().check("", None, |_, _| true).unwrap();
+            assert_eq!(checked.damaged_count, 0, "{checked:?}");
+        }
+    }
+}
+
+#[test]
+fn who_was_stopped_while_it_committed_does_not_say_that_all_is_there() {
+    let disk = place();
+    let mut writer = open(&disk).writer().unwrap();
+    write(&mut writer, "first");
+    let other = Arc::clone(&disk);
+    let meanwhile = move || compact_for(&open(&other), 3 * AGE);
+    *disk.before_publish.lock().unwrap() = Some(Box::new(meanwhile));
+    let error = try_write(&mut writer, "large").unwrap_err();
+    assert_eq!((error.code(), writer.flush_is_known()), (Code::Unavailable, false));
+    let checked = open(&disk).snapshot().unwrap().check("", None, |_, _| true).unwrap();
+    assert_eq!((checked.objects, checked.damaged_count), (2, 1), "{checked:?}");
+}
+
+#[test]
 fn who_begins_while_others_go_on_finds_all() {
     for (opened, writes) in [(4, false), (6, false), (8, false), (9, false), (8, true), (9, true)] {
         let disk = place();
@@ -345,7 +405,10 @@ fn who_begins_while_others_go_on_finds_all() {
         *disk.before_open.lock().unwrap() = Some((name, Box::new(meanwhile)));
         let late = open(&disk);
         if writes {
-            let commit = write(&mut late.writer().unwrap(), "late");
+            let mut writer = late.writer().unwrap();
+            // By the time that it knows where to write, it is too old.
+            assert_eq!(try_write(&mut writer, "late").unwrap_err().code(), Code::Expired);
+            let commit = write(&mut writer, "late");
             assert_eq!(shown(&late).get("late"), Some(&commit));
         }
         let number = late.snapshot().unwrap().commit();
@@ -449,6 +512,9 @@ impl Crowd {
     }
 
     fn write(&mut self, at: usize, name: String) {
+        if name.starts_with("large") {
+            nobody_is_stopped_while_it_names_files(&self.disk);
+        }
         match try_write(&mut self.writers[at], &name) {
             Ok(commit) => {
                 let others = self.written.values().filter(|other| **other == commit);
@@ -460,14 +526,6 @@ impl Crowd {
                 self.unknown.insert(name);
                 self.writers[at] = open(&self.disk).writer().unwrap();
             }
-        }
-    }
-
-    fn gather(&self, at: usize) {
-        // What it copies is kept for two ages: who is stopped for longer in the very call that names the copies is not of this story.
-        *self.disk.before_publish.lock().unwrap() = None;
-        if let Err(error) = self.readers[at].gather(|_, _| true) {
-            is_allowed(&error);
         }
     }
 
@@ -491,6 +549,18 @@ impl Crowd {
     }
 }
 
+/// What nobody names is kept for two ages: who is stopped for longer in the very call that names it is not of this story.
+fn nobody_is_stopped_while_it_names_files(disk: &Stopped) {
+    *disk.before_publish.lock().unwrap() = None;
+}
+
+fn gather(disk: &Stopped, store: &Store) {
+    nobody_is_stopped_while_it_names_files(disk);
+    if let Err(error) = store.gather(|_, _| true) {
+        is_allowed(&error);
+    }
+}
+
 fn is_allowed(error: &Error) {
     assert!(matches!(error.code(), Code::Expired | Code::Unavailable), "{error}");
 }
@@ -507,9 +577,9 @@ fn others_go_on(disk: &Arc<Stopped>, seed: u64) -> Meanwhile {
         for _ in 0..random.below(5) {
             let store = open(&disk);
             match random.below(5) {
-                0 => _ = store.gather(|_, _| true).unwrap(),
+                0 => gather(&disk, &store),
                 1 => wait(AGE * random.below(25) as u32 / 10),
-                _ => _ = store.compact().unwrap(),
+                _ => _ = store.compact().map_err(|error| is_allowed(&error)),
             }
         }
     })
@@ -522,19 +592,21 @@ fn story(seed: u64) -> u64 {
     for step in 0..150 {
         let at = random.below(3);
         let disk = &crowd.disk;
-        match random.below(40) {
+        match random.below(50) {
             0 => *disk.before_publish.lock().unwrap() = Some(others_go_on(disk, random.number())),
             1 => *disk.after_publish.lock().unwrap() = Some(others_go_on(disk, random.number())),
             2 => {
                 let name = format!("{COMMITS_FOLDER}/{:020}", crowd.written.len());
                 *disk.before_open.lock().unwrap() = Some((name, others_go_on(disk, random.number())));
             }
+            3 => *disk.before_stage.lock().unwrap() = Some(others_go_on(disk, random.number())),
             _ => {}
         }
         match random.below(12) {
-            0..5 => crowd.write(at, format!("{step}")),
+            0 => crowd.write(at, format!("large{step}")),
+            1..5 => crowd.write(at, format!("{step}")),
             5..7 => crowd.look(at),
-            7 => crowd.gather(at),
+            7 => gather(&crowd.disk, &crowd.readers[at]),
             8 => _ = crowd.readers[at].checkpoint().map_err(|error| is_allowed(&error)),
             9 => wait(AGE * random.below(30) as u32 / 10),
             _ => match crowd.readers[at].compact() {

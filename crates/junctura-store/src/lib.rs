@@ -34,6 +34,7 @@ pub mod fuzzing;
 mod gather;
 mod listing;
 mod live;
+mod lost;
 mod numbers;
 mod packing;
 mod payloads;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use junctura_model::selector::Question;
 use junctura_model::{AttrId, Code, Error, Result};
 
+use crate::lost::Lost;
 use crate::numbers::Run;
 use crate::relocation::Relocated;
 use crate::segment::Group;
@@ -24,6 +25,8 @@ enum Source {
     Table(Arc<Table>),
     /// Nothing of it is gone as long as it is not in memory, and nothing is relocated.
     Group(Arc<Group>),
+    /// They cannot be read.
+    Lost(Arc<Lost>),
 }
 
 /// What a question may go by.
@@ -61,12 +64,31 @@ impl From<Group> for Live {
     }
 }
 
+impl From<Lost> for Live {
+    fn from(lost: Lost) -> Self {
+        Self {
+            rows: Source::Lost(Arc::new(lost)),
+            gone: None,
+            is_relocated: false,
+        }
+    }
+}
+
 impl Live {
     /// How many rows, those that have been removed, too.
     pub(crate) fn len(&self) -> usize {
         match &self.rows {
             Source::Table(table) => table.len(),
             Source::Group(group) => group.len(),
+            Source::Lost(lost) => lost.rows,
+        }
+    }
+
+    /// Why it cannot be read, where that is known.
+    pub(crate) fn lost(&self) -> Option<&Lost> {
+        match &self.rows {
+            Source::Lost(lost) => Some(lost),
+            _ => None,
         }
     }
 
@@ -75,6 +97,7 @@ impl Live {
         match &self.rows {
             Source::Table(table) => table.last_commit(),
             Source::Group(group) => group.last_commit(),
+            Source::Lost(lost) => lost.last_commit,
         }
     }
 
@@ -83,6 +106,8 @@ impl Live {
         match &self.rows {
             Source::Table(_) => true,
             Source::Group(group) => group.in_memory().is_some(),
+            // Perhaps there is a newer checkpoint that does not need it.
+            Source::Lost(_) => false,
         }
     }
 
@@ -96,6 +121,7 @@ impl Live {
         let is_same = match (&self.rows, &other.rows) {
             (Source::Table(one), Source::Table(other)) => Arc::ptr_eq(one, other),
             (Source::Group(one), Source::Group(other)) => Arc::ptr_eq(one, other),
+            (Source::Lost(one), Source::Lost(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
         is_same && self.gone.as_ref().map(Arc::as_ptr) == other.gone.as_ref().map(Arc::as_ptr)
@@ -106,6 +132,27 @@ impl Live {
         match &self.rows {
             Source::Table(table) => Ok(Arc::clone(table)),
             Source::Group(group) => group.table(),
+            Source::Lost(lost) => Err(lost.error.clone()),
+        }
+    }
+
+    /// The same, of which some are to go or to lie elsewhere; none where they cannot be read: what is to be changed of those is lost, too.
+    fn table_to_change(&mut self) -> Result<Option<Arc<Table>>> {
+        match self.table() {
+            Err(error) if error.code() == Code::Corrupt => {
+                if self.lost().is_none() {
+                    *self = Self::from(Lost {
+                        error,
+                        rows: self.len(),
+                        last_commit: self.last_commit(),
+                        is_unopened: false,
+                        datasets: None,
+                    });
+                }
+                self.is_relocated = true;
+                Ok(None)
+            }
+            table => table.map(Some),
         }
     }
 
@@ -116,6 +163,7 @@ impl Live {
     pub(crate) fn find(&self, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
         let group = match &self.rows {
             Source::Table(table) => return self.find_in(table, question, by),
+            Source::Lost(lost) => return lost.ask(question).map(|()| Default::default()),
             Source::Group(group) => group,
         };
         if let Some(table) = group.in_memory() {
@@ -152,6 +200,7 @@ impl Live {
                 .iter()
                 .all(|column| column.id().index() < key_len || column.values_len() == 0),
             Source::Group(group) => group.has_keys_only(key_len),
+            Source::Lost(_) => true,
         }
     }
 
@@ -162,6 +211,7 @@ impl Live {
     pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
         let table = match &self.rows {
             Source::Table(table) => table,
+            Source::Lost(lost) => return lost.ask(question),
             Source::Group(group) => match group.in_memory() {
                 Some(table) => table,
                 None => return group.each_value(question, take),
@@ -215,7 +265,9 @@ impl Live {
         {
             return Ok(());
         }
-        let table = self.table()?;
+        let Some(table) = self.table_to_change()? else {
+            return Ok(());
+        };
         let mut gone = None;
         for row in runs.iter().flat_map(|run| table.rows_numbered(run)) {
             let gone = gone.get_or_insert_with(|| match &self.gone {
@@ -243,7 +295,9 @@ impl Live {
         {
             return Ok(());
         }
-        let table = self.table()?;
+        let Some(table) = self.table_to_change()? else {
+            return Ok(());
+        };
         let mut rows = Vec::new();
         let mut before = 0;
         for run in &relocated.runs {

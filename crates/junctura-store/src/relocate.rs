@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 
 use crate::check::DAMAGES_MAX;
-use crate::commits::Log;
+use crate::commits::{Log, Term};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
 use crate::listing::{Listing, Object};
 use crate::payloads::{Bytes, for_each_payload};
@@ -221,19 +221,20 @@ impl<'s> Copier<'s> {
             file.sync(self.store.disk())??;
         }
         // Files that no commit names are kept for some time only.
-        let (age, age_max) = (
-            self.store.now().saturating_sub(self.since),
-            self.store.ages().unflushed_max,
-        );
-        if age > age_max {
-            let cause = format!("it took {age:?}, and the store keeps what is not flushed for {age_max:?}");
-            return Err(Error::new(Code::Expired, "move", cause));
-        }
+        let term = Term {
+            since: self.since,
+            age_max: self.store.ages().unflushed_max,
+            names_files: true,
+        };
         let at = u64::try_from(self.store.now().as_nanos()).unwrap_or(u64::MAX);
         let rows = std::mem::replace(&mut self.rows, vec![Rows::new(); self.store.schemas().len()]);
         let mut record = Log::begin();
         Relocation::new(at, rows).encode_into(&mut record);
-        self.moved.commit = self.store.log().append(RELOCATION, record)?;
+        let appended = self.store.log().append(RELOCATION, record, Some(term));
+        self.moved.commit = appended.map_err(|error| match error.code() {
+            Code::Expired => Error::new(Code::Expired, "move", error.cause()),
+            _ => error,
+        })?;
         // Each commit has files of its own: none is ever one that others may have removed meanwhile.
         self.files.clear();
         (self.count, self.bytes) = (0, 0);

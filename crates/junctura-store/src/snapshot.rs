@@ -67,7 +67,8 @@ impl Snapshot {
     /// The newest version of each key that the selector matches, in the order in which they were committed.
     ///
     /// # Errors
-    /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Expired` when the snapshot has outlived its time.
+    /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Corrupt` that names a file of the catalogue in which some of what is
+    /// asked for may have stood, and which is damaged or gone; `Expired` when the snapshot has outlived its time.
     pub fn list(&self, selector: &str) -> Result<Listing> {
         self.find(selector, Which::Newest)
     }
@@ -162,6 +163,16 @@ impl Snapshot {
         let files = all.collect::<Result<Vec<_>>>();
         self.check_age()?;
         Ok(files?.into_iter().flatten().collect())
+    }
+
+    /// The same without the segments that cannot be read, and why they cannot.
+    pub(crate) fn readable(&self) -> (Self, Vec<Error>) {
+        let lost = self.tables.iter().flatten().filter_map(Live::lost);
+        let errors = lost.map(|lost| lost.error.clone()).collect();
+        let left = |tables: &Vec<Live>| tables.iter().filter(|table| table.lost().is_none()).cloned().collect();
+        let tables = Arc::new(self.tables.iter().map(left).collect());
+        let readable = Self { tables, ..self.clone() };
+        (readable, errors)
     }
 
     /// Since when nothing of a file is left, where that is so.

@@ -7,7 +7,7 @@ use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version}
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, Part};
-use crate::commits::Log;
+use crate::commits::{Log, Term};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
 use crate::packing::{Compression, Packed, Packer};
 use crate::store::Store;
@@ -269,8 +269,8 @@ impl Writer {
     ///
     /// # Errors
     /// `Expired` when something of it is older than the store keeps it: it is forgotten. What the system refuses: nothing of it is
-    /// visible, and a later flush tries again. When a sync failed, it is not known what is on the disk: then this writer takes no
-    /// more, and whether the flush is visible has to be looked up.
+    /// visible, and a later flush tries again. When a sync failed, or it was stopped for so long in the middle of it that others may have
+    /// removed what it wrote (`Unavailable`), it is not known what is there: then this writer takes no more, and whether the flush is visible has to be looked up.
     pub fn flush(&mut self) -> Result<Flushed> {
         self.working()?;
         let objects = self.rows;
@@ -278,19 +278,16 @@ impl Writer {
             let commit = self.commit;
             return Ok(Flushed { commit, objects });
         }
-        self.check_age()?;
         let is_inline = self.is_inline();
+        // What is inline is in no file that others could remove.
+        let term = self.term(!is_inline);
+        term.check(self.store.now()).map_err(|error| self.failed(error))?;
         if !is_inline {
             self.sync_files()?;
-            // That may have taken its time.
-            self.check_age()?;
         }
         let record = self.record(is_inline);
-        let commit = self
-            .store
-            .log()
-            .append(COMMIT, record)
-            .map_err(|error| self.failed(error))?;
+        let appended = self.store.log().append(COMMIT, record, Some(term));
+        let commit = appended.map_err(|error| self.failed(error))?;
         self.commit = commit;
         self.settle(is_inline);
         if self.is_kept_up {
@@ -360,14 +357,12 @@ impl Writer {
         self.nothing_pending();
     }
 
-    fn check_age(&mut self) -> Result<()> {
-        let age_max = self.store.ages().unflushed_max;
-        let age = self.store.now().saturating_sub(self.since);
-        if age <= age_max {
-            return Ok(());
+    fn term(&self, names_files: bool) -> Term {
+        Term {
+            since: self.since,
+            age_max: self.store.ages().unflushed_max,
+            names_files,
         }
-        let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
-        Err(self.forget(&cause))
     }
 
     /// Nothing of what was archived is flushed any more.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Schema};
 use junctura_store::{Commits, Layout, Store};
@@ -19,6 +20,8 @@ enum Manner {
     LooksFirst,
     /// It says that the name was taken, and writes all the same.
     RefusesAndWrites,
+    /// It says that it does not know such puts.
+    Lacks,
 }
 
 /// A server of one bucket, just good enough to be asked whether it is good enough.
@@ -112,6 +115,10 @@ impl Server {
     }
 
     fn put(&self, request: Request, is_taken: bool) -> (&'static str, Vec<u8>) {
+        if request.is_conditional && self.manner == Manner::Lacks {
+            let body = b"<Error><Code>NotImplemented</Code></Error>".to_vec();
+            return ("501 Not Implemented", body);
+        }
         let refuses = request.is_conditional && is_taken && self.manner != Manner::Ignores;
         if refuses && self.manner == Manner::LooksFirst {
             return ("412 Precondition Failed", Vec::new());
@@ -141,9 +148,12 @@ fn s3_that_gives_a_name_twice_is_refused() {
         (Manner::Ignores, "whose name is taken"),
         (Manner::RefusesAndWrites, "and does it"),
         (Manner::LooksFirst, "more than one is told"),
+        (Manner::Lacks, "does not know"),
     ] {
         let url = Server::start(manner);
+        let began = Instant::now();
         let error = create(&url, &Layout::default()).unwrap_err();
+        assert!(began.elapsed() < Duration::from_secs(10), "not at once");
         assert_eq!(error.code(), Code::Unsupported, "{error}");
         assert!(error.to_string().contains(says), "{error}");
         assert_eq!(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use junctura_model::text::quote;
 use junctura_model::{Code, Error, Given, Schema};
 use junctura_store::{Ages, Mapped, Store, Writer};
 
@@ -37,10 +38,15 @@ fn mars() -> Arc<Schema> {
 
 /// Archives a field of some step and parameter.
 fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+    archive_in("0001", writer, step, param, payload);
+}
+
+/// The same in the dataset of another experiment.
+fn archive_in(expver: &str, writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
     let step = step.to_string();
     let attributes = [
         ("class", "od"),
-        ("expver", "0001"),
+        ("expver", expver),
         ("stream", "oper"),
         ("date", "20261120"),
         ("time", "0000"),
@@ -332,11 +338,68 @@ fn a_damaged_segment_is_named() {
     let error = snapshot.list("").unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
     assert!(error.subject().contains("segments/"), "{error}");
-    fs::remove_file(&segment).unwrap();
-    assert_eq!(
-        Store::open(&world.path).unwrap().snapshot().unwrap_err().code(),
-        Code::NotFound
-    );
+}
+
+#[test]
+fn a_missing_segment_is_named_and_everything_else_is_served() {
+    let world = world();
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "2t", b"old");
+    writer.flush().unwrap();
+    world.store.checkpoint().unwrap();
+    let mut segments = fs::read_dir(world.path.join("segments")).unwrap();
+    let segment = segments.next().unwrap().unwrap().path();
+    let bytes = fs::read(&segment).unwrap();
+    let is_named = |error: Error| {
+        assert_eq!(error.code(), Code::Corrupt, "{error}");
+        assert!(segment.ends_with(error.subject()), "{error}");
+    };
+    // Gone, or cut off.
+    for left in [None, Some(&bytes[..bytes.len() / 2])] {
+        match left {
+            None => fs::remove_file(&segment).unwrap(),
+            Some(left) => fs::write(&segment, left).unwrap(),
+        }
+        let store = Store::open(&world.path).unwrap();
+        let before = keys(&store, "expver=0002").len();
+        let seen = store.snapshot().unwrap().commit();
+        for asks in ["", "expver=0001", "step=0", "not expver=0002"] {
+            is_named(store.snapshot().unwrap().list(asks).unwrap_err());
+            is_named(store.snapshot().unwrap().axes(asks).unwrap_err());
+        }
+        is_named(only(&store, "expver=0001,step=0").unwrap_err());
+        // What was committed later, and is committed now, is found; what was there is not in its way.
+        let mut writer = store.writer().unwrap();
+        for (step, param) in [(0, "2t"), (6, "2t"), (6, "msl")] {
+            archive_in("0002", &mut writer, step, param, b"new");
+        }
+        let commit = writer.flush().unwrap().commit;
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(keys(&store, "expver=0002,step=6").len(), 2);
+        assert_eq!(only(&store, "expver=0002,step=0").unwrap(), b"new");
+        assert_eq!(snapshot.list_after("", seen).unwrap().len(), 3);
+        let axes = snapshot.axes("expver=0002").unwrap();
+        assert!(axes.iter().any(|axis| axis.name == "expver" && axis.values == ["0002"]));
+        let checked = snapshot.check("", None, |_, _| true).unwrap();
+        assert_eq!((checked.objects as usize, checked.damaged_count), (before + 3, 1));
+        is_named(checked.damaged[0].1.clone());
+        // Others open it, too, and nothing is removed as long as nobody knows what is needed.
+        if left.is_none() {
+            assert_eq!(store.checkpoint().unwrap().commit, commit);
+        }
+        is_named(store.compact().unwrap_err());
+        store.wipe("expver=0002,param=msl").unwrap();
+        assert_eq!(keys(&store, "expver=0002").len(), 2);
+        assert_eq!(keys(&Store::open(&world.path).unwrap(), "expver=0002").len(), 2);
+        is_named(store.snapshot().unwrap().list("expver=0001").unwrap_err());
+        // It comes back.
+        fs::write(&segment, &bytes).unwrap();
+        assert_eq!(keys(&store, "").len(), 3);
+        assert_eq!(only(&store, "expver=0001").unwrap(), b"old");
+    }
+    assert_eq!(keys(&world.store, "").len(), 3);
+    let checked = world.store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+    assert_eq!(checked.damaged_count, 0);
 }
 
 #[test]
@@ -502,4 +565,93 @@ fn what_is_mapped_is_verified() {
     fs::write(&path, &bytes[..1000]).unwrap();
     let again = world.store.snapshot().unwrap().list("").unwrap();
     assert_eq!(again.get(0).unwrap().map().unwrap_err().code(), Code::Corrupt);
+}
+
+/// Texts that are in somebody's way, each of them whole: quotes, separators, control characters, of several bytes, as long as any.
+fn values() -> Vec<String> {
+    let mut values: Vec<String> = [
+        "",
+        " ",
+        "it's \"quoted\"",
+        "two\nlines\r\n\tand\u{0}more",
+        "a=b,c={d}/e;*?%",
+        "\\u{41}",
+        "or",
+        "\u{1f30d}\u{1f468}\u{200d}\u{1f469}",
+        "e\u{301}",
+        "\u{e9}",
+        "日本語",
+        "\u{202e}left",
+        "00",
+        "0",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    values.extend(["x".repeat(1024), "\u{1f30d}".repeat(256), "\n".repeat(1024)]);
+    values
+}
+
+#[test]
+fn values_of_any_length_and_unicode_are_what_they_were() {
+    let text = "name: notes\nkey:\n  dataset: [run]\n  element: [name]\nattributes:\n  run: {type: string}\n  \
+                name: {type: string}\n  note: {type: string}\nopen: true\n";
+    let schema = Arc::new(Schema::parse_yaml(text).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path(), &[schema], Ages::default()).unwrap();
+    let mut writer = store.writer().unwrap();
+    let values = values();
+    for (number, value) in values.iter().enumerate() {
+        let next = &values[(number + 1) % values.len()];
+        let attributes = [("run", value), ("name", next), ("note", value), ("other", next)];
+        let given = attributes.map(|(name, value)| (name, Given::Text(value)));
+        writer.archive(given, value.as_bytes()).unwrap();
+    }
+    writer.flush().unwrap();
+    let mut sorted = values.clone();
+    sorted.sort();
+    // In a commit, and in a segment, read for one and for all.
+    for is_written in [false, true] {
+        if is_written {
+            store.checkpoint().unwrap();
+        }
+        let snapshot = Store::open(folder.path()).unwrap().snapshot().unwrap();
+        for (number, value) in values.iter().enumerate() {
+            let next = &values[(number + 1) % values.len()];
+            let mut quoted = [String::new(), String::new()];
+            quote(value, &mut quoted[0]);
+            quote(next, &mut quoted[1]);
+            let [value_quoted, next_quoted] = quoted;
+            let key = format!("{{run={value_quoted}}}{{}}{{name={next_quoted}}}");
+            for selector in [
+                format!("run={value_quoted}"),
+                format!("note={value_quoted}"),
+                format!("other={next_quoted},run={value_quoted}"),
+            ] {
+                let listing = snapshot.retrieve(&selector).unwrap();
+                assert_eq!(listing.len(), 1, "{selector}");
+                let object = listing.get(0).unwrap();
+                assert_eq!(
+                    (object.key(), object.read().unwrap()),
+                    (key.clone(), value.clone().into_bytes())
+                );
+                let described = object.describe();
+                let attributes: Vec<(&str, &str)> = described.attributes().collect();
+                let expected = [("run", value), ("name", next), ("note", value), ("other", next)];
+                assert_eq!(attributes, expected.map(|(name, value)| (name, value.as_str())));
+            }
+        }
+        let axes = snapshot.axes("").unwrap();
+        assert_eq!(
+            axes.iter().map(|axis| &*axis.name).collect::<Vec<_>>(),
+            ["run", "name", "note", "other"]
+        );
+        for axis in axes {
+            let mut values = axis.values;
+            values.sort();
+            assert_eq!(values, sorted, "{}", axis.name);
+        }
+    }
+    let longer = "x".repeat(1025);
+    let given = [("run", &*longer), ("name", "")].map(|(name, value)| (name, Given::Text(value)));
+    assert_eq!(writer.archive(given, b"").unwrap_err().code(), Code::TooLarge);
 }

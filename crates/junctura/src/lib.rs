@@ -56,6 +56,7 @@
 //! | share work among processes, so that each object is done once and nothing is lost with a worker | [`FollowOptions::group`], [`Pool::join`] |
 //! | make many objects visible at one moment, or not at all | [`Pool::bundle`], [`Pool::open_bundle`] |
 //! | offer many small objects | [`Pool::pipeline`] |
+//! | hand over an array that lies over many ranks, and take it in another layout | [`Pool::offer_piece`], [`Pool::demand_array`], [`Exchange`] |
 //! | compute only what somebody wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
 //! | say how long an object stays | [`Retention`], [`OfferOptions::retention`] |
 //! | take something out again | [`Pool::withdraw`], [`Pool::retire`] |
@@ -125,7 +126,7 @@ mod wanted;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
-pub use array::{DemandedArray, Part, Piece};
+pub use array::{DemandedArray, Exchange, Part, Piece};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};

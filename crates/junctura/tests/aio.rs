@@ -5,12 +5,13 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use junctura::{
-    BundleOptions, Code, DemandOptions, EventKind, FollowOptions, Item, Object, OfferOptions, Pool, PoolBuilder,
-    RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
+    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, Object, OfferOptions, Part,
+    Piece, Pool, PoolBuilder, RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
 };
 use tokio_stream::StreamExt as _;
 
@@ -562,6 +563,79 @@ fn requirements_are_told_what_they_will_not_get() {
 }
 
 #[test]
+fn arrays_go_from_ranks_to_ranks() {
+    // Pieces of 300,000 bytes, and of fewer than go without memory of their own.
+    for (from, to) in [
+        ("shape=600x1000 grid=2x1", "shape=600x1000 grid=1x3 order=F"),
+        ("shape=6x10 grid=2x1", "shape=6x10 grid=1x3 order=F"),
+    ] {
+        let layout = |text: &str| -> Arc<Layout> { Arc::new(text.parse().unwrap()) };
+        let (from, to) = (layout(from), layout(to));
+        let value = |row: u64, column: u64| (row * 7 + column) as u8;
+        let rows = from.shape()[0] / 2;
+        let columns = from.shape()[1];
+        let piece = |rank: u64| Piece::new(&from, "u1".parse().unwrap(), rank);
+        let has = |rank: u64| -> Vec<u8> {
+            let mine = rank * rows..(rank + 1) * rows;
+            mine.flat_map(|row| (0..columns).map(move |column| value(row, column)))
+                .collect()
+        };
+        everywhere(async |pool| {
+            let options = || OfferOptions {
+                retention: Some(Retention::ReleasedBy(Consumers::new(["reader"]).unwrap())),
+                ..OfferOptions::default()
+            };
+            let mut early = pin!(pool.demand_array("name=t", None));
+            sleeps(early.as_mut());
+            let name = [("name", "t")];
+            pool.offer_piece_with(options(), &piece(1), name, &has(1))
+                .await
+                .unwrap();
+            for (timeout, code) in [(0, Code::NotFound), (1, Code::Timeout)] {
+                let timeout = Some(Duration::from_millis(timeout));
+                let error = pool.demand_array("name=t", timeout).await.unwrap_err();
+                assert_eq!(error.code(), code);
+                assert!(error.to_string().contains("of 2 pieces, rank 0 did not"), "{error}");
+            }
+            // The same again does no harm, before and after the array is complete; anything else does.
+            for rank in [1, 0, 0, 1] {
+                pool.offer_piece_with(options(), &piece(rank), name, &has(rank))
+                    .await
+                    .unwrap();
+                let other = pool.offer_piece(&piece(1), name, &has(0)).await.unwrap_err();
+                assert_eq!(other.code(), Code::AlreadyExists);
+            }
+            let array = early.await.unwrap();
+            assert_eq!(
+                (array.layout().shape(), array.object().get("name")),
+                (from.shape(), Some("t"))
+            );
+            for rank in 0..3 {
+                let mine = array.take(&Part::of(&to, rank)).await.unwrap();
+                let extents = to.locals(rank)[0].extents.clone();
+                let first = (0..rank).map(|before| to.locals(before)[0].extents[1]).sum::<u64>();
+                let expected = (0..extents[1]).flat_map(|at| (0..2 * rows).map(move |row| value(row, first + at)));
+                assert!(mine.into_iter().eq(expected), "rank {rank}");
+            }
+            let wrong = array.take(&Part::of(&layout("shape=700x1000"), 0)).await.unwrap_err();
+            assert_eq!(wrong.code(), Code::InvalidArgument);
+            let none = Piece::new(&from, "u1".parse().unwrap(), 2);
+            assert_eq!(
+                pool.offer_piece(&none, name, &[]).await.unwrap_err().code(),
+                Code::InvalidArgument
+            );
+            let other = layout("shape=6x10 grid=1x2");
+            let late = Piece::new(&other, "u1".parse().unwrap(), 0);
+            let refused = pool.offer_piece(&late, name, &vec![0; late.bytes()]).await.unwrap_err();
+            assert!(
+                matches!(refused.code(), Code::Conflict | Code::AlreadyExists),
+                "{refused}"
+            );
+        });
+    }
+}
+
+#[test]
 fn no_thread_is_behind_a_wait() {
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     one_thread().block_on(async {
@@ -683,6 +757,10 @@ fn futures_may_move_between_threads() {
     may_move(&pool.offer_many([([("name", "a")], b"")]));
     may_move(&pool.list(""));
     may_move(&pool.bundle());
+    let layout = Arc::new("shape=3".parse().unwrap());
+    let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
+    may_move(&pool.offer_piece(&piece, [("name", "b")], &[1, 2, 3]));
+    may_move(&pool.demand_array("name=b", None));
     may_move(&pool.sync());
     may_move(&pool.close());
     let waits_for_a_follow = async || {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, Element, Error, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention};
+use junctura::{
+    Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention,
+};
 
 const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
                            attributes: {run: {type: string}, param: {type: string}}}";
@@ -363,4 +365,51 @@ fn an_array_without_elements_is_one() {
         ..ListOptions::default()
     };
     assert_eq!(pool.list_with(&incomplete, "").unwrap().count(), 1);
+}
+
+#[test]
+fn what_stays_the_same_is_said_once() {
+    let pool = pool();
+    let (from, to) = (layout("shape=30x41 grid=2x3"), layout("shape=30x41 grid=1x2 order=F"));
+    let given: Vec<Exchange> = (0..6)
+        .map(|rank| Exchange::new(&pool, &from, rank, element("u4")).unwrap())
+        .map(|side| {
+            side.common([("space", "run"), ("name", "1")])
+                .retention(Retention::Released(2))
+        })
+        .collect();
+    for (rank, side) in given.iter().enumerate() {
+        assert_eq!(side.bytes(), numbers(&from, rank as u64).len());
+        let none: [(&str, &str); 0] = [];
+        side.put(none, &numbers(&from, rank as u64)).unwrap();
+        side.put([("name", "2")], &vec![7; side.bytes()]).unwrap();
+        assert_eq!(
+            side.put([("name", "2")], &[7]).unwrap_err().code(),
+            Code::InvalidArgument
+        );
+    }
+    for rank in 0..2 {
+        let client = Pool::connect(pool.url()).unwrap();
+        let side = Exchange::new(&client, &to, rank, element("u4")).unwrap();
+        let side = side.common([("space", "run")]);
+        assert_eq!(side.get([("name", "1")], None).unwrap(), numbers(&to, rank));
+        let mut mine = vec![0; side.bytes()];
+        let error = side.get_into([("name", "2")], None, &mut mine[1..]).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        side.get_into([("name", "2")], None, &mut mine).unwrap();
+        assert_eq!(mine, vec![7; side.bytes()]);
+        client.sync(None).unwrap();
+    }
+    assert!(pool.list("").unwrap().is_empty());
+    let error = Exchange::new(&pool, &to, 2, element("u4")).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+
+    let one = layout("shape=3");
+    let side = Exchange::new(&pool, &one, 0, element("u1")).unwrap();
+    let side = side.schema("fields").common([("run", "1"), ("param", "t")]);
+    let none: [(&str, &str); 0] = [];
+    assert_eq!(side.put(none, &[1, 2, 3]).unwrap_err().code(), Code::InvalidArgument);
+    side.put_epoch(1, none, &[1, 2, 3]).unwrap();
+    side.put_epoch(2, none, &[4, 5, 6]).unwrap();
+    assert_eq!(side.get(none, None).unwrap(), [4, 5, 6]);
 }

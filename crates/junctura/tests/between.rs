@@ -232,6 +232,80 @@ fn what_is_wanted_travels_and_not_a_hundredth_more() {
 }
 
 #[test]
+fn many_small_cubes_travel_in_few_large_messages() {
+    // 2,048 cubes of each of two ranks; whoever wants a part has runs of 32 bytes and less of them.
+    let from = layout("shape=64x64x64 grid=1x1x2 block=4x4x4 storage=packed");
+    let world = World::new();
+    offer(&world.near, "t", &from, "f8", doubles);
+    let far = world.far();
+    let array = far.demand_array("name=t", None).unwrap();
+    let all = layout("shape=64x64x64");
+    let inner = layout("shape=61x62x63");
+    let origin = [1, 2, 0];
+    let of_inner = Part {
+        origin: &origin,
+        ..Part::of(&inner, 0)
+    };
+    let as_floats = Part {
+        element: Some(element("f4")),
+        ..Part::of(&all, 0)
+    };
+    for (part, begin, extents) in [
+        (Part::of(&all, 0), [0; 3], [64; 3]),
+        (as_floats, [0; 3], [64; 3]),
+        (of_inner, origin, [61, 62, 63]),
+    ] {
+        let mut expected = Vec::new();
+        each_index(&[64; 3], |index, number| {
+            if (0..3).all(|at| (begin[at]..begin[at] + extents[at]).contains(&index[at])) {
+                match part.element {
+                    None => expected.extend_from_slice(&f64::from(number).to_le_bytes()),
+                    Some(_) => expected.extend_from_slice(&(number as f32).to_le_bytes()),
+                }
+            }
+        });
+        let (bytes, taken) = world.counted(|| array.take(&part).unwrap());
+        assert!(taken == expected, "{part:?}");
+        let needed = expected.len() as u64;
+        assert!(
+            bytes >= needed && bytes < needed + needed / 500,
+            "{bytes} bytes for {needed} of {part:?}"
+        );
+    }
+
+    // The messages of the part, one by one.
+    let (mut raw, _) = Raw::join(&world);
+    let key = world.near.list("exists(piece_of),rank=0").unwrap();
+    let selectors = [0, 1].map(|rank| format!("piece_of=\"{}\",rank={rank}", key[0].get("piece_of").unwrap()));
+    let pieces = selectors.iter().zip(0..).map(|(selector, rank)| body::PieceName {
+        rank,
+        target: body::Target::selector(selector),
+    });
+    raw.say(
+        10,
+        &Request::Pack(body::Pack {
+            from: from.to_string().into(),
+            to: inner.to_string().into(),
+            origin: origin.to_vec(),
+            rank: 0,
+            element: "f8".into(),
+            travels: "f8".into(),
+            pieces: pieces.collect(),
+        }),
+    );
+    let mut frames = Vec::new();
+    raw.hear(|request, reply| match reply {
+        Reply::Packed { head, bytes } if request == 10 => {
+            frames.push(bytes.len());
+            (head.flags.get() & LAST != 0).then_some(())
+        }
+        _ => None,
+    });
+    assert_eq!(frames.iter().sum::<usize>(), 61 * 62 * 63 * 8);
+    assert!(frames.len() <= 8, "{} messages of 4,096 cubes", frames.len());
+}
+
+#[test]
 fn several_at_once_get_what_is_theirs() {
     let world = World::new();
     let from = layout("shape=300x400 grid=3x5 block=7x9");

@@ -6,6 +6,7 @@ import asyncio
 import builtins
 import contextlib
 import os
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
@@ -391,13 +392,23 @@ class Pool:
 
         """
         part = {"comm": comm, "origin": origin, "slab": slab, "dtype": dtype, "out": out, "threads": threads}
+        began = time.monotonic()
         try:
             native = self.blocking
             found = await self._board.answer(native._begin_demand(target, timeout, schema, None, False, key))
-        except (NotFound, Timeout):
+        except (NotFound, Timeout) as error:
             # It may say what is missing.
             wanted = {"timeout": 0, "schema": schema, **part, **key}
-            return await asyncio.to_thread(self.blocking.demand_array, target, layout, rank, **wanted)
+            waited_s = time.monotonic() - began
+            try:
+                return await asyncio.to_thread(self.blocking.demand_array, target, layout, rank, **wanted)
+            except NotFound as told:
+                if isinstance(error, NotFound):
+                    raise
+                missing, after, _ = told.cause.rpartition(", after ")
+                if not after:
+                    raise error from None
+                raise Timeout(told.subject, f"{missing}, after {waited_s:.1f} s") from None
         with found:
             wanted = {"timeout": 0, "schema": found.schema.name, **part}
             return await asyncio.to_thread(self.blocking.demand_array, found.key, layout, rank, **wanted)

@@ -17,6 +17,7 @@ from junctura.dask._fetched import Fetched
 from junctura.errors import Closed, Disconnected, NotFound, Timeout
 
 _Opened = TypeVar("_Opened", bound="Pool | Store")
+_Result = TypeVar("_Result")
 # Of those that no caller holds, so many stay open in a process.
 _KEPT_MAX = 8
 
@@ -108,12 +109,16 @@ class InPool:
             It is not there any more.
 
         """
+        return self.using(lambda pool: self._demand(pool, reference))
+
+    def using(self, call: Callable[[Pool], _Result]) -> _Result:
+        """What a call with the pool gives; where the pool has ended, it is opened again."""
         pool = self.open()
         try:
-            return self._demand(pool, reference)
+            return call(pool)
         except (Closed, Disconnected):
             _kept.forget(self, pool)
-            return self._demand(self.open(), reference)
+            return call(self.open())
 
     def _demand(self, pool: Pool, reference: Reference) -> Object:
         try:

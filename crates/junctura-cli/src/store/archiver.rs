@@ -19,6 +19,7 @@ use junctura_store::{Store, Writer};
 use serde_json::json;
 
 use super::StoreArguments;
+use super::sample::Sample;
 use crate::attributes::{about_selector, selector};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
@@ -36,6 +37,7 @@ const EXAMPLES: &str = "Examples:
   junctura archiver unix:model '*' --store /data/archive                    until Ctrl-C
   junctura archiver unix:model 'step=0/to/240/by/6' --store /data/archive   some of it
   junctura archiver unix:model '*' --store /data/archive --until-live       what is there
+  junctura archiver unix:model 'type=image' --every 10 --store /data/few    one of ten
 Producers that offer with durability `durable` are answered when their objects are on the disk.";
 
 /// Keep what a pool has in a store
@@ -62,6 +64,10 @@ pub(crate) struct Arguments {
     /// The requirement's name
     #[arg(long, value_name = "NAME", default_value = "archive")]
     requirement: String,
+    /// Archive one of so many objects that match, the first of each, and release the others. Counted by collocation: of the objects
+    /// whose keys have all but the last level in common
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
     /// End when all that is there is archived, and leave no requirement behind
     #[arg(long)]
     until_live: bool,
@@ -114,6 +120,9 @@ struct Archiver<'a> {
     /// What is archived and not flushed, or was flushed before.
     held: Vec<Object>,
     held_bytes: u64,
+    sample: Sample,
+    /// What is not to be archived, and has not been released yet.
+    left_out: Vec<Object>,
     /// The last commit at which a checkpoint was begun.
     checkpoint: u64,
     checkpoints: Option<JoinHandle<()>>,
@@ -121,6 +130,7 @@ struct Archiver<'a> {
     objects: u64,
     bytes: u64,
     missed: u64,
+    left_out_count: u64,
     began: Instant,
 }
 
@@ -128,6 +138,8 @@ impl<'a> Archiver<'a> {
     fn new(arguments: &'a Arguments, store: Store, requirement: Requirement) -> Result<Archiver<'a>> {
         Ok(Archiver {
             arguments,
+            sample: Sample::new(arguments.every),
+            left_out: Vec::new(),
             requirement,
             writer: store.writer()?,
             store,
@@ -140,6 +152,7 @@ impl<'a> Archiver<'a> {
             objects: 0,
             bytes: 0,
             missed: 0,
+            left_out_count: 0,
             began: Instant::now(),
         })
     }
@@ -153,7 +166,8 @@ impl<'a> Archiver<'a> {
         let mut follow = self.requirement.follow_with(&options)?;
         while let Some(item) = self.next(&mut follow, interrupt)? {
             match item {
-                Item::Object(object) => self.archive(object)?,
+                Item::Object(object) if self.sample.takes(&object) => self.archive(object)?,
+                Item::Object(object) => self.left_out.push(object),
                 Item::Gap(gap) => self.miss(&gap),
                 Item::Live => {}
             }
@@ -229,6 +243,7 @@ impl<'a> Archiver<'a> {
 
     /// Makes what is held last, says so, and releases it. A disk that refuses is tried again; what waits for it is told.
     fn flush(&mut self, interrupt: &Interrupt) -> Result<()> {
+        self.release_left_out()?;
         let mut is_told = false;
         while !self.held.is_empty() {
             match self.writer.flush() {
@@ -245,6 +260,22 @@ impl<'a> Archiver<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Who waits for the disk with one of them is told that it will not be there.
+    fn release_left_out(&mut self) -> Result<()> {
+        if self.left_out.is_empty() {
+            return Ok(());
+        }
+        let sequences: Vec<u64> = self.left_out.iter().map(|object| object.version().sequence).collect();
+        let why = format!(
+            "it is left out, since the archiver keeps one of {}",
+            self.arguments.every
+        );
+        self.requirement.not_archived(&sequences, &why)?;
+        self.left_out_count += sequences.len() as u64;
+        self.left_out.clear();
         Ok(())
     }
 
@@ -324,21 +355,31 @@ impl<'a> Archiver<'a> {
     /// Says what was done; returns what went wrong.
     fn finish(&mut self, outcome: Result<()>) -> Result<()> {
         // What is not known to last is somebody else's.
-        self.held.drain(..).for_each(|object| drop(object.give_back()));
+        let unfinished = self.held.drain(..).chain(self.left_out.drain(..));
+        unfinished.for_each(|object| drop(object.give_back()));
         // It does not panic.
         self.checkpoints
             .take()
             .map(JoinHandle::join)
             .transpose()
             .unwrap_or_default();
-        let (objects, bytes, missed) = (self.objects, self.bytes, self.missed);
+        let (objects, bytes, missed, left_out) = (self.objects, self.bytes, self.missed, self.left_out_count);
         if self.arguments.json {
             let seconds = self.began.elapsed().as_secs_f64();
-            self.out
-                .json(&json!({"objects": objects, "bytes": bytes, "missed": missed, "seconds": seconds}))?;
+            self.out.json(&json!({
+                "objects": objects,
+                "bytes": bytes,
+                "missed": missed,
+                "left_out": left_out,
+                "seconds": seconds,
+            }))?;
         } else if !self.arguments.quiet {
             let s = if objects == 1 { "" } else { "s" };
-            writeln!(self.out, "{objects} object{s}, {}", size::bytes(bytes))?;
+            let bytes = size::bytes(bytes);
+            match left_out {
+                0 => writeln!(self.out, "{objects} object{s}, {bytes}")?,
+                _ => writeln!(self.out, "{objects} object{s}, {bytes}; {left_out} left out")?,
+            }
         }
         self.out.flush()?;
         outcome?;

@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
+mod sample;
 pub(crate) mod stat;
 pub(crate) mod tier;
 

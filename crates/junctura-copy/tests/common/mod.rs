@@ -36,7 +36,13 @@ impl Random {
             cuts.sort_unstable();
             return Axis::Cuts(cuts);
         }
-        let block = self.between(1, (extent / 2 + 2).min(40));
+        // Now and then a block is longer than the array.
+        let longest = if self.below(4) == 0 {
+            2 * extent + 2
+        } else {
+            (extent / 2 + 2).min(40)
+        };
+        let block = self.between(1, longest);
         let offset = if self.below(3) == 0 {
             self.below(parts * block)
         } else {
@@ -153,7 +159,8 @@ impl Case {
         Self { from, to, origin }
     }
 
-    /// Copies what each rank wants, in one go and by messages, and compares with the definitions.
+    /// Copies what each rank wants, in one go and by messages, and compares with the definitions; and what is there and back again with what
+    /// it was.
     pub(crate) fn judge(&self, (from, to): (Element, Element), threads: usize) {
         let shape = self.from.shape();
         let nowhere = vec![0; shape.len()];
@@ -195,6 +202,18 @@ impl Case {
             }
             self.judge_messages(&plan, (from, to), &has, wanted);
         }
+        self.judge_return(from, &has);
+    }
+
+    /// What has gone into the other layout, all of it, and from there into the first again, is what it was.
+    fn judge_return(&self, element: Element, has: &[Vec<u8>]) {
+        // A part does not come back as the whole, nor is what lies twice a layout of somebody who has it.
+        if self.from.shape() != self.to.shape() || self.to.check_cover().is_err() {
+            return;
+        }
+        let there = moved((&self.from, has), &self.to, element);
+        let back = moved((&self.to, &there), &self.from, element);
+        assert!(back == has, "{element}, there and back, {self:?}");
     }
 
     fn judge_messages(&self, plan: &Plan, (from, to): (Element, Element), has: &[Vec<u8>], wanted: &[u8]) {
@@ -238,6 +257,19 @@ impl Case {
             assert!(into.is_clean_around());
         }
     }
+}
+
+/// The memories of all ranks, out of those of another layout.
+fn moved((from, has): (&Arc<Layout>, &[Vec<u8>]), to: &Arc<Layout>, element: Element) -> Vec<Vec<u8>> {
+    let one = |rank| {
+        let plan = Plan::whole(from, to, Side::To, rank).unwrap();
+        let gather = Gather::new(&plan, element, element).unwrap();
+        let pieces: Vec<&[u8]> = gather.peers().iter().map(|&peer| &has[peer as usize][..]).collect();
+        let mut into = vec![GAP; to.room(rank) as usize * element.kind.bytes()];
+        gather.run(&pieces, &mut into, 1).unwrap();
+        into
+    };
+    (0..to.ranks()).map(one).collect()
 }
 
 /// What nobody wrote.

@@ -32,6 +32,9 @@ use poller::{Poller, Wakeup};
 use spiller::Spiller;
 use world::World;
 
+/// What was put off is made up for when nobody has said anything for so long.
+const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
+
 /// How a server runs.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -80,6 +83,8 @@ pub struct Server {
     is_left: bool,
     /// Clients whose rings hold more than was taken out in their turn.
     unfinished: Vec<u32>,
+    /// When something last came from a client.
+    heard_at: Nanoseconds,
 }
 
 /// Ends a server from another thread, or from a signal handler's thread. Cheap to clone.
@@ -152,6 +157,7 @@ impl Server {
             deserted_since: None,
             is_left: false,
             unfinished: Vec::new(),
+            heard_at: 0,
         })
     }
 
@@ -188,7 +194,7 @@ impl Server {
         let mut ready = Vec::new();
         loop {
             self.wait(&mut ready)?;
-            if ready == [Wakeup::Alarm] {
+            if ready == [Wakeup::Alarm] && self.is_quiet() {
                 self.core.idle();
             }
             for wakeup in ready.drain(..) {
@@ -233,14 +239,19 @@ impl Server {
 
     /// When something needs to be done, if nobody asks.
     fn deadline(&self) -> Option<Instant> {
-        const IDLE_WORK_AFTER: Duration = Duration::from_millis(20);
-        let timer = self.core.deadline().map(|at| self.began + Duration::from_nanos(at));
-        let idle = self.core.has_idle_work().then(|| Instant::now() + IDLE_WORK_AFTER);
+        let at = |nanoseconds| self.began + Duration::from_nanos(nanoseconds);
+        let timer = self.core.deadline().map(at);
+        let idle = self.core.has_idle_work().then(|| at(self.heard_at + IDLE_WORK_AFTER));
         let desertion = self
             .deserted_since
             .zip(self.options.end_when_idle)
             .and_then(|(since, after)| since.checked_add(after));
         [timer, idle, desertion].into_iter().flatten().min()
+    }
+
+    /// Whether nobody wants anything for now: the alarm may also have gone off early, while a busy server slept for a moment.
+    fn is_quiet(&self) -> bool {
+        self.now() >= self.heard_at + IDLE_WORK_AFTER
     }
 
     fn note_spilled(&mut self) {
@@ -400,6 +411,9 @@ impl Server {
             }
         }
         let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
+        if has_come {
+            self.heard_at = now;
+        }
         match (broken, received) {
             (Some(error), _) => {
                 self.core.garbage(now, client, 0, &error, &mut self.world);

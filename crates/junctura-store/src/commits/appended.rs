@@ -13,11 +13,12 @@
 //! what is there, before that record lasts. Old files are removed some day; who comes back after that begins with the newest checkpoint.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 
 use super::log_file::{LogFile, Walked, name_of};
-use super::{Failed, Order, Position, Record, Take, Written};
+use super::{Failed, Order, Position, Record, Take, Written, end_of, is_late, too_late};
 use crate::checkpoint::Checkpoint;
 use crate::disk::Disk;
 use crate::frame;
@@ -33,6 +34,7 @@ const OPEN_MAX: usize = 2;
 #[derive(Debug)]
 pub(super) struct Appended {
     disk: Arc<dyn Disk>,
+    clock: fn() -> Duration,
     open: Mutex<Vec<Arc<LogFile>>>,
     known: Mutex<Known>,
 }
@@ -47,8 +49,10 @@ struct Known {
 
 /// What an attempt to write has brought.
 enum Attempt {
-    /// Behind what was written, and behind what stands there now.
-    Written(Position, u64),
+    /// Behind what was written, and behind what stands there now; whether it may have come too late.
+    Written(Position, u64, bool),
+    /// One of the records is too old now.
+    Late(Duration),
     /// The log goes on elsewhere, behind this byte.
     GoesOn(Position, u64),
 }
@@ -62,9 +66,10 @@ impl Appended {
         LogFile::create(disk, FIRST)
     }
 
-    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+    pub(super) fn new(disk: Arc<dyn Disk>, clock: fn() -> Duration) -> Self {
         Self {
             disk,
+            clock,
             open: Mutex::default(),
             known: Mutex::new(Known {
                 tail: Position {
@@ -130,6 +135,14 @@ impl Appended {
         if length > tail.end {
             file.cut(tail.end)?;
         }
+        // Whoever had the lock before may have kept it for long.
+        if batch.iter().any(|record| record.term.is_some()) {
+            let now = (self.clock)();
+            if is_late(batch, now) {
+                return Ok(Attempt::Late(now));
+            }
+        }
+        let end_of_term = end_of(batch);
         let mut bytes = Vec::new();
         let number = tail.number + batch.len() as u64;
         for mut record in batch.drain(..) {
@@ -142,9 +155,10 @@ impl Appended {
             }
         }
         file.write(&bytes, tail.end)?;
+        let is_too_late = end_of_term.is_some_and(|end| (self.clock)() > end);
         let end = tail.end + bytes.len() as u64;
         let tail = Position { end, number, ..tail };
-        Ok(Attempt::Written(tail, self.closed(file, tail)))
+        Ok(Attempt::Written(tail, self.closed(file, tail), is_too_late))
     }
 
     /// Lets the log go on elsewhere when a file is long. Where that cannot be, it is written on. Says where what stands there ends.
@@ -179,20 +193,21 @@ impl Known {
 }
 
 impl Order for Appended {
-    fn write(&self, mut batch: Vec<Record>) -> Written {
+    fn write(&self, batch: &mut Vec<Record>) -> Written {
         loop {
             let (file, known) = self.last().map_err(Failed::Clean)?;
             file.lock().map_err(Failed::Clean)?;
-            let tried = self.attempt(&file, &mut batch, known.tail);
+            let tried = self.attempt(&file, batch, known.tail);
             let unlocked = file.unlock();
             if tried.as_ref().is_err_and(|error| error.code() == Code::NotFound) && !batch.is_empty() {
                 // It was removed while it was open here.
                 self.forget(file.first);
                 continue;
             }
-            let (tail, end, is_written) = match tried.map_err(Failed::Clean)? {
-                Attempt::Written(tail, end) => (tail, end, true),
-                Attempt::GoesOn(next, end) => (next, end, false),
+            let (tail, end, is_written, is_too_late) = match tried.map_err(Failed::Clean)? {
+                Attempt::Written(tail, end, is_too_late) => (tail, end, true, is_too_late),
+                Attempt::GoesOn(next, end) => (next, end, false, false),
+                Attempt::Late(at) => return Err(unlocked.map_or_else(Failed::Clean, |()| Failed::Late(at))),
             };
             let unknown = |error: Error| {
                 if is_written {
@@ -205,6 +220,9 @@ impl Order for Appended {
             file.sync(known.synced_of(file.first), end).map_err(unknown)?;
             self.known().learn(file.first, end, tail);
             file.set_mark(end);
+            if is_too_late {
+                return Err(Failed::Unknown(too_late(&file.name)));
+            }
             if is_written {
                 return Ok(tail);
             }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Failed, Order, Position, Record, Said, Take, Trust, Written};
+use super::{Failed, Order, Position, Record, Said, Take, Trust, Written, end_of, is_late, too_late};
 use crate::checkpoint::{self, Checkpoint};
 use crate::disk::{Disk, Draft, refused};
 use crate::frame::{self, FRAME_BYTES, Found};
@@ -104,15 +104,20 @@ impl Exclusive {
     }
 
     /// Takes the first number that is free.
-    fn publish(&self, draft: &Draft, count: u64) -> Written {
+    fn publish(&self, draft: &Draft, batch: &[Record]) -> Written {
+        let end_of_term = end_of(batch);
         let mut tail = *self.tail();
         let mut crowd = self.crowd.load(Ordering::Relaxed);
         for losses in 0..TRIES_MAX {
             tail = self.trusted(tail).map_err(Failed::Clean)?;
+            let now = self.now();
+            if is_late(batch, now) {
+                return Err(Failed::Late(now));
+            }
             let began = Instant::now();
-            match self.attempt(draft, tail)? {
+            match self.attempt(draft, tail, end_of_term)? {
                 Tried::Taken(at) => {
-                    let end = behind(tail.number + count, Some(at));
+                    let end = behind(tail.number + batch.len() as u64, Some(at));
                     self.learn(end);
                     self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
                     return Ok(end);
@@ -129,17 +134,26 @@ impl Exclusive {
     }
 
     /// Tries to take the number behind this one.
-    fn attempt(&self, draft: &Draft, tail: Position) -> std::result::Result<Tried, Failed> {
+    fn attempt(
+        &self,
+        draft: &Draft,
+        tail: Position,
+        end_of_term: Option<Duration>,
+    ) -> std::result::Result<Tried, Failed> {
         let name = name_of(tail.number + 1);
         let at = self.now();
         match self.disk.publish(draft, &name) {
             Ok(()) => {
                 let was_in_time = self.is_fresh(tail);
+                let is_too_late = end_of_term.is_some_and(|end| self.now() > end);
                 let synced = self.disk.sync_names(FOLDER);
                 synced.map_err(|error| Failed::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
                 if !was_in_time && self.may_be_stray(tail.number + 1).map_err(Failed::Unknown)? {
                     let cause = "it took so long that the number may have been given before: then nobody reads it";
                     return Err(Failed::Unknown(Error::new(Code::Unavailable, name, cause)));
+                }
+                if is_too_late {
+                    return Err(Failed::Unknown(too_late(&name)));
                 }
                 Ok(Tried::Taken(at))
             }
@@ -281,12 +295,11 @@ impl Exclusive {
 }
 
 impl Order for Exclusive {
-    fn write(&self, batch: Vec<Record>) -> Written {
-        let count = batch.len() as u64;
+    fn write(&self, batch: &mut Vec<Record>) -> Written {
         let draft = object_of(batch).map_err(Failed::Clean)?;
         let staged = self.disk.stage(&draft);
         let written = match staged {
-            Ok(()) => self.publish(&draft, count),
+            Ok(()) => self.publish(&draft, batch),
             Err(error) => Err(Failed::Clean(refused(&*draft.beside, "cannot be written", &error))),
         };
         if written.is_err() {
@@ -353,15 +366,15 @@ pub(crate) fn object_number(path: &str) -> Option<u64> {
     number_of(path.strip_prefix(FOLDER)?.strip_prefix('/')?)
 }
 
-/// One object of some commits.
-fn object_of(batch: Vec<Record>) -> Result<Draft> {
+/// One object of some commits, which stay as they are.
+fn object_of(batch: &mut [Record]) -> Result<Draft> {
     let id = crate::random()?;
     let mut bytes = Vec::new();
     frame::open(&mut bytes);
     bytes.extend_from_slice(&id);
     bytes.extend_from_slice(&(batch.len() as u32).to_le_bytes());
     frame::close(&mut bytes, 0, HEAD, 0)?;
-    for mut record in batch {
+    for record in batch {
         frame::close(&mut record.bytes, 0, record.kind, bytes.len() as u64)?;
         bytes.extend_from_slice(&record.bytes);
     }
@@ -421,7 +434,11 @@ mod tests {
         let mut bytes = Vec::new();
         frame::open(&mut bytes);
         bytes.extend_from_slice(text);
-        Record { kind: 1, bytes }
+        Record {
+            kind: 1,
+            bytes,
+            term: None,
+        }
     }
 
     fn said(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -438,7 +455,7 @@ mod tests {
 
     #[test]
     fn an_object_reads_back_whole_or_is_damaged() {
-        let draft = object_of(vec![record(b"one"), record(b""), record(b"three")]).unwrap();
+        let draft = object_of(&mut [record(b"one"), record(b""), record(b"three")]).unwrap();
         let expected = [(7, b"one".to_vec()), (8, Vec::new()), (9, b"three".to_vec())];
         assert_eq!(said(&draft.bytes).unwrap(), expected);
         assert!((0..draft.bytes.len()).all(|end| said(&draft.bytes[..end]).is_err()));
@@ -448,7 +465,7 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(said(&flipped).is_err(), "{bit}");
         }
-        let none = object_of(Vec::new()).unwrap();
+        let none = object_of(&mut []).unwrap();
         assert!(said(&none.bytes).is_err() && said(b"").is_err());
     }
 

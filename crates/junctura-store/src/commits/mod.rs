@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use junctura_model::{Error, Result};
+use junctura_model::{Code, Error, Result};
 
 use crate::disk::Disk;
 use crate::frame;
@@ -66,6 +66,36 @@ pub(crate) struct Trust {
     pub(crate) age_max: Duration,
 }
 
+/// How long a record may wait until it is written: what it names is kept for some time only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    /// When the first of it was taken.
+    pub(crate) since: Duration,
+    /// It is not written when that is longer ago.
+    pub(crate) age_max: Duration,
+    /// Whether it names files of which whoever compacts believes, when it is twice as long ago, that nobody will.
+    pub(crate) names_files: bool,
+}
+
+impl Term {
+    /// # Errors
+    /// `Expired` when it is over.
+    pub(crate) fn check(self, now: Duration) -> Result<()> {
+        let (age, age_max) = (now.saturating_sub(self.since), self.age_max);
+        if age <= age_max {
+            return Ok(());
+        }
+        let cause = format!("it was archived {age:?} ago, and the store keeps what is not flushed for {age_max:?}");
+        Err(Error::new(Code::Expired, "commit", cause))
+    }
+
+    /// Later than this a file that it names may have been removed, if it is not written yet.
+    fn end(self) -> Option<Duration> {
+        let end = self.since.saturating_add(self.age_max.saturating_mul(2));
+        self.names_files.then_some(end)
+    }
+}
+
 /// A record as a reader is given it.
 #[derive(Debug)]
 pub(crate) struct Said<'a> {
@@ -83,6 +113,29 @@ pub(crate) struct Said<'a> {
 struct Record {
     kind: u32,
     bytes: Vec<u8>,
+    term: Option<Term>,
+}
+
+impl Record {
+    fn check(&self, now: Duration) -> Result<()> {
+        self.term.map_or(Ok(()), |term| term.check(now))
+    }
+}
+
+/// Whether one of them may not be written any more. To be asked when nothing is left to be waited for.
+fn is_late(batch: &[Record], now: Duration) -> bool {
+    batch.iter().any(|record| record.check(now).is_err())
+}
+
+/// Until when they have to be written, if that matters. To be compared afterwards, since anybody may be stopped anywhere.
+fn end_of(batch: &[Record]) -> Option<Duration> {
+    batch.iter().filter_map(|record| record.term?.end()).min()
+}
+
+/// What is told of records that were written, when [`end_of`] them was over by then.
+fn too_late(subject: &str) -> Error {
+    let cause = "it took so long that others may have removed what it names before it was there";
+    Error::new(Code::Unavailable, subject, cause)
 }
 
 /// Behind what was written, or why nothing was.
@@ -93,6 +146,8 @@ type Written = std::result::Result<Position, Failed>;
 enum Failed {
     Clean(Error),
     Unknown(Error),
+    /// At this time one of the records was too old. All of them are as they were.
+    Late(Duration),
 }
 
 type Take<'t> = &'t mut dyn FnMut(&Said<'_>) -> Result<()>;
@@ -100,7 +155,7 @@ type Take<'t> = &'t mut dyn FnMut(&Said<'_>) -> Result<()>;
 /// How records get their numbers, and last.
 trait Order: Debug + Send + Sync {
     /// Writes records behind all that others have written, one behind the other; they last when it returns.
-    fn write(&self, batch: Vec<Record>) -> Written;
+    fn write(&self, batch: &mut Vec<Record>) -> Written;
     /// Hands over all records behind a position, and moves it behind them; they last when it returns, and are not to be believed
     /// before. `NotFound` when some are gone that a newer checkpoint has.
     fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()>;
@@ -135,7 +190,7 @@ impl Log {
 
     pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits, trust: Trust) -> Self {
         let order: Box<dyn Order> = match commits {
-            Commits::Appended => Box::new(Appended::new(Arc::clone(disk))),
+            Commits::Appended => Box::new(Appended::new(Arc::clone(disk), trust.clock)),
             Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk), trust)),
         };
         Self {
@@ -165,15 +220,15 @@ impl Log {
     /// Appends a record, and waits until it lasts. Says its number.
     ///
     /// # Errors
-    /// `TooLarge`; what the system refuses. After some it is not known whether the record is there, and the log takes no more
+    /// `TooLarge`; `Expired` when its term was over before it was its turn; what the system refuses. After some it is not known whether the record is there, and the log takes no more
     /// until the store is opened again.
-    pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>) -> Result<u64> {
+    pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>, term: Option<Term>) -> Result<u64> {
         // By itself, so that it fails none of those that are written with it.
         frame::check_length(&bytes)?;
         let mut state = self.state();
         let ticket = state.tickets;
         state.tickets += 1;
-        state.waiting.push((ticket, Record { kind, bytes }));
+        state.waiting.push((ticket, Record { kind, bytes, term }));
         loop {
             if let Some(at) = state.answers.iter().position(|(answered, _)| *answered == ticket) {
                 return state.answers.swap_remove(at).1;
@@ -183,16 +238,24 @@ impl Log {
                 continue;
             }
             state.is_writing = true;
-            let (tickets, batch) = state.next_batch();
+            let (tickets, mut batch) = state.next_batch();
             let broken = state.broken.clone();
             drop(state);
             let written = match broken {
                 Some(error) => Err(Failed::Unknown(error)),
-                None => self.order.write(batch),
+                None => self.order.write(&mut batch),
             };
             state = self.state();
             state.is_writing = false;
-            state.answer(&tickets, written);
+            match written {
+                Ok(tail) => state.written(&tickets, tail),
+                Err(Failed::Late(at)) => state.leave_out(tickets, batch, at),
+                Err(Failed::Clean(error)) => state.fail(&tickets, &error),
+                Err(Failed::Unknown(error)) => {
+                    state.broken = Some(error.clone());
+                    state.fail(&tickets, &error);
+                }
+            }
             self.done.notify_all();
         }
     }
@@ -235,23 +298,60 @@ impl State {
         self.waiting.drain(..count).unzip()
     }
 
-    /// The outcome of what was written together, for each who waits for it.
-    fn answer(&mut self, tickets: &[u64], written: Written) {
-        match written {
-            Ok(tail) => {
-                let first = tail.number + 1 - tickets.len() as u64;
-                let numbered = tickets.iter().zip(first..);
-                self.answers
-                    .extend(numbered.map(|(&ticket, number)| (ticket, Ok(number))));
-            }
-            Err(failed) => {
-                let (Failed::Clean(error) | Failed::Unknown(error)) = &failed;
-                if let Failed::Unknown(error) = &failed {
-                    self.broken = Some(error.clone());
-                }
-                self.answers
-                    .extend(tickets.iter().map(|&ticket| (ticket, Err(error.clone()))));
+    /// What was written together ends here.
+    fn written(&mut self, tickets: &[u64], tail: Position) {
+        let first = tail.number + 1 - tickets.len() as u64;
+        let numbered = tickets.iter().zip(first..);
+        self.answers
+            .extend(numbered.map(|(&ticket, number)| (ticket, Ok(number))));
+    }
+
+    fn fail(&mut self, tickets: &[u64], error: &Error) {
+        self.answers
+            .extend(tickets.iter().map(|&ticket| (ticket, Err(error.clone()))));
+    }
+
+    /// Of what was to be written together some was too old at this time. The rest comes next.
+    fn leave_out(&mut self, tickets: Vec<u64>, batch: Vec<Record>, at: Duration) {
+        let mut rest = Vec::new();
+        for (ticket, record) in tickets.into_iter().zip(batch) {
+            match record.check(at) {
+                Ok(()) => rest.push((ticket, record)),
+                Err(error) => self.answers.push((ticket, Err(error))),
             }
         }
+        self.waiting.splice(..0, rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_too_old_is_told_and_the_others_come_next() {
+        let record = |since| Record {
+            kind: 1,
+            bytes: Vec::new(),
+            term: Some(Term {
+                since: Duration::from_secs(since),
+                age_max: Duration::from_secs(10),
+                names_files: true,
+            }),
+        };
+        let mut state = State::default();
+        state.waiting.push((4, record(9)));
+        let at = Duration::from_secs(19);
+        let batch = vec![record(9), record(8), record(19)];
+        assert!(is_late(&batch, at));
+        assert_eq!(end_of(&batch), Some(Duration::from_secs(28)));
+        state.leave_out(vec![1, 2, 3], batch, at);
+        let codes: Vec<_> = state
+            .answers
+            .iter()
+            .map(|(ticket, answer)| (*ticket, answer.as_ref().unwrap_err().code()))
+            .collect();
+        assert_eq!(codes, [(2, Code::Expired)]);
+        assert_eq!(state.next_batch().0, [1, 3, 4]);
     }
 }

@@ -23,7 +23,11 @@ pub(crate) struct LocalDisk {
 }
 
 #[derive(Debug)]
-struct LocalFile(fs::File);
+struct LocalFile {
+    file: fs::File,
+    /// What the system said of writing, where the file could be opened for reading only.
+    refused: Option<i32>,
+}
 
 impl LocalDisk {
     pub(crate) fn new(root: &Path) -> Self {
@@ -57,23 +61,26 @@ impl Disk for LocalDisk {
             }
             created => created,
         };
-        Ok(Arc::new(LocalFile(created?)))
+        Ok(Arc::new(LocalFile {
+            file: created?,
+            refused: None,
+        }))
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
         let path = self.path(path)?;
-        let opened = match fs::File::options().read(true).write(true).open(&path) {
+        let (file, refused) = match fs::File::options().read(true).write(true).open(&path) {
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
                 ) =>
             {
-                fs::File::open(&path)
+                (fs::File::open(&path)?, error.raw_os_error())
             }
-            opened => opened,
+            opened => (opened?, None),
         };
-        Ok(Arc::new(LocalFile(opened?)))
+        Ok(Arc::new(LocalFile { file, refused }))
     }
 
     fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
@@ -134,39 +141,52 @@ impl Disk for LocalDisk {
     }
 }
 
+impl LocalFile {
+    /// To be written to.
+    ///
+    /// # Errors
+    /// Why it may only be read: a write itself would say that the descriptor is a bad one.
+    fn writable(&self) -> io::Result<&fs::File> {
+        match self.refused {
+            Some(refused) => Err(io::Error::from_raw_os_error(refused)),
+            None => Ok(&self.file),
+        }
+    }
+}
+
 impl File for LocalFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        self.0.read_at(into, at)
+        self.file.read_at(into, at)
     }
 
     fn map(&self) -> Option<FileMap> {
         // Somebody on another machine may remove the file, and then it cannot be read any more.
-        let system = rustix::fs::fstatfs(&self.0).ok()?.f_type;
+        let system = rustix::fs::fstatfs(&self.file).ok()?.f_type;
         if REMOTE.iter().any(|&remote| i128::from(remote) == i128::from(system)) {
             return None;
         }
-        FileMap::new(self.0.as_fd(), self.len().ok()?).ok()
+        FileMap::new(self.file.as_fd(), self.len().ok()?).ok()
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
-        self.0.write_at(bytes, at)
+        self.writable()?.write_at(bytes, at)
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.writable()?.set_len(bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn lock(&self) -> io::Result<()> {
         loop {
-            match flock(&self.0, FlockOperation::LockExclusive) {
+            match flock(&self.file, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
                 locked => return Ok(locked?),
             }
@@ -174,7 +194,7 @@ impl File for LocalFile {
     }
 
     fn unlock(&self) -> io::Result<()> {
-        Ok(flock(&self.0, FlockOperation::Unlock)?)
+        Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 }
 

@@ -170,7 +170,7 @@ impl Packer {
         // Who reads it reserves, and clears, room for a block.
         let block_size = match bytes.len() {
             ..=0x1_0000 => BlockSize::Max64KB,
-            ..=0x4_0000 => BlockSize::Max256KB,
+            0x1_0001..=0x4_0000 => BlockSize::Max256KB,
             _ => BlockSize::Max1MB,
         };
         let info = FrameInfo::new()

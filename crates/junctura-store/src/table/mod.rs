@@ -20,9 +20,7 @@ use crate::packing::Packed;
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
 pub(crate) use keys::{KeyTexts, Seen, datasets};
-#[cfg(feature = "parquet")]
-pub(crate) use select::passing;
-pub(crate) use select::{Asking, Rows, select, select_keys};
+pub(crate) use select::{Asking, Rows, passing, select, select_keys};
 use sparse::Sparse;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.

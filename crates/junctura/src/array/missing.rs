@@ -10,36 +10,105 @@ use junctura_model::{Error, RecordRef, Result, Schema, SelectorSet};
 use junctura_wire::body;
 
 use crate::bundles::{BundleEntry, BundleState};
-use crate::list::ListOptions;
+use crate::list::{Entry, ListOptions};
 use crate::pool::Pool;
 use crate::target::Target;
 
 /// So many are named.
 const NAMED_MAX: usize = 16;
+/// The bundles of arrays.
+pub(crate) const ARRAYS: &str = "exists(piece_of)";
 
 /// The error, with what is missing, if the array is there in part.
 pub(super) fn named(pool: &Pool, target: &Target<'_>, error: &Error, waited: Duration) -> Error {
-    let lacks = lacks(pool, target).ok().flatten();
-    lacks.map_or_else(
-        || error.clone(),
-        |(key, lacks)| {
-            let cause = format!("{lacks}, after {:.1} s", waited.as_secs_f64());
-            Error::new(error.code(), key, cause)
-        },
-    )
+    let lacks = lacks(pool, target, error, waited).ok().flatten();
+    lacks.unwrap_or_else(|| error.clone())
 }
 
-fn lacks(pool: &Pool, target: &Target<'_>) -> Result<Option<(String, String)>> {
-    let schemas = pool.schemas()?;
-    for bundle in pool.bundles("exists(piece_of)")? {
-        let Some((piece_of, layout)) = open_array(&bundle) else {
+fn lacks(pool: &Pool, target: &Target<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
+    for bundle in pool.bundles(ARRAYS)? {
+        let Some(mut lacking) = Lacking::of(pool, target, &bundle)? else {
             continue;
         };
-        if let Some(key) = key_if_meant(pool, target, &schemas, piece_of)? {
-            return Ok(Some((key, says(pool, &bundle, piece_of, layout)?)));
+        if let Some((options, selector)) = lacking.pieces() {
+            for page in pool.list_with(&options, &selector)? {
+                lacking.note(&page?);
+            }
         }
+        return Ok(Some(lacking.says(error, waited)));
     }
     Ok(None)
+}
+
+/// An array that was asked for, and is there in part.
+#[derive(Debug)]
+pub(crate) struct Lacking<'b> {
+    bundle: &'b BundleEntry,
+    key: String,
+    piece_of: &'b str,
+    /// `None`: its text is too long to stand there.
+    layout: Option<Layout>,
+    there: BTreeSet<u64>,
+}
+
+impl<'b> Lacking<'b> {
+    /// `None`: the bundle is none of an array that is not complete, or of another one.
+    pub(crate) fn of(pool: &Pool, target: &Target<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
+        let Some((piece_of, layout)) = open_array(bundle) else {
+            return Ok(None);
+        };
+        let key = key_if_meant(pool, target, &pool.schemas()?, piece_of)?;
+        Ok(key.map(|key| Self {
+            bundle,
+            key,
+            piece_of,
+            layout: layout.parse().ok(),
+            there: BTreeSet::new(),
+        }))
+    }
+
+    /// What lists its pieces, if they are to be named.
+    pub(crate) fn pieces(&self) -> Option<(ListOptions<'b>, String)> {
+        let options = ListOptions {
+            bundle: self.bundle.path.as_deref(),
+            incomplete: true,
+            ..ListOptions::default()
+        };
+        self.layout.as_ref()?;
+        Some((options, format!("piece_of={}", quoted(self.piece_of))))
+    }
+
+    /// These are there.
+    pub(crate) fn note(&mut self, page: &[Entry]) {
+        let rank = |entry: &Entry| entry.get("rank")?.parse::<u64>().ok();
+        self.there.extend(page.iter().filter_map(rank));
+    }
+
+    /// The error, with what is missing.
+    pub(crate) fn says(&self, error: &Error, waited: Duration) -> Error {
+        let cause = format!("{}, after {:.1} s", self.missing(), waited.as_secs_f64());
+        Error::new(error.code(), &*self.key, cause)
+    }
+
+    fn missing(&self) -> String {
+        let wanted = self.bundle.declared.unwrap_or(0).saturating_sub(1);
+        let Some(layout) = &self.layout else {
+            return format!("{} of {wanted} pieces are there", self.bundle.members.min(wanted));
+        };
+        let missing = (0..layout.ranks()).filter(|rank| !self.there.contains(rank) && layout.own(*rank) > 0);
+        let named: Vec<String> = missing.take(NAMED_MAX).map(|rank| rank.to_string()).collect();
+        let rest = wanted.saturating_sub((self.there.len() + named.len()) as u64);
+        let more = if rest > 0 {
+            format!(" and {rest} more")
+        } else {
+            String::new()
+        };
+        let ranks = if named.len() == 1 && rest == 0 { "rank" } else { "ranks" };
+        format!(
+            "of {wanted} pieces, {ranks} {}{more} did not offer theirs",
+            named.join(", ")
+        )
+    }
 }
 
 /// What an array that is not complete is, and how it lies.
@@ -68,34 +137,4 @@ fn key_if_meant(pool: &Pool, target: &Target<'_>, schemas: &[Arc<Schema>], piece
         }
     };
     Ok(is_meant.then(|| key.to_owned()))
-}
-
-fn says(pool: &Pool, bundle: &BundleEntry, piece_of: &str, layout: &str) -> Result<String> {
-    let wanted = bundle.declared.unwrap_or(0).saturating_sub(1);
-    let Ok(layout) = layout.parse::<Layout>() else {
-        return Ok(format!("{} of {wanted} pieces are there", bundle.members.min(wanted)));
-    };
-    let mut there = BTreeSet::new();
-    let options = ListOptions {
-        bundle: bundle.path.as_deref(),
-        incomplete: true,
-        ..ListOptions::default()
-    };
-    for page in pool.list_with(&options, &format!("piece_of={}", quoted(piece_of)))? {
-        let ranks = page?.into_iter();
-        there.extend(ranks.filter_map(|entry| entry.get("rank")?.parse::<u64>().ok()));
-    }
-    let missing = (0..layout.ranks()).filter(|rank| !there.contains(rank) && layout.own(*rank) > 0);
-    let named: Vec<String> = missing.clone().take(NAMED_MAX).map(|rank| rank.to_string()).collect();
-    let rest = wanted.saturating_sub((there.len() + named.len()) as u64);
-    let more = if rest > 0 {
-        format!(" and {rest} more")
-    } else {
-        String::new()
-    };
-    let ranks = if named.len() == 1 && rest == 0 { "rank" } else { "ranks" };
-    Ok(format!(
-        "of {wanted} pieces, {ranks} {}{more} did not offer theirs",
-        named.join(", ")
-    ))
 }

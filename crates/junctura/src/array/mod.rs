@@ -11,6 +11,7 @@
 //! object does. Where they lie on another machine, that packs what is wanted of them (`packed.rs`).
 
 mod demanded;
+mod exchange;
 mod head;
 mod missing;
 mod offering;
@@ -18,6 +19,11 @@ mod packed;
 mod plans;
 
 pub use demanded::{DemandedArray, Part};
+pub use exchange::Exchange;
+#[cfg(feature = "async")]
+pub(crate) use missing::{ARRAYS, Lacking};
 pub(crate) use offering::OpenArrays;
 pub use offering::Piece;
+#[cfg(feature = "async")]
+pub(crate) use offering::{Offering, is_second, unless_complete};
 pub(crate) use plans::Plans;

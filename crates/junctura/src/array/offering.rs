@@ -11,6 +11,7 @@ use super::head::{Head, piece_of};
 use crate::allocation::Allocation;
 use crate::bundle::{Bundle, BundleOptions};
 use crate::connection::Connection;
+use crate::object::Object;
 use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;
 use crate::target::{Target, find_schema};
@@ -66,7 +67,7 @@ impl<'l> Piece<'l> {
         self.layout.room(self.rank) as usize * self.element.kind.bytes()
     }
 
-    fn check(&self, bytes: usize) -> Result<()> {
+    pub(crate) fn check(&self, bytes: usize) -> Result<()> {
         let ranks = self.layout.ranks();
         let wrong = |cause: String| Err(Error::new(Code::InvalidArgument, "piece", cause));
         if self.rank >= ranks {
@@ -91,7 +92,7 @@ pub(crate) struct OpenArrays(Mutex<Vec<Open>>);
 #[derive(Clone)]
 struct Open {
     bundle: Arc<Bundle>,
-    about: Vec<(&'static str, String)>,
+    about: About,
 }
 
 impl OpenArrays {
@@ -114,7 +115,7 @@ impl fmt::Debug for OpenArrays {
 }
 
 /// A piece, and the array that it is of.
-struct Offering<'p> {
+pub(crate) struct Offering<'p> {
     connection: Arc<Connection>,
     piece: Piece<'p>,
     head: Head,
@@ -182,8 +183,10 @@ impl Pool {
             return Ok(());
         };
         if offering.has_elements() {
-            let staged = offering.stage_copy(&bundle, mine);
-            offering.unless_the_same(self, mine, staged)?;
+            match offering.stage_copy(&bundle, mine) {
+                Err(error) if is_second(&error) => offering.must_be_the_same(self, mine)?,
+                staged => staged?,
+            }
         }
         offering.stage_head(&bundle)
     }
@@ -227,7 +230,7 @@ impl Pool {
         offering.stage_head(&bundle)
     }
 
-    fn offering<'p, 'a, V: IntoGiven<'a>>(
+    pub(crate) fn offering<'p, 'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
         piece: &Piece<'p>,
@@ -267,58 +270,70 @@ impl Pool {
 
     /// The bundle of an array; `None` where it is complete with this very piece.
     fn array_bundle(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
-        let path = offering.path()?;
-        if let Some(open) = self.arrays().find(&offering.connection, &path) {
-            let is_alike = open.about == offering.about();
-            return if is_alike {
-                Ok(Some(open.bundle))
-            } else {
-                Err(offering.differs())
-            };
-        }
-        offering.piece.layout.check_cover()?;
-        let options = BundleOptions {
-            members: Some(offering.head.layout.owners() + 1),
-            orphan_timeout: None,
-            schema: Some(Schema::PIECE),
-        };
         let about = offering.about();
-        let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        match self.open_bundle(&path, &options, attributes) {
-            Ok(bundle) => {
-                let bundle = Arc::new(bundle);
-                self.arrays().keep(Open {
-                    bundle: Arc::clone(&bundle),
-                    about,
-                });
-                Ok(Some(bundle))
-            }
-            Err(error) if error.code() == Code::Conflict => Err(offering.differs()),
-            // Who has nothing of it may come when it is complete.
-            Err(error) if error.code() == Code::BundleClosed && !offering.has_elements() => Ok(None),
-            Err(error) if error.code() == Code::BundleClosed => {
-                let closed = Error::new(Code::AlreadyExists, &*offering.key, "the array is, or was, complete");
-                offering.unless_the_same(self, mine, Err(closed)).map(|()| None)
-            }
-            Err(error) => Err(error),
+        if let Some(bundle) = self.open_array(offering, &about)? {
+            return Ok(Some(bundle));
         }
+        let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
+        match self.open_bundle(&offering.path()?, &offering.bundle_options(), attributes) {
+            Ok(bundle) => Ok(Some(self.keep_array(bundle, about))),
+            Err(error) => {
+                if offering.is_late(error)? {
+                    offering.must_be_the_same(self, mine)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// The bundle of an array, if this pool has it open.
+    ///
+    /// # Errors
+    /// `Conflict` where other ranks say something else of it; what is wrong with the layout, for who would open it.
+    pub(crate) fn open_array(&self, offering: &Offering<'_>, about: &About) -> Result<Option<Arc<Bundle>>> {
+        match self.arrays().find(&offering.connection, &offering.path()?) {
+            Some(open) if open.about == *about => Ok(Some(open.bundle)),
+            Some(_) => Err(offering.differs()),
+            None => offering.piece.layout.check_cover().map(|()| None),
+        }
+    }
+
+    /// Others may offer pieces of it: it stays open until it is complete.
+    pub(crate) fn keep_array(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
+        let bundle = Arc::new(bundle);
+        self.arrays().keep(Open {
+            bundle: Arc::clone(&bundle),
+            about,
+        });
+        bundle
     }
 }
 
+/// What all pieces of an array have in common.
+pub(crate) type About = Vec<(&'static str, String)>;
+
 impl Offering<'_> {
-    fn has_elements(&self) -> bool {
+    pub(crate) fn has_elements(&self) -> bool {
         self.head.layout.own(self.piece.rank) > 0
     }
 
-    fn path(&self) -> Result<String> {
+    pub(crate) fn path(&self) -> Result<String> {
         let piece =
             Schema::piece().ok_or_else(|| Error::new(Code::NotFound, Schema::PIECE, "there is no such schema"))?;
         let epoch = self.piece.epoch.map_or_else(String::new, |epoch| format!(".{epoch}"));
         Ok(format!("array.{}{epoch}", piece.key_hash(&self.piece_of)))
     }
 
+    pub(crate) fn bundle_options(&self) -> BundleOptions<'static> {
+        BundleOptions {
+            members: Some(self.head.layout.owners() + 1),
+            orphan_timeout: None,
+            schema: Some(Schema::PIECE),
+        }
+    }
+
     /// What all pieces of the array have in common.
-    fn about(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn about(&self) -> About {
         let mut about = vec![
             ("piece_of", self.piece_of.clone()),
             ("dtype", self.head.element.to_string()),
@@ -328,7 +343,7 @@ impl Offering<'_> {
         about
     }
 
-    fn attributes(&self) -> Vec<(&'static str, String)> {
+    fn attributes(&self) -> About {
         let mut attributes = self.about();
         attributes.push(("rank", self.piece.rank.to_string()));
         attributes
@@ -342,6 +357,19 @@ impl Offering<'_> {
         Error::new(Code::Conflict, &*self.key, cause)
     }
 
+    /// What it means that the bundle of the array is not to be had. True: the array is complete, and this piece has to be that which its rank
+    /// has offered; false: so it is, and the rank has nothing of it.
+    ///
+    /// # Errors
+    /// `Conflict` where other ranks have said something else of it; any other.
+    pub(crate) fn is_late(&self, error: Error) -> Result<bool> {
+        match error.code() {
+            Code::Conflict => Err(self.differs()),
+            Code::BundleClosed => Ok(self.has_elements()),
+            _ => Err(error),
+        }
+    }
+
     fn stage_copy(&self, bundle: &Bundle, mine: &[u8]) -> Result<()> {
         if self.connection.goes_inline(mine.len()) {
             return self.stage(bundle, Content::Inline(mine));
@@ -352,51 +380,55 @@ impl Offering<'_> {
     }
 
     fn stage(&self, bundle: &Bundle, content: Content<'_>) -> Result<()> {
+        let (terms, record) = self.as_object()?;
+        bundle.stage(terms, &record, content).map(drop)
+    }
+
+    /// The piece, as the object that it is.
+    pub(crate) fn as_object(&self) -> Result<(Terms, Vec<u8>)> {
         let schema = find_schema(&self.connection.greeting.schemas, Schema::PIECE)?;
         let mut record = Vec::new();
         let attributes = self.attributes();
         let attributes = attributes.iter().map(|(name, value)| (*name, value.as_str()));
         self.connection.record_of(schema, attributes, &mut record)?;
-        bundle.stage(Terms::of_piece(schema), &record, content).map(drop)
+        Ok((Terms::of_piece(schema), record))
     }
 
-    /// The rank that has the first element says how the array lies.
-    fn stage_head(&self, bundle: &Bundle) -> Result<()> {
+    /// The array's own object, with its payload, if this rank is the one that says how the array lies: that which has the first element.
+    pub(crate) fn own_object(&self) -> Option<(Terms, &[u8], String)> {
         let first = self.head.layout.first_owner().unwrap_or(0);
-        if self.piece.rank != first {
+        (self.piece.rank == first).then(|| (self.terms, &*self.record, self.head.to_text()))
+    }
+
+    fn stage_head(&self, bundle: &Bundle) -> Result<()> {
+        let Some((terms, record, text)) = self.own_object() else {
             return Ok(());
-        }
-        let text = self.head.to_text();
+        };
         let staged = if self.connection.goes_inline(text.len()) {
-            bundle.stage(self.terms, &self.record, Content::Inline(text.as_bytes()))
+            bundle.stage(terms, record, Content::Inline(text.as_bytes()))
         } else {
             let mut allocation = bundle.allocate(text.len())?;
             allocation.copy_from_slice(text.as_bytes());
-            bundle.stage(self.terms, &self.record, allocation.into_ready().content())
+            bundle.stage(terms, record, allocation.into_ready().content())
         };
-        match staged {
-            // It has said so before, and that was the last piece.
-            Err(error) if error.code() == Code::BundleClosed => Ok(()),
-            staged => staged.map(drop),
-        }
+        unless_complete(staged.map(drop))
     }
 
     /// A piece that was refused since its rank has offered one is none too many if it has the same bytes.
-    fn unless_the_same(&self, pool: &Pool, mine: &[u8], refused: Result<()>) -> Result<()> {
-        let Err(error) = refused else { return Ok(()) };
-        let is_second = matches!(
-            error.code(),
-            Code::AlreadyExists | Code::BundleClosed | Code::BundleFull
-        );
-        if !is_second {
-            return Err(error);
-        }
+    fn must_be_the_same(&self, pool: &Pool, mine: &[u8]) -> Result<()> {
         let attributes = self.attributes();
-        let key = attributes
-            .iter()
-            .filter(|(name, _)| !matches!(*name, "dtype" | "layout"));
-        let key = Target::key(key.map(|(name, value)| (*name, value.as_str()))).in_schema(Schema::PIECE);
-        let first = pool.demand_incomplete(key, Some(Duration::ZERO));
+        self.is_the_same(mine, pool.demand_incomplete(key_of(&attributes), Some(Duration::ZERO)))
+    }
+
+    /// The key by which the piece of this rank is found.
+    #[cfg(feature = "async")]
+    pub(crate) fn with_key<T>(&self, call: impl FnOnce(Target<'_>) -> T) -> T {
+        call(key_of(&self.attributes()))
+    }
+
+    /// # Errors
+    /// `AlreadyExists` where the first piece of this rank is another one.
+    pub(crate) fn is_the_same(&self, mine: &[u8], first: Result<Object>) -> Result<()> {
         let is_same = |first: &[u8]| first == mine;
         if first.is_ok_and(|first| first.get("layout") == Some(&*self.head.layout_value()) && is_same(first.payload()))
         {
@@ -408,6 +440,30 @@ impl Offering<'_> {
         );
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
     }
+}
+
+/// Whether a piece is refused since its rank has offered one.
+pub(crate) fn is_second(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::AlreadyExists | Code::BundleClosed | Code::BundleFull
+    )
+}
+
+/// A rank that says again how the array lies may have offered the last piece before.
+pub(crate) fn unless_complete(staged: Result<()>) -> Result<()> {
+    match staged {
+        Err(error) if error.code() == Code::BundleClosed => Ok(()),
+        staged => staged,
+    }
+}
+
+/// Of the attributes of a piece those of its key.
+fn key_of(attributes: &About) -> Target<'_> {
+    let key = attributes
+        .iter()
+        .filter(|(name, _)| !matches!(*name, "dtype" | "layout"));
+    Target::key(key.map(|(name, value)| (*name, value.as_str()))).in_schema(Schema::PIECE)
 }
 
 /// # Errors

@@ -40,6 +40,8 @@ const AHEAD_BYTES_MAX: u64 = 64 << 20;
 const AHEAD_AT_ONCE: usize = 32;
 /// How often a conditional put is tried whose outcome nobody tells.
 const TRIES: u32 = 4;
+/// How often a request is tried again that failed, and may not have been understood.
+const RETRIES_MAX: usize = 8;
 /// A request takes no longer, and is not tried again after so long.
 const REQUEST_TIME_MAX: Duration = Duration::from_mins(2);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(20);
@@ -69,11 +71,20 @@ impl S3Disk {
     /// # Errors
     /// `InvalidArgument` for what the environment says and cannot be.
     pub(crate) fn new(bucket: &Bucket) -> Result<Self> {
+        Self::with(bucket, RETRIES_MAX)
+    }
+
+    /// The same, which asks everything once.
+    fn once(&self) -> Result<Self> {
+        Self::with(&self.bucket, 0)
+    }
+
+    fn with(bucket: &Bucket, retries_max: usize) -> Result<Self> {
         runtime::install_tls();
         let client = ClientOptions::new().with_timeout(REQUEST_TIME_MAX);
         let retry = RetryConfig {
             backoff: BackoffConfig::default(),
-            max_retries: 8,
+            max_retries: retries_max,
             retry_timeout: RETRY_TIME_MAX,
         };
         let mut builder = AmazonS3Builder::from_env()

@@ -1,6 +1,6 @@
 //! Whether an object store can be relied on: that a name is given once is asked of it in every way that can be asked in a moment.
 //!
-//! It shows servers that do not know conditional puts, and those that look first and write then, if they are caught. What it
+//! It shows servers that do not know conditional puts, whether they say so or not, and those that look first and write then, if they are caught. What it
 //! cannot show: a server that is wrong now and then, or only over several of its machines; one that forgets after a failure.
 
 use std::io;
@@ -15,6 +15,8 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 const RACERS: u8 = 16;
 const ROUNDS: usize = 4;
 const BYTES_MAX: u64 = 1024;
+/// How an error says that the server does not know what it was asked for (`NotImplemented`).
+const NOT_KNOWN: &str = "status code: 501";
 
 /// # Errors
 /// `Unsupported` when a name is given twice; what the server refuses.
@@ -22,8 +24,10 @@ pub(super) fn probe(disk: &S3Disk, bucket: &str, is_exclusive: bool) -> Result<(
     let id = crate::hex(&crate::random()?);
     let mut names = vec![format!("probe-{id}-twice")];
     names.extend((0..if is_exclusive { ROUNDS } else { 0 }).map(|round| format!("probe-{id}-race-{round}")));
+    // Who does not know it does not know it later: that is not asked again and again.
+    let asked_once = disk.once()?;
     let probed = if is_exclusive {
-        twice(disk, &names[0]).and_then(|()| names[1..].iter().try_for_each(|name| race(disk, name)))
+        twice(disk, &asked_once, &names[0]).and_then(|()| names[1..].iter().try_for_each(|name| race(disk, name)))
     } else {
         once(disk, &names[0])
     };
@@ -52,9 +56,21 @@ fn once(disk: &S3Disk, name: &str) -> io::Result<()> {
 }
 
 /// One after the other.
-fn twice(disk: &S3Disk, name: &str) -> io::Result<()> {
+fn twice(disk: &S3Disk, asked_once: &S3Disk, name: &str) -> io::Result<()> {
     let path = disk.path(name)?;
-    disk.put_new(&path, b"one")?;
+    match asked_once.put_new(&path, b"one") {
+        Ok(()) => {}
+        Err(error) if error.to_string().contains(NOT_KNOWN) => {
+            return Err(unfit(
+                "it does not know how to create an object only where its name is free",
+            ));
+        }
+        // It may be busy, and may have done it all the same.
+        Err(_) => match disk.put_new(&path, b"one") {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        },
+    }
     match disk.put_new(&path, b"another") {
         Ok(()) => return Err(unfit("it creates an object whose name is taken")),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -1,0 +1,252 @@
+"""Measures what it saves to hand fields over instead of through files: an ensemble, and the products of its fields.
+
+In all ways the same processes of the demo's model compute the same fields (T63, six fields an hour), and the demo's
+twenty requirements, with an hour for every three, become the same files, which each sample checks: byte by byte, and of
+netCDF, which writes down when it was made, all that it says. As many processes make them as there are cores. The clock
+runs from the start of the first process to the last write of a product; all that is started is in it. What is written
+lies in memory (``/dev/shm``), so that no disk is measured, and nobody waits for one.
+
+- **junctura**: as its user starts it. A server, the members (``swell.py --pool``), and ``junctura run``, whose workers
+  decode each field once, and have what is decoded and transformed in common.
+- **files**: members write a file for each field and rename it; the products' side looks for them every second, as
+  schedulers in the field do (many of them less often), or every 50 ms, which is the reader's best case. Each product is
+  a task of its own that reads and decodes the files it needs, as programs do that know nothing of each other.
+- **files, a task for each step**: the same, looking every 50 ms, but all products that a step completes are one task,
+  which decodes and transforms once what they share. So much of sharing can be had without a junction.
+- **field store**: members archive in a weather centre's field store (``pyfdb``), with keys given, flush after each step
+  and tell of it by a line in a pipe; a task for each product retrieves its fields by one request.
+
+No way but the first has anything of Junctura's pool; in all of them the same functions decode, transform and encode.
+Beside the time stand the bytes of messages that were read to make products, how many messages ecCodes decoded for it,
+and the CPU time of all processes. For a system of this kind a gain of 2.5 over files was published, with 50 members.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import netCDF4
+from harness import ROOT, TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin
+from products_files_ways import PIPE
+from products_wall import HOURS_APART, MODEL, REQUIREMENTS, THREADS, served
+from store import FDB, MEMORY, versions
+
+HERE = Path(__file__).resolve().parent
+SECONDS = Measure("seconds", "s", more_is_better=False)
+LIMIT_S = 300
+# With what its environment has not got, which comes behind its own.
+IN_RIVAL = [str(FDB), "-c", "import runpy, site, sys; site.addsitedir(sys.argv[1]); del sys.argv[:2]; "]
+IN_RIVAL[-1] += "sys.path[0] = sys.argv[0].rpartition('/')[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+IN_RIVAL.append(sysconfig.get_path("purelib"))
+JUNCTURA, EACH_SECOND, OFTEN = "junctura", "files, looked for every second", "files, looked for every 50 ms"
+BY_STEP, ARCHIVE = "files, a task for each step, every 50 ms", "field store (pyfdb), told of each step"
+QUICK, WHOLE = ((2, 8),), tuple((members, steps) for steps in (8, 40) for members in (2, 4, 8, 12))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many members, and how many steps after the first one, which is the start."""
+
+    members: int
+    steps: int
+
+    def member(self, number: int) -> list[str]:
+        """What a member is told, wherever its fields go."""
+        return ["--member", str(number), "--days", str(self.steps / 24), "--every", "1h", "--json"]
+
+    def requirements(self, folder: Path) -> list[str]:
+        """Those of the demo, for as many members and steps; what is three hours there is an hour here."""
+        folder.mkdir()
+        for file in REQUIREMENTS.glob("*.yaml"):
+            text = re.sub(r"0/to/120/by/(\d+)", self._steps, file.read_text())
+            text = re.sub(r"over: (\d+)h", lambda found: f"over: {int(found[1]) // HOURS_APART}h", text)
+            (folder / file.name).write_text(text.replace("number: 1/to/6", f"number: 1/to/{self.members}"))
+        return [str(file) for file in sorted(folder.glob("*.yaml"))]
+
+    def _steps(self, found: re.Match[str]) -> str:
+        return f"0/to/{self.steps}/by/{int(found[1]) // HOURS_APART}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a way in a folder of its own."""
+
+    size: Size
+    folder: Path
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def take(self, maker: Sequence[str], member: Sequence[str]) -> Figures:
+        """Makers first, members then, until all have ended; what the maker says at its end."""
+        requirements = self.size.requirements(self.folder / "requirements")
+        with self._started([*maker, *requirements], "maker") as making, contextlib.ExitStack() as stack:
+            numbers = range(1, self.size.members + 1)
+            commands = [[*member, *self.size.member(number)] for number in numbers]
+            names = [f"member-{number}" for number in numbers]
+            members = [stack.enter_context(self._started(*one)) for one in zip(commands, names, strict=True)]
+            for process, name in zip([*members, making], [*names, "maker"], strict=True):
+                self._finish(process, name)
+        said: Figures = json.loads((self.folder / "maker").read_text())
+        return said
+
+    @contextlib.contextmanager
+    def _started(self, command: Sequence[str], name: str) -> Iterator[subprocess.Popen[bytes]]:
+        with (self.folder / name).open("wb") as said, (self.folder / f"{name}.err").open("wb") as wrong:
+            process = subprocess.Popen(command, env={**os.environ, **THREADS}, stdout=said, stderr=wrong)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _finish(self, process: subprocess.Popen[bytes], name: str) -> None:
+        try:
+            status = process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise LeftOutError(f"{name} did not end within {LIMIT_S} s") from None
+        if status:
+            lines = (self.folder / f"{name}.err").read_text().strip().splitlines()
+            raise LeftOutError(f"{name}: {lines[-1] if lines else f'exit status {status}'}")
+
+
+Way = Callable[[Run], Figures]
+
+
+def junctura(run: Run) -> Figures:
+    with served(run.folder, os.sched_getaffinity(0)) as url:
+        maker = [sys.executable, "-m", "junctura.products", "--pool", url, "--out", str(run.out), *workers()]
+        said = run.take([*maker, "--quiet", "--json"], [sys.executable, str(MODEL), "--pool", url])
+    return {"bytes_read": said["input_bytes"], "decodes": said["decodes"]}
+
+
+def files(run: Run, *, every_s: float, together: bool = False) -> Figures:
+    options = ["--every", str(every_s), *(["--together"] if together else [])]
+    return by_bridge(run, [sys.executable], "files", *options)
+
+
+def archive(run: Run) -> Figures:
+    if not FDB.exists():
+        raise LeftOutError("pyfdb is not installed (benches/setup.sh)")
+    os.mkfifo(run.folder / "between" / PIPE)
+    return by_bridge(run, IN_RIVAL, "archive")
+
+
+def by_bridge(run: Run, python: list[str], way: str, *options: str) -> Figures:
+    place = str(run.folder / "between")
+    maker = [*python, str(HERE / "products_files_maker.py"), *options, *workers(), way, place, str(run.out)]
+    return run.take(maker, [*python, str(HERE / "products_files_member.py"), way, place])
+
+
+def workers() -> list[str]:
+    return ["--workers", str(len(os.sched_getaffinity(0)))]
+
+
+def sample(size: Size, way: Way, expected: dict[str, str]) -> Figures:
+    """One run, whose products have to be those that are expected; the first one says which."""
+    with tempfile.TemporaryDirectory(prefix="junctura-bench-", dir=MEMORY) as name:
+        run = Run(size, Path(name))
+        (run.folder / "between").mkdir()
+        cpu_s, begun = children_cpu_s(), time.time()
+        counted = way(run)
+        cpu_s = children_cpu_s() - cpu_s
+        written = [file for file in run.out.rglob("*") if file.is_file()]
+        compare(expected, digests(run.out, written))
+        seconds = max(file.stat().st_mtime for file in written) - begun
+        return {"seconds": seconds, **counted, "cpu_s": cpu_s, "files": len(expected)}
+
+
+def children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def digests(out: Path, written: Sequence[Path]) -> dict[str, str]:
+    """Of all files of products by their names; provenance says when it was made."""
+    made = [file for file in written if not file.name.endswith(".provenance.json")]
+    return {str(file.relative_to(out)): hashlib.sha256(content(file)).hexdigest() for file in made}
+
+
+def content(file: Path) -> bytes:
+    """All bytes of a file; of netCDF all that it says, for HDF5 writes down the second in which it was made."""
+    if file.suffix != ".nc":
+        return file.read_bytes()
+    with netCDF4.Dataset(file) as data:
+        data.set_auto_maskandscale(False)
+        said = [repr((data.__dict__, {name: one.size for name, one in data.dimensions.items()}))]
+        said += [repr((name, one.dimensions, str(one.dtype), one.__dict__)) for name, one in data.variables.items()]
+        return "".join(said).encode() + b"".join(one[...].tobytes() for one in data.variables.values())
+
+
+def compare(expected: dict[str, str], found: Mapping[str, str]) -> None:
+    if not expected:
+        expected.update(found)
+    others = sorted(name for name, _ in expected.items() ^ found.items())
+    if others:
+        raise LeftOutError(f"{len(set(others))} of {len(expected)} files are others than before: {others[0]}, ...")
+
+
+WAYS: tuple[tuple[str, str, Way], ...] = (
+    (JUNCTURA, "us", junctura),
+    (EACH_SECOND, "rival", functools.partial(files, every_s=1)),
+    (OFTEN, "rival", functools.partial(files, every_s=0.05)),
+    (BY_STEP, "rival", functools.partial(files, every_s=0.05, together=True)),
+    (ARCHIVE, "rival", archive),
+)
+
+
+def case(size: Size, rounds_max: int) -> Case:
+    expected: dict[str, str] = {}
+    contenders = [
+        Contender(
+            name,
+            kind,
+            "the last product's file",
+            "each value",
+            [sys.executable, *sys.argv],
+            functools.partial(sample, size, way, expected),
+        )
+        for name, kind, way in WAYS
+    ]
+    checks = [Check(JUNCTURA, at_most=1, times=name) for name, kind, _ in WAYS if kind == "rival"]
+    question = f"{size.members} members and the products of {size.steps} steps: from the start to the last product"
+    return Case(f"{size.members}-members-{size.steps}-steps", question, SECONDS, contenders, checks, rounds_max)
+
+
+def cases(bench: Bench) -> list[Case]:
+    sizes = [Size(*size) for size in (QUICK if bench.quick else WHOLE)]
+    return [case(size, rounds_max=2 if size.steps == 8 else 1) for size in sizes]
+
+
+def warm() -> None:
+    """Weights of interpolation are made once for all, and programs are read from the disk."""
+    with contextlib.suppress(LeftOutError):
+        sample(Size(2, 8), junctura, {})
+
+
+def main() -> int:
+    os.environ.setdefault("JUNCTURA_CACHE", str(TARGET / "benches/weights"))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")]))
+    bench = begin("products_files", "What does it save to hand fields over instead of through files?")
+    bench.versions.update(versions())
+    warm()
+    return bench.run(cases(bench))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+//! Of many objects each so many-th one.
+
+use std::collections::HashMap;
+
+use junctura::Object;
+
+/// Where more are counted than this, all begin again.
+const COUNTED_MAX: usize = 1 << 20;
+
+/// Counts objects of each collocation, all levels of the key but the last, for itself: what several producers offer side by side is
+/// not mistaken for one sequence.
+#[derive(Debug)]
+pub(super) struct Sample {
+    every: u64,
+    counts: HashMap<Vec<String>, u64>,
+}
+
+impl Sample {
+    pub(super) fn new(every: u64) -> Self {
+        Self {
+            every,
+            counts: HashMap::new(),
+        }
+    }
+
+    /// Whether this one, which is the next, is among them; the first is.
+    pub(super) fn takes(&mut self, object: &Object) -> bool {
+        if self.every <= 1 {
+            return true;
+        }
+        let schema = object.schema();
+        let [_, end, _] = schema.level_ends();
+        let is_above = |name: &str| schema.find(name).is_some_and(|id| id.index() < end);
+        let above = object.attributes().filter(|(name, _)| is_above(name));
+        let texts = above.flat_map(|(name, value)| [name, value]);
+        let collocation = std::iter::once(schema.name()).chain(texts);
+        self.counts(collocation.map(str::to_owned).collect())
+    }
+
+    fn counts(&mut self, collocation: Vec<String>) -> bool {
+        if self.counts.len() >= COUNTED_MAX {
+            self.counts.clear();
+        }
+        let count = self.counts.entry(collocation).or_default();
+        *count += 1;
+        (*count - 1).is_multiple_of(self.every)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_collocation_is_counted_for_itself() {
+        let mut sample = Sample::new(3);
+        let taken: Vec<bool> = ["a", "b", "a", "a", "b", "a", "b", "b"]
+            .into_iter()
+            .map(|one| sample.counts(vec![one.to_owned()]))
+            .collect();
+        assert_eq!(taken, [true, true, false, false, false, true, false, true]);
+    }
+}

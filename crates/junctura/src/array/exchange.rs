@@ -1,0 +1,228 @@
+//! One program's side of an exchange of arrays: what stays the same from step to step is said once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_layout::{Element, Layout};
+use junctura_model::{Code, Error, Given, IntoGiven, Result, Retention};
+
+use super::demanded::{DemandedArray, Part};
+use super::offering::Piece;
+use crate::offer::OfferOptions;
+use crate::pool::Pool;
+use crate::target::Target;
+
+/// One rank's side of an exchange of arrays: it puts what it has, and gets what others have, in its own layout and in elements of its
+/// own.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura::{Exchange, Layout, Pool, Retention};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let bands: Arc<Layout> = Arc::new("shape=4x6 grid=2x1".parse()?);
+/// for rank in 0..2 {
+///     let side = Exchange::new(&pool, &bands, rank, "u1".parse()?)?
+///         .common([("space", "coupled")])
+///         .retention(Retention::Released(1));
+///     for step in 1..=3 {
+///         let mine = vec![10 * step as u8 + rank as u8; side.bytes()];
+///         side.put([("name", format!("wind.{step}").as_str())], &mine)?;
+///     }
+/// }
+///
+/// let columns: Arc<Layout> = Arc::new("shape=4x6 grid=1x3".parse()?);
+/// let side = Exchange::new(&pool, &columns, 1, "u1".parse()?)?.common([("space", "coupled")]);
+/// assert_eq!(side.get([("name", "wind.1")], None)?, [10, 10, 10, 10, 11, 11, 11, 11]);
+/// let mut mine = vec![0; side.bytes()]; // memory that is there already
+/// side.get_into([("name", "wind.2")], None, &mut mine)?;
+/// assert_eq!(mine, [20, 20, 20, 20, 21, 21, 21, 21]);
+/// # assert_eq!(pool.list("")?.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Exchange {
+    pool: Pool,
+    layout: Arc<Layout>,
+    rank: u64,
+    element: Element,
+    schema: Option<String>,
+    retention: Option<Retention>,
+    common: Vec<(String, String)>,
+}
+
+impl Exchange {
+    /// The side of this rank.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a rank that the layout does not have.
+    pub fn new(pool: &Pool, layout: &Arc<Layout>, rank: u64, element: Element) -> Result<Self> {
+        let ranks = layout.ranks();
+        if rank >= ranks {
+            let cause = format!("there is no rank {rank} of {ranks}");
+            return Err(Error::new(Code::InvalidArgument, "exchange", cause));
+        }
+        Ok(Self {
+            pool: pool.clone(),
+            layout: Arc::clone(layout),
+            rank,
+            element,
+            schema: None,
+            retention: None,
+            common: Vec::new(),
+        })
+    }
+
+    /// Attributes of all that it puts and gets; those that are said with an array count more.
+    #[must_use]
+    pub fn common<'a>(mut self, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        self.common.extend(attributes.into_iter().map(owned));
+        self
+    }
+
+    /// The schema of all that it puts and gets, where it is not the pool's default.
+    #[must_use]
+    pub fn schema(mut self, name: &str) -> Self {
+        self.schema = Some(name.to_owned());
+        self
+    }
+
+    /// How long what it puts stays, where that is not as the schema says.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// Bytes of the rank's memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.layout.room(self.rank) as usize * self.element.kind.bytes()
+    }
+
+    /// Offers the rank's part of an array, as [`Pool::offer_piece`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put<'a, V: IntoGiven<'a>>(
+        &'a self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+    ) -> Result<()> {
+        self.put_as(None, attributes, mine)
+    }
+
+    /// As [`Exchange::put`], of a version of the array that an epoch tells from the next: see [`Piece::epoch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_epoch<'a, V: IntoGiven<'a>>(
+        &'a self,
+        epoch: i64,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+    ) -> Result<()> {
+        self.put_as(Some(epoch), attributes, mine)
+    }
+
+    fn put_as<'a, V: IntoGiven<'a>>(
+        &'a self,
+        epoch: Option<i64>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+    ) -> Result<()> {
+        let piece = Piece {
+            layout: &self.layout,
+            element: self.element,
+            rank: self.rank,
+            epoch,
+        };
+        let options = OfferOptions {
+            schema: self.schema.as_deref(),
+            retention: self.retention.clone(),
+            ..OfferOptions::default()
+        };
+        self.pool
+            .offer_piece_with(options, &piece, self.about(attributes), mine)
+    }
+
+    /// The rank's part of the array with this key; waits for it. As [`Pool::demand_array`] and [`DemandedArray::take`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get<'a, V: IntoGiven<'a>>(
+        &'a self,
+        key: impl IntoIterator<Item = (&'a str, V)>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>> {
+        self.demand(key, timeout)?.take(&self.part())
+    }
+
+    /// As [`Exchange::get`], into memory of the caller's.
+    ///
+    /// # Errors
+    /// As there; `InvalidArgument` for memory of another length than [`Exchange::bytes`].
+    pub fn get_into<'a, V: IntoGiven<'a>>(
+        &'a self,
+        key: impl IntoIterator<Item = (&'a str, V)>,
+        timeout: Option<Duration>,
+        mine: &mut [u8],
+    ) -> Result<()> {
+        // Told before anybody waits, or has had the array.
+        if mine.len() != self.bytes() {
+            let cause = format!(
+                "rank {} has {} bytes in this layout, and memory of {} was given",
+                self.rank,
+                self.bytes(),
+                mine.len()
+            );
+            return Err(Error::new(Code::InvalidArgument, "exchange", cause));
+        }
+        self.demand(key, timeout)?.take_into(&self.part(), mine, 1)
+    }
+
+    fn demand<'a, V: IntoGiven<'a>>(
+        &'a self,
+        key: impl IntoIterator<Item = (&'a str, V)>,
+        timeout: Option<Duration>,
+    ) -> Result<DemandedArray> {
+        let target = Target::key(self.about(key));
+        let target = match &self.schema {
+            Some(name) => target.in_schema(name.as_str()),
+            None => target,
+        };
+        self.pool.demand_array(target, timeout)
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part {
+            element: Some(self.element),
+            ..Part::of(&self.layout, self.rank)
+        }
+    }
+
+    fn about<'a, V: IntoGiven<'a>>(
+        &'a self,
+        said: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Vec<(&'a str, Given<'a>)> {
+        let mut about: Vec<_> = said
+            .into_iter()
+            .map(|(name, value)| (name, value.into_given()))
+            .collect();
+        for (name, value) in &self.common {
+            if about.iter().all(|(said, _)| said != name) {
+                about.push((name, Given::Text(value)));
+            }
+        }
+        about
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Exchange({}, rank {})", self.layout, self.rank)
+    }
+}
