@@ -200,7 +200,22 @@ impl Pool {
 }
 
 /// An array that is there, held until it is dropped; what it says of itself is said by [`crate::DemandedArray`], which it is for code that
-/// waits. See [`Pool::offer_piece`] for an example.
+/// waits.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura::{Layout, Part, Piece, Pool, aio};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> junctura::Result<()> {
+/// # let pool = aio::Pool::open(Pool::builder().schema("free")).await?;
+/// # let layout: Arc<Layout> = Arc::new("shape=2x3".parse()?);
+/// # pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[0, 1, 2, 3, 4, 5]).await?;
+/// let array = pool.demand_array("name=t", None).await?;
+/// let by_columns = Arc::new("shape=2x3 order=F".parse()?);
+/// assert_eq!(array.take(&Part::of(&by_columns, 0)).await?, [0, 3, 1, 4, 2, 5]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct DemandedArray {
     inner: Arc<crate::DemandedArray>,
 }

@@ -117,6 +117,23 @@ impl Exchange {
 
     /// As [`Exchange::put`], of a version of the array that an epoch tells from the next: see [`Piece::epoch`].
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{Exchange, Layout, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let newest = "{name: newest, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
+    ///               attributes: {run: {type: string}, param: {type: string}}}";
+    /// let pool = Pool::builder().schema_yaml(newest).open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=3".parse()?);
+    /// let side = Exchange::new(&pool, &layout, 0, "u1".parse()?)?;
+    /// let wind = [("run", "1"), ("param", "u")];
+    /// side.put_epoch(1, wind, &[1, 2, 3])?;
+    /// side.put_epoch(2, wind, &[4, 5, 6])?;
+    /// assert_eq!(side.get(wind, None)?, [4, 5, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As there.
     pub fn put_epoch<'a, V: IntoGiven<'a>>(
