@@ -194,7 +194,10 @@ def marked(mark: str) -> dict[int, str]:
 
 
 def segments_of_nobody() -> set[tuple[int, str]]:
-    """Memory of pools that processes have which were left by whoever started them, with these."""
+    """Memory of pools that processes have which were left by whoever started them, with these.
+
+    Only of those without an environment, whose mark cannot be seen: others beside this test start servers, too.
+    """
     found = set()
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -205,9 +208,10 @@ def segments_of_nobody() -> set[tuple[int, str]]:
 
 
 def _is_orphan(process: Path) -> bool:
+    """Whether it was left, and nothing says by whom."""
     # The name of its program stands in brackets, and may have any in it.
     parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-    return parent == "1" and process.name != str(os.getpid())
+    return parent == "1" and process.name != str(os.getpid()) and not (process / "environ").read_bytes()
 
 
 def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
