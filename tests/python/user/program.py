@@ -171,6 +171,11 @@ def between_models(pool: junctura.Pool) -> float:
     return float(sum(weights(field)[0] for _, field in times))
 
 
+def lazily(pool: junctura.Pool) -> int:
+    """What a selector finds, for tasks of Dask's."""
+    return len(junctura.dask.from_selector("name=filled", pool=pool, as_="delayed"))
+
+
 async def in_a_loop(pool: junctura.Pool) -> float:
     """The same in a loop."""
     ours: junctura.aio.Pool
@@ -218,6 +223,7 @@ def main() -> int:
         print(exchange(pool), between_models(pool), bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
         with tempfile.TemporaryDirectory() as folder:
             print(keep(pool, folder))
+        print(lazily(pool))
         entries = pool.list()
         print(sorted(names(entries)), junctura.to_pandas(entries).shape, junctura.to_arrow(entries).num_rows)
         print(pool.demand(name="filled").to_xarray().mean().item(), NOT_HERE[0].code, junctura.__version__)
