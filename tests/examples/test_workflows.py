@@ -121,8 +121,8 @@ def test_an_ensemble_its_products_and_an_archive(tmp_path: Path) -> None:
     made = {file.name for file in (folder / "products").glob("*.grib2")}
     assert made == heights | {f"spread_{step:03}.grib2" for step in (0, 6, 12)}
     # They are waited for before the first field is there, and so made while the members run.
-    begun = [line["task"] for line in record(folder) if line["kind"] == "begin"]
-    assert begun.index("products") < begun.index("member-1")
+    started = [line["task"] for line in record(folder) if line["kind"] == "start"]
+    assert started.index("products") < started.index("member-1")
     with junctura.Store(folder / "store") as store:
         kept = store.list("param=gh,levelist=500")
         assert sorted((int(entry["number"]), int(entry["step"])) for entry in kept) == both

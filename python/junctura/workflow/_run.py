@@ -412,13 +412,39 @@ def _interruptible(one: Run) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {}
-    for number in _SIGNALS:
-        # One who was started to ignore it goes on to.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, lambda *_: one.interrupt())
+    # One who was started to ignore it goes on to.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda *_: None) for number in heard}
+    with _told_of_signals(lambda number: one.interrupt() if number in heard else None):
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _told_of_signals(tell: Callable[[int], None]) -> Iterator[None]:
+    """Tells of each signal, in a thread of its own.
+
+    A handler of Python's would be called when the main thread goes on, and one that was about to wait just then does
+    not: what comes through the pipe wakes it.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def go() -> None:
+        while numbers := os.read(reading, 64):
+            for number in numbers:
+                tell(number)
+
+    thread = threading.Thread(target=go, name="junctura: signals", daemon=True)
+    thread.start()
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        thread.join()
+        os.close(reading)
