@@ -62,6 +62,9 @@ OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
 # The tests of the facade by name, not by package: for the package alone cargo would build everything a second time.
 FACADE = [f"--test={path.stem}" for path in sorted(ROOT.glob("crates/junctura/tests/*.rs"))]
+# What has to do with no pool, or hardly, is the same by any way to one.
+POOLLESS = ("test_store*", "test_hammer_store", "test_stub", "test_user_program")
+WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
 
 
 def over_another_way(name: str, environment: dict[str, str]) -> Suite:
@@ -99,7 +102,7 @@ SUITES = [
     of_processes("fdb", [PYTHON, "tests/fdb/run.py"], ["tests/fdb"]),
     of_processes("model", [*PYTEST, "tests/model"], ["tests/model"]),
     of_processes("e2e", [*PYTEST, "tests/e2e"], ["tests/e2e"]),
-    of_processes("e2e-tcp", [*PYTEST, "tests/e2e", "tests/python"], ["tests/e2e"], OVER_TCP),
+    of_processes("e2e-tcp", [*PYTEST, *WITH_POOLS, "tests/e2e", "tests/python"], ["tests/e2e"], OVER_TCP),
     of_processes("link", [*PYTEST, "tests/link"], ["tests/link"]),
     of_processes("storm", [*PYTEST, "tests/storm"], ["tests/storm"]),
     of_processes("products", [*PYTEST, "tests/products"], ["tests/products"]),
