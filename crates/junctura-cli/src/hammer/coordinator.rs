@@ -386,10 +386,15 @@ impl<'a> Run<'a> {
     fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
         let (at, word) = heard.ok_or_else(died)?;
         let may_be_cut = self.may_be_cut(at);
+        // The road may be cut before it has come in; whoever replaces it waits for it to heal.
+        let is_cut = |code: &str, worker: &Worker| {
+            let is_first = self.arguments.cuts > 0 && worker.plan.life == 0 && !worker.is_ready;
+            code == Code::Disconnected.name() || is_first && code == Code::Unavailable.name()
+        };
         let worker = &mut self.workers[at];
         match word {
             None if worker.figures.is_none() => Err(died()),
-            Some(Word::Failed { code, .. }) if may_be_cut && code == Code::Disconnected.name() => {
+            Some(Word::Failed { code, .. }) if may_be_cut && is_cut(&code, worker) => {
                 self.replace(at)?;
                 Ok(None)
             }

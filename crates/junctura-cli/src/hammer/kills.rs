@@ -197,7 +197,8 @@ impl Run<'_> {
     pub(super) fn may_be_cut(&self, at: usize) -> bool {
         let worker = &self.workers[at];
         let replaced = self.workers.iter().filter(|worker| worker.plan.life > 0).count();
-        let stays = worker.plan.group.is_some() && worker.plan.closes;
+        // Who takes the rest in the end has to be there until then; before it came in, another may come in its place.
+        let stays = worker.plan.group.is_some() && worker.plan.closes && worker.is_ready;
         let is_of_load = matches!(worker.plan.role, Role::Producer | Role::Consumer);
         is_of_load && !stays && replaced < (self.arguments.kills.total() + self.arguments.cuts) as usize
     }
