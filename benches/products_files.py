@@ -17,8 +17,10 @@ lies in memory (``/dev/shm``), so that no disk is measured, and nobody waits for
   and tell of it by a line in a pipe; a task for each product retrieves its fields by one request.
 
 No way but the first has anything of Junctura's pool; in all of them the same functions decode, transform and encode.
-Beside the time stand the bytes of messages that were read to make products, how many messages ecCodes decoded for it,
-and the CPU time of all processes. For a system of this kind a gain of 2.5 over files was published, with 50 members.
+Beside the time stand how much of it was left when the last member had ended, the bytes of messages that were read to
+make products, how many messages ecCodes decoded for it, and the CPU time of all processes. For a system of this kind a
+gain of 2.5 over files was published, with 50 members, fields that are larger than ours a hundred times, and files on
+disks that all share; ours of T63 are decoded in a third of a millisecond, and lie in memory in every way.
 """
 
 from __future__ import annotations
@@ -101,10 +103,12 @@ class Run:
             commands = [[*member, *self.size.member(number)] for number in numbers]
             names = [f"member-{number}" for number in numbers]
             members = [stack.enter_context(self._started(*one)) for one in zip(commands, names, strict=True)]
-            for process, name in zip([*members, making], [*names, "maker"], strict=True):
+            for process, name in zip(members, names, strict=True):
                 self._finish(process, name)
+            members_ended = time.time()
+            self._finish(making, "maker")
         said: Figures = json.loads((self.folder / "maker").read_text())
-        return said
+        return {**said, "members_ended": members_ended}
 
     @contextlib.contextmanager
     def _started(self, command: Sequence[str], name: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -133,7 +137,7 @@ def junctura(run: Run) -> Figures:
     with served(run.folder, os.sched_getaffinity(0)) as url:
         maker = [sys.executable, "-m", "junctura.products", "--pool", url, "--out", str(run.out), *workers()]
         said = run.take([*maker, "--quiet", "--json"], [sys.executable, str(MODEL), "--pool", url])
-    return {"bytes_read": said["input_bytes"], "decodes": said["decodes"]}
+    return {**said, "bytes_read": said["input_bytes"]}
 
 
 def files(run: Run, *, every_s: float, together: bool = False) -> Figures:
@@ -168,8 +172,15 @@ def sample(size: Size, way: Way, expected: dict[str, str]) -> Figures:
         cpu_s = children_cpu_s() - cpu_s
         written = [file for file in run.out.rglob("*") if file.is_file()]
         compare(expected, digests(run.out, written))
-        seconds = max(file.stat().st_mtime for file in written) - begun
-        return {"seconds": seconds, **counted, "cpu_s": cpu_s, "files": len(expected)}
+        last = max(file.stat().st_mtime for file in written)
+        return {
+            "seconds": last - begun,
+            "after_members_s": last - counted["members_ended"],
+            "bytes_read": counted["bytes_read"],
+            "decodes": counted["decodes"],
+            "cpu_s": cpu_s,
+            "files": len(expected),
+        }
 
 
 def children_cpu_s() -> float:
