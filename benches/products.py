@@ -1,9 +1,9 @@
 """Measures how long a product takes once its last field is there: from before that field's offer to the event.
 
 A pool, a broker and its workers are processes as users have them; six members offer one field each, step after step,
-the next step when all products of the one before are there. Beside it stands what the libraries need for the same
-products by themselves, in one process (`products_libraries.py`): they, too, have decoded and interpolated the other
-five fields when the last one comes.
+the next step when all products of the one before are there, and the last field of a step when the other five have been
+decoded and interpolated. Beside it stands what the libraries need for the same products by themselves, in one process
+(`products_libraries.py`): they, too, have the other five by then.
 """
 
 from __future__ import annotations
@@ -112,12 +112,19 @@ def latencies(recipes: list[Recipe], steps: list[list[bytes]], out: Path) -> Fig
         for step, members in enumerate(steps):
             for number, message in enumerate(members[:-1], 1):
                 pool.offer(message, KEY | {"step": step, "number": number})
+            wait_until_decoded(pool)
             begun = time.monotonic()
             pool.offer(members[-1], KEY | {"step": step, "number": MEMBERS})
             arrivals.wait(len(recipes) * (step + 1))
             took.append((time.monotonic() - begun) * 1e3)
         thread.join()
     return percentiles(took[WARM:])
+
+
+def wait_until_decoded(pool: junctura.Pool) -> None:
+    """The broker holds each input until it has been."""
+    while any(client["held"] for client in pool.stat()["clients"]):
+        time.sleep(1e-3)
 
 
 def percentiles(took: list[float]) -> Figures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,6 +107,14 @@ def client(pool: junctura.Pool, name: str) -> dict[str, Any]:
     """What a pool knows of the one client of this name."""
     (found,) = [one for one in pool.stat()["clients"] if one["name"] == name]
     return dict(found)
+
+
+def wait_until_it_holds(count: int, pool: junctura.Pool, name: str) -> int:
+    """Asks a pool until its one client of this name has so many objects; its process."""
+    ends = time.monotonic() + 50
+    while (found := client(pool, name))["held"] != count:
+        assert time.monotonic() < ends, found
+    return int(found["pid"])
 
 
 @contextmanager

@@ -82,21 +82,19 @@ def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
     return groups
 
 
-def stacked(fields: Sequence[Field]) -> Floats:
-    """Their values, the first dimension counts fields.
-
-    Raises
-    ------
-    InvalidArgument
-        They are not on one grid, or not of one unit.
-
-    """
+def check_alike(fields: Sequence[Field]) -> None:
+    """Raises `InvalidArgument` if they are not on one grid, or not of one unit."""
     first = fields[0]
     for field in fields:
         if field.grid != first.grid:
             raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, others are on {first.on.name}")
         if field.units != first.units:
             raise InvalidArgument(f"field {field.param}", f"it is in {field.units}, others are in {first.units}")
+
+
+def stacked(fields: Sequence[Field]) -> Floats:
+    """Their values, the first dimension counts fields; raises as `check_alike`."""
+    check_alike(fields)
     return np.stack([field.values for field in fields])
 
 

@@ -1,7 +1,8 @@
 """Statistics of the members of an ensemble.
 
 All of them in double precision, and members in the order of their numbers, so that the same fields give the same bits
-in whatever order they came. Where a value of one member is missing, the statistic is missing.
+in whatever order they came. Where a value of one member is missing, the statistic is missing. All are made of a few
+points at a time, whose values stay near the processor.
 
 The spread is the standard deviation with the number of members as the divisor, not one less: so does ECMWF's own
 generation of products (``type=es``). Percentiles are linear between members, as `numpy.percentile` has them.
@@ -9,6 +10,7 @@ generation of products (``type=es``). Percentiles are linear between members, as
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +20,11 @@ import numpy as np
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._operations._base import Operation, Transform, exceeds, grouped, listed, stacked
+from junctura.products._operations._base import Operation, Transform, check_alike, exceeds, grouped, listed
 from junctura.products._words import canonical
+
+# So many values of all members together are made into statistics at once, but at least of so many points.
+_BLOCK_VALUES, _BLOCK_POINTS_MIN = 32768, 512
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,10 @@ class Ensemble(Operation):
         members = {_number(field): field for field in group}
         if len(members) < len(group):
             raise InvalidArgument(f"field {group[0].param}", "a member of the ensemble is there twice")
-        first = members[min(members)]
-        values = stacked([members[number] for number in sorted(members)])
-        ordered = np.sort(values, axis=0) if any(one.kind == "percentile" for one in self.of) else values
-        with np.errstate(invalid="ignore"):
-            for one in self.of:
-                yield _field(first, one, ordered if one.kind == "percentile" else values)
+        ordered = [members[number] for number in sorted(members)]
+        check_alike(ordered)
+        for one, values in zip(self.of, _values(ordered, self.of), strict=True):
+            yield _field(ordered[0], one, len(ordered), values)
 
 
 def _statistics(item: Any) -> Iterator[Statistic]:
@@ -91,21 +94,42 @@ def _number(field: Field) -> int:
     return int(canonical("number", field.attributes["number"]))
 
 
-def _field(first: Field, one: Statistic, members: Floats) -> Field:
-    said: dict[str, Any] = {"statistic": one.kind, "number": None, "members": len(members)}
+def _values(members: Sequence[Field], statistics: Sequence[Statistic]) -> list[Floats]:
+    """Of each statistic, on the grid of the members."""
+    given = [member.values.reshape(-1) for member in members]
+    made = [np.empty(given[0].size) for _ in statistics]
+    pairs = list(zip(statistics, made, strict=True))
+    percentiles = [pair for pair in pairs if pair[0].kind == "percentile"]
+    others = [pair for pair in pairs if pair[0].kind != "percentile"]
+    count = max(_BLOCK_VALUES // len(members), _BLOCK_POINTS_MIN)
+    for start in range(0, given[0].size, count):
+        block = slice(start, start + count)
+        values = np.stack([one[block] for one in given])
+        with np.errstate(invalid="ignore"):
+            for one, to in others:
+                to[block] = _probability(values, one) if one.kind == "probability" else _PLAIN[one.kind](values)
+            if percentiles:
+                _sort(values)
+            for one, to in percentiles:
+                to[block] = _percentile(values, int(one.value))
+    return [values.reshape(members[0].values.shape) for values in made]
+
+
+def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:
+    """What it is, of so many members."""
+    said: dict[str, Any] = {"statistic": one.kind, "number": None, "members": count}
     if one.kind == "probability":
         said |= {"type": "ep", "threshold": one.value, "comparison": one.comparison}
         said["thresholdUnits"] = first.units
         said["condition"] = "above" if one.comparison in ("above", "at_least") else "below"
-        return first.having(_probability(members, one), units="%", **said)
+        return first.having(values, units="%", **said)
     if one.kind in ("mean", "spread"):
-        said["type"] = "em" if one.kind == "mean" else "es"
-        return first.having(_PLAIN[one.kind](members), **said)
+        return first.having(values, **said, type="em" if one.kind == "mean" else "es")
     percentile = {"min": 0, "max": 100}.get(one.kind, int(one.value))
     said |= {"type": "pb", "quantile": f"{percentile}:100"}
     if one.kind == "percentile":
-        return first.having(_percentile(members, percentile), **said, percentile=percentile)
-    return first.having(_PLAIN[one.kind](members), **said)
+        said["percentile"] = percentile
+    return first.having(values, **said)
 
 
 def _probability(members: Floats, one: Statistic) -> Floats:
@@ -114,12 +138,42 @@ def _probability(members: Floats, one: Statistic) -> Floats:
     return made
 
 
+def _sort(members: Floats) -> None:
+    """Puts the members' values of each point in order, in place; where one is missing, all are then.
+
+    A network of comparisons, each of whole rows at once: that of K. E. Batcher, "Sorting networks and their
+    applications" (AFIPS 1968), as D. E. Knuth has it for any number (The Art of Computer Programming 3, 5.2.2, M).
+    """
+    count = len(members)
+    for low, high in _comparisons(count):
+        least = np.minimum(members[low], members[high])
+        np.maximum(members[low], members[high], out=members[high])
+        members[low] = least
+    members[:, np.isnan(members[-1])] = np.nan
+
+
+@functools.lru_cache
+def _comparisons(count: int) -> tuple[tuple[int, int], ...]:
+    """Which two of so many are compared, one after the other."""
+    found = []
+    top = 1 << max(count - 1, 1).bit_length() - 1
+    p = top
+    while p:
+        q, r, distance = top, 0, p
+        while True:
+            found += [(i, i + distance) for i in range(count - distance) if i & p == r]
+            if q == p:
+                break
+            distance, q, r = q - p, q >> 1, p
+        p >>= 1
+    return tuple(found)
+
+
 def _percentile(ordered: Floats, percentile: int) -> Floats:
-    """Of members in order; missing values are behind all others."""
+    """Of members in order."""
     at = (len(ordered) - 1) * (percentile / 100)
     below = int(np.floor(at))
     low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
     share, difference = at - below, high - low
     # From the nearer end, so that it is met exactly.
-    between = low + difference * share if share < 0.5 else high - difference * (1 - share)
-    return np.where(np.isnan(ordered[-1]), np.nan, between)
+    return low + difference * share if share < 0.5 else high - difference * (1 - share)
