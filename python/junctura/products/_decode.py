@@ -8,9 +8,10 @@ the name that GRIB has for it, rather than taken for something else.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     if handle is None:
         raise Corrupt("GRIB message", "ecCodes finds none in it")
     try:
-        return _field(_Message(eccodes, handle), attributes)
+        return _field(_Message(eccodes, handle, _of_grid(_grid_section(whole))), attributes)
     except eccodes.CodesInternalError as error:
         raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
     finally:
@@ -109,15 +110,31 @@ class _Message(NamedTuple):
 
     eccodes: Any
     handle: Any
+    # What all messages of its grid say of that: asking for a key takes as long as decoding hundreds of values.
+    of_grid: dict[str, Any]
 
     def has(self, key: str) -> bool:
         return bool(self.eccodes.codes_is_defined(self.handle, key))
 
     def number(self, key: str) -> int:
-        return int(self.eccodes.codes_get_long(self.handle, key))
+        """Of its grid."""
+        return int(self._of_grid(key, self.eccodes.codes_get_long))
 
     def degrees(self, key: str) -> float:
-        return float(self.eccodes.codes_get_double(self.handle, key))
+        """Of its grid."""
+        return float(self._of_grid(key, self.eccodes.codes_get_double))
+
+    def grid_type(self) -> str:
+        return str(self._of_grid("gridType", self.eccodes.codes_get_string))
+
+    def columns(self) -> list[int]:
+        """How many points each row has."""
+        return [int(count) for count in self._of_grid("pl", self.eccodes.codes_get_array)]
+
+    def _of_grid(self, key: str, get: Callable[[Any, str], Any]) -> Any:
+        if key not in self.of_grid:
+            self.of_grid[key] = get(self.handle, key)
+        return self.of_grid[key]
 
     def text(self, key: str) -> str:
         return str(self.eccodes.codes_get_string(self.handle, key))
@@ -166,15 +183,36 @@ def _look_at_sections(message: bytes) -> None:
         raise Unsupported("GRIB message", f"{fields} fields in one message: split it, e.g. with grib_copy")
 
 
+def _grid_section(message: bytes) -> bytes:
+    """That in which edition 2 describes the grid; empty where there is no such section."""
+    at = 16 if message[7] == 2 else len(message)
+    while at < len(message) - 4:
+        length = int.from_bytes(message[at : at + 4], "big")
+        if message[at + 4] == 3:
+            return message[at : at + length]
+        at += length
+    return b""
+
+
+def _of_grid(section: bytes) -> dict[str, Any]:
+    """What is known of a grid; nothing of one that is not described."""
+    return _known_of_grid(section) if section else {}
+
+
+@functools.lru_cache(maxsize=64)
+def _known_of_grid(section: bytes) -> dict[str, Any]:  # noqa: ARG001 - the grid
+    return {}
+
+
 def _field(message: _Message, attributes: Mapping[str, Any] | None) -> Field:
-    on, values = _ON.get(message.text("gridType"), _refuse)(message)
+    on, values = _ON.get(message.grid_type(), _refuse)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     units = message.text("units")
     return Field(values, on, known, "" if units in _UNKNOWN else units)
 
 
 def _refuse(message: _Message) -> tuple[Grid, Floats]:
-    raise Unsupported(f"grid {message.text('gridType')}", "expected regular_ll, regular_gg, reduced_gg or sh")
+    raise Unsupported(f"grid {message.grid_type()}", "expected regular_ll, regular_gg, reduced_gg or sh")
 
 
 def _attributes(message: _Message) -> dict[str, Any]:
@@ -189,7 +227,8 @@ def _attributes(message: _Message) -> dict[str, Any]:
     finally:
         message.eccodes.codes_keys_iterator_delete(keys)
     if "param" in found:
-        short, number = message.text("shortName"), message.number("paramId")
+        short = message.text("shortName")
+        number = int(message.eccodes.codes_get_long(message.handle, "paramId"))
         found["param"] = str(found["param"]) if short in _UNKNOWN else short
         if number:
             found["paramId"] = number
@@ -212,7 +251,7 @@ def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:
 
 def _reduced_gg(message: _Message) -> tuple[Grid, Floats]:
     n, rows = message.number("N"), message.number("Nj")
-    counts = [int(count) for count in message.eccodes.codes_get_array(message.handle, "pl")]
+    counts = message.columns()
     points = message.number("numberOfDataPoints")
     if rows != 2 * n or len(counts) != rows or sum(counts) != points or 0 in counts:
         raise Unsupported("grid reduced_gg", f"{points} points of {len(counts)} rows, expected all of 2 x {n} rows")
@@ -327,7 +366,7 @@ def _outward(edge: float, towards: int) -> float:
 def _in_order(message: _Message, extent: _Extent) -> Floats:
     """Rows from north to south, columns from west to east, whatever way the message goes through them."""
     if message.number("scanningMode") & 0x0F:
-        raise Unsupported(f"grid {message.text('gridType')}", "its rows are staggered")
+        raise Unsupported(f"grid {message.grid_type()}", "its rows are staggered")
     shape = (extent.rows, extent.columns)
     is_by_column = message.number("jPointsAreConsecutive")
     values = message.values()

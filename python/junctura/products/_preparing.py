@@ -178,7 +178,7 @@ def _grid_of_message(message: bytes) -> Grid | Spectral:
     try:
         handle = eccodes.codes_new_from_message(message)
         try:
-            return _Header(eccodes, handle).on()
+            return _Header(eccodes, handle, {}).on()
         finally:
             eccodes.codes_release(handle)
     except eccodes.CodesInternalError as error:
@@ -189,7 +189,7 @@ class _Header(_decode._Message):
     """A message of which only the grid is wanted: values are not decoded."""
 
     def on(self) -> Grid | Spectral:
-        found: tuple[Grid | Spectral, Any] = _decode._ON.get(self.text("gridType"), _decode._refuse)(self)
+        found: tuple[Grid | Spectral, Any] = _decode._ON.get(self.grid_type(), _decode._refuse)(self)
         return found[0]
 
     def values(self) -> npt.NDArray[np.float64]:

@@ -11,7 +11,7 @@ generation of products (``type=es``). Percentiles are linear between members, as
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +36,45 @@ class Statistic:
     comparison: str = ""
 
 
-_PLAIN: dict[str, Callable[[Floats], Floats]] = {
-    "mean": lambda members: np.mean(members, axis=0),
-    "spread": lambda members: np.std(members, axis=0),
-    "min": lambda members: np.min(members, axis=0),
-    "max": lambda members: np.max(members, axis=0),
-}
+class _Points:
+    """The values of all members at some points, and their statistics."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+
+    def of(self, one: Statistic) -> Floats:
+        """Any but a percentile."""
+        made: Floats = self._probability(one) if one.kind == "probability" else getattr(self, one.kind)
+        return made
+
+    @functools.cached_property
+    def mean(self) -> Floats:
+        mean: Floats = np.mean(self.values, axis=0)
+        return mean
+
+    @property
+    def spread(self) -> Floats:
+        # What `numpy.std` does, to the last bit; but it would make the mean once more.
+        squares = self.values - self.mean
+        squares *= squares
+        spread: Floats = np.sqrt(np.mean(squares, axis=0))
+        return spread
+
+    @property
+    def min(self) -> Floats:
+        least: Floats = np.min(self.values, axis=0)
+        return least
+
+    @property
+    def max(self) -> Floats:
+        greatest: Floats = np.max(self.values, axis=0)
+        return greatest
+
+    def _probability(self, one: Statistic) -> Floats:
+        holds = exceeds(self.values, one.comparison, one.value)
+        share = 100.0 * np.count_nonzero(holds, axis=0) / len(self.values)
+        made: Floats = np.where(np.isnan(self.values).any(axis=0), np.nan, share)
+        return made
 
 
 @dataclass(frozen=True)
@@ -104,14 +137,14 @@ def _values(members: Sequence[Field], statistics: Sequence[Statistic]) -> list[F
     count = max(_BLOCK_VALUES // len(members), _BLOCK_POINTS_MIN)
     for start in range(0, given[0].size, count):
         block = slice(start, start + count)
-        values = np.stack([one[block] for one in given])
+        points = _Points(np.stack([one[block] for one in given]))
         with np.errstate(invalid="ignore"):
             for one, to in others:
-                to[block] = _probability(values, one) if one.kind == "probability" else _PLAIN[one.kind](values)
+                to[block] = points.of(one)
             if percentiles:
-                _sort(values)
+                _sort(points.values)
             for one, to in percentiles:
-                to[block] = _percentile(values, int(one.value))
+                to[block] = _percentile(points.values, int(one.value))
     return [values.reshape(members[0].values.shape) for values in made]
 
 
@@ -130,12 +163,6 @@ def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:
     if one.kind == "percentile":
         said["percentile"] = percentile
     return first.having(values, **said)
-
-
-def _probability(members: Floats, one: Statistic) -> Floats:
-    share = 100.0 * np.count_nonzero(exceeds(members, one.comparison, one.value), axis=0) / len(members)
-    made: Floats = np.where(np.isnan(members).any(axis=0), np.nan, share)
-    return made
 
 
 def _sort(members: Floats) -> None:
@@ -176,4 +203,5 @@ def _percentile(ordered: Floats, percentile: int) -> Floats:
     low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
     share, difference = at - below, high - low
     # From the nearer end, so that it is met exactly.
-    return low + difference * share if share < 0.5 else high - difference * (1 - share)
+    between: Floats = low + difference * share if share < 0.5 else high - difference * (1 - share)
+    return between
