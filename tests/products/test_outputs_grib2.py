@@ -131,6 +131,40 @@ def test_the_tools_of_eccodes_read_what_is_written(tmp_path: Path) -> None:
 INTERVAL = {"step": "0-6", "stepType": "max"}
 
 
+@pytest.mark.parametrize("over", [{}, INTERVAL], ids=["at a time", "over steps"])
+@pytest.mark.parametrize(
+    ("statistic", "words"),
+    [
+        ("mean", ["em"]),
+        ("spread", ["es"]),
+        ("min", ["pb", "0:100"]),
+        ("max", ["pb", "100:100"]),
+        ({"percentile": 10}, ["pb", "10:100"]),
+        ({"probability": {"above": 280}}, ["ep"]),
+    ],
+    ids=str,
+)
+def test_the_tools_of_eccodes_have_the_words_of_mars_for_each_statistic(
+    tmp_path: Path, statistic: Any, words: list[str], over: dict[str, Any]
+) -> None:
+    members = [field(number=number, **{**MARS, **over}) for number in (1, 2)]
+    path = written(Output("grib2"), tmp_path / "p.grib2", *Ensemble.read([statistic])(members, Transforms()))
+    said = tool("grib_get", "-m", path).split()
+    assert {"od", "enfo", "0001", "20260801", "1200", "850", *words} <= set(said)
+    names, values = tool("grib_ls", "-m", path).splitlines()[1:3]
+    listed = dict(zip(names.split(), values.split(), strict=True))
+    assert [listed["type"], *([listed["quantile"]] if "quantile" in listed else [])] == words
+
+
+def test_the_tools_of_eccodes_have_the_words_of_mars_for_all_statistics_of_a_file(tmp_path: Path) -> None:
+    statistics: list[Any] = ["mean", "spread", {"probability": {"above": 280}}, "min", {"percentile": [10, 90]}, "max"]
+    made = Ensemble.read(statistics)([field(number=number, **MARS) for number in (1, 2)], Transforms())
+    path = written(Output("grib2"), tmp_path / "p.grib2", *made)
+    assert [set(line.split()) & {"em", "es", "ep", "pb"} for line in tool("grib_get", "-m", path).splitlines()] == [
+        {"em"}, {"es"}, {"ep"}, {"pb"}, {"pb"}, {"pb"}, {"pb"}
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("attributes", "keys"),
     [
@@ -161,7 +195,16 @@ INTERVAL = {"step": "0-6", "stepType": "max"}
         ({**MARS, "number": 3}, {"mars.class": "od", "mars.stream": "enfo", "mars.type": "pf", "mars.expver": "0001"}),
         ({**MARS, "statistic": "mean"}, {"mars.type": "em", "productDefinitionTemplateNumber": 2}),
         ({**MARS, "statistic": "spread"}, {"mars.type": "es"}),
-        ({**MARS, "statistic": "max"}, {"productDefinitionTemplateNumber": 2, "localUsePresent": 0}),
+        ({**MARS, "statistic": "max"}, {"productDefinitionTemplateNumber": 86, "mars.quantile": "100:100"}),
+        ({**MARS, "statistic": "min", **INTERVAL}, {"productDefinitionTemplateNumber": 87, "mars.quantile": "0:100"}),
+        (
+            {**MARS, "statistic": "percentile", "percentile": 10},
+            {"mars.type": "pb", "productDefinitionTemplateNumber": 86, "mars.quantile": "10:100"},
+        ),
+        (
+            {**MARS, "statistic": "percentile", "percentile": 10, "centre": "edzw"},
+            {"productDefinitionTemplateNumber": 6, "percentileValue": 10, "localUsePresent": 0},
+        ),
         ({**MARS, "centre": "edzw"}, {"centre": "edzw", "localUsePresent": 0}),
         ({"levtype": "ml", "levelist": 137}, {"typeOfLevel": "hybrid", "level": 137}),
         ({"levtype": "pt", "levelist": 315, "param": "vo"}, {"typeOfLevel": "theta", "level": 315}),

@@ -12,7 +12,12 @@ definition (WMO, Manual on Codes, code table 4.0):
   mean, spread...   2            12      derived forecast, code table 4.7
   probability       5             9      in %, code table 4.9
   percentile        6            10
+  quantile         86            87      percentiles, minimum and maximum, in words of MARS
 ```
+Where fields have a class and the centre is ECMWF, its local section has the words of MARS, with the type em, es, ep or
+pb. What is pb is a quantile there, 10 of 100 say: ecCodes looks for it in templates 86 and 87 alone, and with others
+`grib_get -m` fails. The minimum is quantile 0 and the maximum 100, since MARS has no types for them.
+
 Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
 
@@ -39,7 +44,14 @@ Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
 
 # No value of a field; GRIB has a bitmap for what is missing, and this is how ecCodes is told.
 _MISSING = -1.0e100
-_TEMPLATES = {"forecast": (0, 8), "member": (1, 11), "derived": (2, 12), "probability": (5, 9), "percentile": (6, 10)}
+_TEMPLATES = {
+    "forecast": (0, 8),
+    "member": (1, 11),
+    "derived": (2, 12),
+    "probability": (5, 9),
+    "percentile": (6, 10),
+    "quantile": (86, 87),
+}
 # Code table 4.7.
 _DERIVED = {"mean": 0, "spread": 4, "min": 8, "max": 9}
 # Code table 4.9.
@@ -55,8 +67,8 @@ _LEVELS = {
     "hl": "heightAboveGround",
     "sol": "soilLayer",
 }
-# MARS' names of what was made of the members; it has none for the least and the greatest.
-_TYPES = {"mean": "em", "spread": "es", "probability": "ep", "percentile": "pb"}
+# MARS' names of what was made of the members.
+_TYPES = {"mean": "em", "spread": "es", "probability": "ep", "percentile": "pb", "min": "pb", "max": "pb"}
 _LOCAL = {"class": "marsClass", "type": "marsType", "stream": "marsStream", "expver": "experimentVersionNumber"}
 _PACKINGS = {"simple": "grid_simple", "ccsds": "grid_ccsds"}
 
@@ -171,6 +183,9 @@ def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str
         if is_what.number is None:
             return "forecast", []
         return "member", [("perturbationNumber", is_what.number), *members]
+    if _TYPES[is_what.statistic] == "pb" and _has_local_section(field):
+        quantile = {"min": 0, "max": 100}.get(is_what.statistic, is_what.percentile or 0)
+        return "quantile", [("totalNumberOfQuantiles", 100), ("quantileValue", quantile)]
     if is_what.statistic == "percentile":
         return "percentile", [("percentileValue", is_what.percentile or 0)]
     if is_what.statistic == "probability":
@@ -190,16 +205,22 @@ def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int
     return [(f"scaleFactorOf{limit}Limit", places), (f"scaledValueOf{limit}Limit", int(digits))]
 
 
+def _has_local_section(field: Field) -> bool:
+    """Whether ECMWF's own section says more than the centre, which then must be ECMWF."""
+    return "class" in field.attributes and _centre(field) == "ecmf"
+
+
+def _centre(field: Field) -> str:
+    return str(field.attributes.get("centre", "ecmf"))
+
+
 def _origin_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:
-    """Who made it, in ECMWF's own section where it says more than the centre, which then must be ECMWF."""
-    given = dict(field.attributes)
-    centre = str(given.get("centre", "ecmf"))
-    keys: list[tuple[str, str | int | float]] = [("centre", centre)]
-    if "class" not in given or centre != "ecmf":
+    """Who made it, in the words of MARS where it has them."""
+    keys: list[tuple[str, str | int | float]] = [("centre", _centre(field))]
+    if not _has_local_section(field):
         return keys
+    given = dict(field.attributes)
     if is_what.statistic is not None:
-        if is_what.statistic not in _TYPES:
-            return keys
         given["type"] = _TYPES[is_what.statistic]
     keys += [("setLocalDefinition", 1), ("grib2LocalSectionNumber", 1)]
     return keys + [(key, str(given[name])) for name, key in _LOCAL.items() if given.get(name) is not None]
