@@ -6,13 +6,14 @@ Both have a command line of their own; an option that does not fit to what the f
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from junctura._screen import say, status_of
 from junctura._yaml import files_of, read
-from junctura.errors import Error, InvalidArgument
+from junctura.errors import Error, InvalidArgument, NotFound
 
 # Of these options those of no value are None here.
 _OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "DIR", "--parallel": "N"}
@@ -25,6 +26,7 @@ _OF_PRODUCTS = {
     "--dask": "ADDRESS",
     "--until-gone": "NAME",
     "--announce": "URL",
+    "--keep-going": None,
 }
 _OF_BOTH = {"--check": None, "--json": None, "--quiet": None}
 # What files may say, for editors.
@@ -43,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write((Path(__file__).parent / _SCHEMAS[given.schema]).read_text("utf-8"))
         return 0
     try:
-        files = list(files_of(given.files))
-        is_workflow = any(map(_is_workflow, files))
+        files = _files(given.files)
+        # Where all that can be done is to be done, a workflow among requirements is one more that is wrong.
+        is_workflow = any(map(_is_workflow, files)) and not (given.keep_going and len(files) > 1)
         _check(given, files, is_workflow)
     except (Error, ImportError) as error:
         say(f"junctura: {error}", sys.stderr)
@@ -75,8 +78,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _files(paths: Sequence[str]) -> list[str]:
+    """Those that are found; of others whoever reads requirements tells, with all else that is wrong."""
+    found: list[str] = []
+    for path in paths:
+        with contextlib.suppress(NotFound):
+            found += files_of([path])
+    return found
+
+
 def _is_workflow(file: str) -> bool:
-    return any(isinstance(document.value, dict) and "tasks" in document.value for document in read(file))
+    """Whether there is one in it; of a file that cannot be read is told as of one that is not found."""
+    try:
+        documents = read(file)
+    except Error:
+        return False
+    return any(isinstance(document.value, dict) and "tasks" in document.value for document in documents)
 
 
 def _check(given: argparse.Namespace, files: Sequence[str], is_workflow: bool) -> None:
@@ -85,8 +102,15 @@ def _check(given: argparse.Namespace, files: Sequence[str], is_workflow: bool) -
     foreign = _OF_PRODUCTS if is_workflow else _OF_WORKFLOWS
     for option in foreign:
         if getattr(given, option.removeprefix("--").replace("-", "_")) is not None:
+            _read_all(given.files)
             kind = "a workflow, and this is for products" if is_workflow else "no workflow, and this is for one"
             raise InvalidArgument(option, f"{files[0]} is {kind}")
+
+
+def _read_all(paths: Sequence[str]) -> None:
+    """Raises what is wrong with files that cannot be read, of which nobody knows what they are."""
+    for file in files_of(paths):
+        read(file)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What may stand in a document, said once: values are checked against it, and a JSON Schema is written from it.
 
 A `Spec` says what one value may be. `Spec.check` raises `Wrong`, which leads to the place and has the nearest right
-word; `Spec.json` is the same as JSON Schema (draft 2020-12), for editors.
+word, and all else that is wrong in it; `Spec.json` is the same as JSON Schema (draft 2020-12), for editors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from junctura._yaml import Wrong, nearest
+from junctura._yaml import Wrong, nearest, raise_all
 
 Json = dict[str, Any]
 
@@ -168,8 +168,7 @@ class ListOf:
         _expect(self, value)
         if not self.low <= len(value) <= self.high:
             raise Wrong(f"a list of {len(value)}, expected {self.low} to {self.high}")
-        for index, item in enumerate(value):
-            _inside(self.item, item, index)
+        raise_all([wrong for index, item in enumerate(value) for wrong in _found(self.item, item, index)])
 
     def json(self) -> Json:
         return _documented(
@@ -190,17 +189,20 @@ class Record:
 
     def check(self, value: Any) -> None:
         _expect(self, value)
-        for key in value:
-            if key not in self.keys:
-                raise Wrong(f'"{key[:60]}" is no key here{nearest(key, self.keys)}', key)
-        for key in self.needs:
-            if key not in value:
-                raise Wrong(f'"{key}" is missing')
-        if self.one and len(found := [key for key in self.one if key in value]) != 1:
-            cause = "both are there, and one is possible" if found else "one of them is missing"
-            raise Wrong(f"{' or '.join(self.one)}: {cause}")
-        for key, item in value.items():
-            _inside(self.keys[key], item, key)
+        known = {key: item for key, item in value.items() if key in self.keys}
+        found = [
+            Wrong(f'"{key[:60]}" is no key here{nearest(key, self.keys)}', key) for key in value if key not in known
+        ]
+        # What is missing may be what an unknown key was meant to be.
+        found = found or self._missing(known)
+        raise_all([*found, *(wrong for key, item in known.items() for wrong in _found(self.keys[key], item, key))])
+
+    def _missing(self, known: Mapping[str, Any]) -> list[Wrong]:
+        found = [Wrong(f'"{key}" is missing') for key in self.needs if key not in known]
+        if self.one and len(there := [key for key in self.one if key in known]) != 1:
+            cause = "both are there, and one is possible" if there else "one of them is missing"
+            found.append(Wrong(f"{' or '.join(self.one)}: {cause}"))
+        return found
 
     def json(self) -> Json:
         said: Json = {"type": "object", "properties": {key: spec.json() for key, spec in self.keys.items()}}
@@ -225,10 +227,8 @@ class Table:
         _expect(self, value)
         if not 0 < len(value) <= self.high:
             raise Wrong(f"a mapping of {len(value)}, expected 1 to {self.high}")
-        for key, item in value.items():
-            if not _fits(self.key, key):
-                raise Wrong(f'"{key[:60]}" is not {self.key_what}', key)
-            _inside(self.item, item, key)
+        found = [Wrong(f'"{key[:60]}" is not {self.key_what}', key) for key in value if not _fits(self.key, key)]
+        raise_all([*found, *(wrong for key, item in value.items() for wrong in _found(self.item, item, key))])
 
     def json(self) -> Json:
         return _documented(
@@ -343,10 +343,16 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _inside(spec: Spec, value: Any, step: str | int) -> None:
+    raise_all(_found(spec, value, step))
+
+
+def _found(spec: Spec, value: Any, step: str | int) -> tuple[Wrong, ...]:
+    """What is wrong with a value that stands there."""
     try:
         spec.check(value)
     except Wrong as wrong:
-        raise wrong.within(step) from None
+        return wrong.within(step).each()
+    return ()
 
 
 def _documented(doc: str, said: Json) -> Json:

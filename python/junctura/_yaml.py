@@ -12,7 +12,7 @@ import difflib
 import glob
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,15 +33,29 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 class Wrong(InvalidArgument):
-    """Something in a document is wrong; `place` leads to it from the value that was looked at."""
+    """Something in a document is wrong; `place` leads to it from the value that was looked at.
 
-    def __init__(self, cause: str, *place: Step) -> None:
+    `others` are what else is wrong, where more was looked at.
+    """
+
+    def __init__(self, cause: str, *place: Step, others: Sequence[Wrong] = ()) -> None:
         super().__init__(named(place), cause)
         self.place = place
+        self.others = tuple(others)
 
     def within(self, *place: Step) -> Wrong:
         """The same, seen from further outside."""
-        return Wrong(self.cause, *place, *self.place)
+        return Wrong(self.cause, *place, *self.place, others=[other.within(*place) for other in self.others])
+
+    def each(self) -> tuple[Wrong, ...]:
+        """It and the others."""
+        return (self, *self.others)
+
+
+def raise_all(found: Sequence[Wrong]) -> None:
+    """Raises what is wrong, if anything is, as one."""
+    if found:
+        raise Wrong(found[0].cause, *found[0].place, others=found[1:])
 
 
 @dataclass(frozen=True)

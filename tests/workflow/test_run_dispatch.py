@@ -39,6 +39,7 @@ OF_PRODUCTS = (
     "--dask=tcp://x:1",
     "--until-gone=x",
     "--announce=unix:x",
+    "--keep-going",
 )
 OF_WORKFLOWS = ("--dry-run", "--resume=x", "--run-dir=x", "--parallel=1")
 OF_BOTH = ("--check", "--json", "--quiet")

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
   junctura run t850.yaml --announce unix:default                 tell others of each product that is there
+  junctura run requirements/*.yaml --keep-going                  those that are right, if some are wrong
   junctura run --schema requirement > recipe.schema.json         what a requirement may say, for an editor
 Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is wrong; 130 interrupted.
 Needs Python with the package: pip install 'junctura[products]'.";
@@ -112,6 +113,9 @@ struct Products {
     /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
     #[arg(long, value_name = "URL")]
     announce: Option<OsString>,
+    /// Name and leave out requirements that are wrong, and make the products of all others; the exit status is 1 then
+    #[arg(long)]
+    keep_going: bool,
 }
 
 /// Becomes the Python program, with its output and exit status.
@@ -148,6 +152,7 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
         ("--check", arguments.check),
         ("--json", arguments.json),
         ("--quiet", arguments.quiet),
+        ("--keep-going", products.keep_going),
     ] {
         words.extend(is_set.then(|| OsString::from(name)));
     }
@@ -196,6 +201,7 @@ mod tests {
             "--announce",
             "unix:y",
             "--json",
+            "--keep-going",
         ];
         let expected = [
             "--pool=unix:x",
@@ -203,6 +209,7 @@ mod tests {
             "--until-gone=m-*",
             "--until-gone=n",
             "--json",
+            "--keep-going",
             "--",
             "a.yaml",
             "b.yaml",

@@ -33,19 +33,25 @@ _CAUSE_MAX = 400
 def main(arguments: Sequence[str] | None = None) -> int:
     """Does what the command line says; returns the exit status."""
     given = _parser().parse_args(arguments)
+    wrong: list[Error] = []
     try:
-        plan = plan_of(given.files)
-        recipes = [] if plan else load_all(given.files)
+        plan = _plan_of(given)
+        recipes = [] if plan else load_all(given.files, wrong.append)
     except (Error, ImportError) as error:
         say(f"junctura: {error}", sys.stderr)
+        return 2
+    for one in wrong:
+        say(f"junctura: {one}", sys.stderr)
+    if wrong and not (given.keep_going and recipes):
         return 2
     try:
         if plan:
             return _run_plan(plan, given)
         if given.check:
-            return _check(recipes, given)
+            _check(recipes, given)
+            return 1 if wrong else 0
         with _interruptible():
-            return _run(recipes, given)
+            return _run(recipes, wrong, given)
     except Error as error:
         say(f"junctura: {error}", sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
@@ -83,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
     text = "a pool in which each product is announced as soon as it is there (schema free)"
     add("--announce", metavar="URL", help=text)
+    text = "name and leave out requirements that are wrong, and make the products of all others (exit status 1)"
+    add("--keep-going", action="store_true", help=text)
     add("--check", action="store_true", help="reads the requirements, and says what they need and make")
     add("--json", action="store_true", help="what became of it, for programs")
     add("-q", "--quiet", action="store_true", help="no progress")
@@ -97,7 +105,12 @@ def _workers(text: str) -> int | None:
     return int(text)
 
 
-def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
+def _plan_of(given: argparse.Namespace) -> Plan | None:
+    """A plan among requirements is a mistake of the command line, or of one file where all others are to be used."""
+    return None if given.keep_going and len(given.files) > 1 else plan_of(given.files)
+
+
+def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     listed: list[dict[str, Any]] = []
     for recipe in recipes:
         wanted = list(recipe.wanted())
@@ -106,15 +119,14 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
         listed.append({"product": recipe.product, "from": recipe.sources(), "inputs": len(inputs), "files": names})
     if given.json:
         print(json.dumps(listed, indent=1))
-        return 0
+        return
     for one in listed:
         print(f"{one['product']}: {len(one['files'])} files of {one['inputs']} fields, {one['files'][0]} the first")
         for source in one["from"]:
             print(f"  from {source}")
-    return 0
 
 
-def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
+def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
     is_interrupted = False
@@ -127,12 +139,16 @@ def _run(recipes: Sequence[Recipe], given: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             is_interrupted = True
     report = broker.report
-    said = json.dumps(document(report), indent=1) if given.json else _in_words(report, given.out, is_interrupted)
+    left_out = [str(error) for error in wrong]
+    if given.json:
+        said = json.dumps({**document(report), "wrong": left_out}, indent=1)
+    else:
+        said = "\n".join([_in_words(report, given.out, is_interrupted), *_wrong_in_words(left_out)])
     # What became of it is the status, whoever reads the rest.
     say(said, sys.stdout)
     if is_interrupted:
         raise KeyboardInterrupt
-    return 1 if report.failed else 0
+    return 1 if report.failed or wrong else 0
 
 
 @contextlib.contextmanager
@@ -158,6 +174,8 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
         raise InvalidArgument("--announce", "products of requirements are announced, and this is a plan")
     if given.dask:
         raise InvalidArgument("--dask", "products of requirements are made by a cluster, and this is a plan")
+    if given.keep_going:
+        raise InvalidArgument("--keep-going", "requirements that are wrong are left out, and this is a plan")
     if given.check:
         said = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
         in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
@@ -228,6 +246,10 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
         lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made:")
         lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
     return "\n".join(lines)
+
+
+def _wrong_in_words(left_out: Sequence[str]) -> list[str]:
+    return ["requirements that are wrong were left out:", *_first(left_out)] if left_out else []
 
 
 def _cut(cause: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from junctura._yaml import Document, Wrong, at, nearest, read
-from junctura.errors import InvalidArgument
+from junctura.errors import Error, InvalidArgument
 from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
@@ -24,23 +24,35 @@ _FILES_MAX = 100_000
 _Words = dict[str, tuple[Value, ...]]
 
 
-def recipes_of(path: str | Path) -> list[Recipe]:
-    """The recipes of a file; see `load_all`."""
-    found = read(path)
+def recipes_of(path: str | Path) -> tuple[list[Recipe], list[Error]]:
+    """The recipes of a file, and what is wrong in it; see `load_all`."""
+    try:
+        found = read(path)
+    except Error as error:
+        return [], [error]
     if not found:
-        raise InvalidArgument(str(path), "there is no requirement in it")
-    return [recipe_of(document) for document in found]
+        return [], [InvalidArgument(str(path), "there is no requirement in it")]
+    read_so = [_read_one(document) for document in found]
+    return [recipe for recipes, _ in read_so for recipe in recipes], [one for _, wrong in read_so for one in wrong]
 
 
 def recipe_of(document: Document) -> Recipe:
     """The recipe of a document."""
+    recipes, wrong = _read_one(document)
+    if wrong:
+        raise wrong[0]
+    return recipes[0]
+
+
+def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
+    """The recipe, or what is wrong."""
     try:
         RECIPE.check(document.value)
         recipe = _recipe(document.value, f"{document.path}:{document.line()}")
         _check_files(recipe)
     except Wrong as wrong:
-        raise document.error(wrong) from None
-    return recipe
+        return [], [document.error(one) for one in wrong.each()]
+    return [recipe], []
 
 
 def _recipe(said: dict[str, Any], where: str) -> Recipe:

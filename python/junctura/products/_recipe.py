@@ -21,13 +21,13 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from junctura._yaml import Wrong, files_of
-from junctura.errors import AlreadyExists
+from junctura.errors import AlreadyExists, Error, NotFound
 from junctura.products._names import Open, Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
 from junctura.products._words import Key, Value, canonical, end_of, selectors
@@ -289,8 +289,16 @@ def _completion(parts: dict[str, _Part]) -> int:
     return max(map(end_of, parts["step"].values)) if "step" in parts else 0
 
 
-def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
+def load_all(paths: Iterable[str | Path], told: Callable[[Error], None] | None = None) -> list[Recipe]:
     """The recipes in files, or in those that patterns such as ``requirements/*.yaml`` find.
+
+    Parameters
+    ----------
+    paths
+        Files, or patterns.
+    told
+        Gets each error, when all files have been read, and requirements that are wrong are left out. Without it the
+        first error is raised.
 
     Raises
     ------
@@ -299,27 +307,60 @@ def load_all(paths: Iterable[str | Path]) -> list[Recipe]:
     NotFound, Io, LimitExceeded
         There is no such file, it cannot be read, or it is larger than 4 MiB.
     AlreadyExists
-        Two products have one name, or make files of one name.
+        Two products have one name, or make files of one name. The first of them is not left out.
 
     """
+    recipes, wrong = _read(paths)
+    kept, twice = _told_apart(recipes)
+    for error in (*wrong, *twice):
+        if told is None:
+            raise error
+        told(error)
+    return kept
+
+
+def _read(paths: Iterable[str | Path]) -> tuple[list[Recipe], list[Error]]:
     from junctura.products._reading import recipes_of
 
-    found = [recipe for path in files_of(paths) for recipe in recipes_of(path)]
-    _check_unique(found)
-    return found
+    recipes: list[Recipe] = []
+    wrong: list[Error] = []
+    for path in paths:
+        try:
+            files = list(files_of([path]))
+        except NotFound as error:
+            wrong.append(error)
+            continue
+        for file in files:
+            found, of_file = recipes_of(file)
+            recipes += found
+            wrong += of_file
+    return recipes, wrong
 
 
-def _check_unique(recipes: list[Recipe]) -> None:
+def _told_apart(recipes: Iterable[Recipe]) -> tuple[list[Recipe], list[Error]]:
+    """Those whose names no other had before, and what is wrong with the others."""
+    kept: list[Recipe] = []
+    wrong: list[Error] = []
     products: dict[str, Recipe] = {}
     files: dict[str, Recipe] = {}
     for recipe in recipes:
-        other = products.setdefault(recipe.product, recipe)
-        if other is not recipe:
-            raise AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
-        for attributes in recipe.files():
-            name = _template(recipe.output.name).fill({**UNKNOWN, **attributes})
-            other = files.setdefault(name, recipe)
-            if other is not recipe:
-                raise AlreadyExists(
-                    recipe.where, f'to.name: files of "{recipe.product}" and "{other.product}" are both named {name}'
-                )
+        names = [_template(recipe.output.name).fill({**UNKNOWN, **one}) for one in recipe.files()]
+        if error := _taken(recipe, names, products, files):
+            wrong.append(error)
+            continue
+        products[recipe.product] = recipe
+        files |= dict.fromkeys(names, recipe)
+        kept.append(recipe)
+    return kept, wrong
+
+
+def _taken(
+    recipe: Recipe, names: Iterable[str], products: Mapping[str, Recipe], files: Mapping[str, Recipe]
+) -> AlreadyExists | None:
+    if other := products.get(recipe.product):
+        return AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
+    for name in names:
+        if other := files.get(name):
+            both = f'files of "{recipe.product}" and "{other.product}"'
+            return AlreadyExists(recipe.where, f"to.name: {both} are both named {name}")
+    return None

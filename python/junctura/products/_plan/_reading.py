@@ -9,7 +9,7 @@ from typing import Any
 
 import junctura
 from junctura._yaml import Document, Wrong, at, read
-from junctura.errors import InvalidArgument
+from junctura.errors import Error, InvalidArgument
 from junctura.products._names import Template
 from junctura.products._operations import READERS, Compute, Statistics
 from junctura.products._outputs import Output
@@ -116,12 +116,20 @@ def plan_of(files: Sequence[str | Path]) -> Plan | None:
         It is not the only document.
 
     """
-    plans = [document for file in files if Path(file).is_file() for document in read(file) if _is_plan(document)]
+    plans = [document for file in files if Path(file).is_file() for document in _documents(file) if _is_plan(document)]
     if not plans:
         return None
     if len(files) > 1 or len(read(files[0])) > 1:
         raise InvalidArgument(plans[0].path, "a plan runs alone: name requirements in it, as a sink `product`")
     return Plan(plans[0])
+
+
+def _documents(file: str | Path) -> list[Document]:
+    """What is in a file; none where it cannot be read, which is told when its requirements are wanted."""
+    try:
+        return read(file)
+    except Error:
+        return []
 
 
 def _is_plan(document: Document) -> bool:
