@@ -67,6 +67,16 @@ def latlon(rows: int, columns: int, ends: tuple[float, float, float, float], val
     return _made(sample, {**shape, **keys, **given, "bitsPerValue": 24}, values)
 
 
+def on_template(number: int, **keys: Any) -> bytes:
+    """Whose grid is of this template (WMO, code table 3.1), it says, and has nothing that would fit it."""
+    message = bytearray(latlon(7, 12, (90, 0, -90, 330), np.zeros((7, 12)), **keys))
+    at = 16
+    while message[at + 4] != 3:
+        at += int.from_bytes(message[at : at + 4], "big")
+    message[at + 12 : at + 14] = number.to_bytes(2, "big")
+    return bytes(message)
+
+
 def harmonics(truncation: int, values: Any, **keys: Any) -> bytes:
     """Spherical harmonics, in complex packing."""
     size = {"J": truncation, "K": truncation, "M": truncation}

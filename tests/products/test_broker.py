@@ -33,7 +33,7 @@ from broker_runs import (
     spectral_message,
     wait_until_it_holds,
 )
-from grib_messages import reduced
+from grib_messages import on_template, reduced
 
 import junctura
 from junctura.products import Failed, Field, Made, _tasks
@@ -375,6 +375,16 @@ from: {param: [v, w], levelist: 850, step: 0}
 do: [crop: {north: 60, west: 0, south: 30, east: 40}]
 to: {format: grib2, name: cropped.grib2}
 ---
+product: rotated
+from: {param: rotated, levelist: 850, step: 0}
+do: [grid: 10/10]
+to: {format: grib2, name: rotated.grib2}
+---
+product: curvilinear
+from: {param: curvilinear, levelist: 850, step: 0}
+do: [grid: 10/10]
+to: {format: grib2, name: curvilinear.grib2}
+---
 product: uncropped
 from: {param: v, levelist: 850, step: 0}
 to: {format: grib2, name: uncropped.grib2}
@@ -393,12 +403,16 @@ def test_what_cannot_be_made_is_named_and_all_else_is_made(tmp_path: Path, pool:
     offer(pool, grid_message(2.5, shortName="w"), param="w", step=0)
     offer(pool, grid_message(values, shortName="u"), param="u", step=0)
     offer(pool, reduced(np.zeros(6114), shortName="v"), param="v", step=0)
+    offer(pool, on_template(1), param="rotated", step=0)
+    offer(pool, on_template(204), param="curvilinear", step=0)
     out = tmp_path / "out"
     out.mkdir()
     (out / "file").write_text("in place of a folder")
     report = broker(tmp_path, pool, WRONG, workers=2).run()
     causes = {one.product: one.cause for one in report.failed}
-    assert sorted(causes) == ["blocked", "broken", "cropped"]
+    assert sorted(causes) == ["blocked", "broken", "cropped", "curvilinear", "rotated"]
+    for product, on in (("rotated", "rotated_ll"), ("curvilinear", "of template 3.204")):
+        assert f"grid {on}: expected regular_ll, regular_gg, reduced_gg or sh" in causes[product]
     assert "GRIB message" in causes["broken"]
     assert "file" in causes["blocked"] and "Error" in causes["blocked"]
     assert "N32" in causes["cropped"]

@@ -125,7 +125,11 @@ class _Message(NamedTuple):
         return float(self._of_grid(key, self.eccodes.codes_get_double))
 
     def grid_type(self) -> str:
-        return str(self._of_grid("gridType", self.eccodes.codes_get_string))
+        """GRIB's name of its grid; its template's number where ecCodes does not know that, as 204 (curvilinear)."""
+        number = "gridDefinitionTemplateNumber"
+        if "gridType" in self.of_grid or self.has("gridType") or not self.has(number):
+            return str(self._of_grid("gridType", self.eccodes.codes_get_string))
+        return f"of template 3.{self.number(number)}"
 
     def columns(self) -> list[int]:
         """How many points each row has."""
