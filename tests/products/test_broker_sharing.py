@@ -188,7 +188,7 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
         key = pool.list("")[0].key
         worker = Worker(own, _tasks.Job(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
         worker.do(_tasks.Task(0, keep=(0,), inputs=(0,), key=key))
-        worker.do(_tasks.Task(1, product=0, sources=((key, "1"),)))
+        worker.do(_tasks.Task(1, products=(0,), sources=((key, "1"),)))
         ((obj, field),) = read
         assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
         with own.demand(name="array/0/0", timeout=0) as kept:
@@ -196,3 +196,21 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
             assert [np.shares_memory(one.values, kept.array()) for one in given] == [True]
         np.testing.assert_array_equal(given[0].values, values)
         worker.close()
+
+
+def test_what_only_one_product_needs_is_made_in_one_task_and_not_kept(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with junctura.Pool(schema="mars") as pool:
+        for step in (0, 6):
+            offer(pool, grid_message(1.0 + step, shortName="t"), param="t", step=step)
+
+        def observe(_event: Made | Failed) -> None:
+            totals = running.pool.stat()["totals"]
+            told.append((totals["offered"], totals["offered_bytes"]))
+
+        running = broker(tmp_path, pool, PLAIN.replace("[t, u, v]", "t"), observer=observe)
+        report = running.run()
+    assert report.failed == [] and len(report.made) == 2
+    offered, offered_bytes = told[-1]
+    assert offered == 1 + 2 * 2, "the job, and of each field a task and its answer"
+    assert offered_bytes < 8 * 32 * 64, "less than the values of one field"

@@ -71,6 +71,21 @@ def test_products_share_inputs_and_what_is_done_first() -> None:
     assert in_degrees.uses == 1
 
 
+def test_a_product_is_alone_where_no_other_one_needs_what_comes_of_its_input() -> None:
+    made = graph(GRID, UNITS, WINDS, GATHERED)
+
+    def alone(param: str) -> list[str]:
+        return [made.products[number].wanted.recipe.product for number in made.alone([node(made, param, 0)])]
+
+    assert alone("t") == ["units"]
+    assert alone("vo") == alone("d") == []
+    (units,) = made.alone([node(made, "t", 0)])
+    made.fail(units, "")
+    assert alone("t") == []
+    plain = graph(PLAIN)
+    assert plain.alone(inputs(plain)) == [0, 1, 2]
+
+
 def test_broker_and_workers_number_everything_alike() -> None:
     one, other = graph(*ALL), graph(*ALL)
     assert one.nodes == other.nodes

@@ -207,7 +207,7 @@ def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, mon
 
 
 def is_product(task: Task) -> bool:
-    return task.product is not None
+    return bool(task.products) and not task.inputs
 
 
 def test_weights_that_cannot_be_had_fail_those_who_need_them_only(

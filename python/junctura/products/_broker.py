@@ -29,7 +29,7 @@ from junctura.products._crew import Crew, Processes, automatic, pool_bytes
 from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Product, Ready
-from junctura.products._make import is_named, is_there, patience_s
+from junctura.products._make import is_named, is_quick, is_there, patience_s
 from junctura.products._outputs._place import clear, size
 from junctura.products._preparing import Preparing
 from junctura.products._questions import Questions
@@ -246,12 +246,15 @@ class Broker:
         if not keep:
             obj.release()
             return
+        # What only one product needs goes into it at once, and need not be kept.
+        products = [number for number in self.graph.alone(fresh) if is_quick(self.graph.products[number].wanted)]
+        keep = sorted(set(keep).difference(*(self.graph.products[number].nodes for number in products)))
         self.report.inputs += 1
         self.report.input_bytes += obj.nbytes
         came = time.monotonic()
 
         def task(number: int) -> Task:
-            return Task(number, tuple(keep), tuple(fresh), obj.key)
+            return Task(number, tuple(keep), tuple(fresh), obj.key, tuple(products))
 
         self._held += 1
 
@@ -264,6 +267,8 @@ class Broker:
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 obj.release()
             self._take_nodes(done, came)
+            for product in products:
+                self._take_product(product, done, came)
 
         self._preparing.first(obj.key, obj.attributes, fresh, lambda: self.desk.add(task, then, came))
 
@@ -305,22 +310,25 @@ class Broker:
     def _begin_product(self, product: int) -> None:
         sources = tuple(self._sources[node] for node in self.graph.inputs_of(product))
         came = max(self._came[node] for node in self.graph.products[product].nodes)
-        wanted = self.graph.products[product].wanted
+        self.desk.add(
+            lambda number: Task(number, products=(product,), sources=sources),
+            lambda done: self._take_product(product, done, came),
+            came + patience_s(self.graph.products[product].wanted),
+        )
 
-        def then(done: Done) -> None:
-            if not self.graph.is_open(product):
-                return
-            if done.failure:
-                self._fail(product, done.failure)
-                return
-            self._free(self.graph.done(product))
-            latency_s = time.monotonic() - came
-            made = Made(wanted.recipe.product, Path(done.path), done.nbytes, dict(wanted.attributes), latency_s)
-            self.report.made.append(made)
-            self._announce(wanted, made.path, made.nbytes, done.words)
-            self._tell(made)
-
-        self.desk.add(lambda number: Task(number, product=product, sources=sources), then, came + patience_s(wanted))
+    def _take_product(self, product: int, done: Done, came: float) -> None:
+        if not self.graph.is_open(product):
+            return
+        if product in done.unmade:
+            self._fail(product, done.unmade[product])
+            return
+        self._free(self.graph.done(product))
+        wanted, file = self.graph.products[product].wanted, done.files[product]
+        latency_s = time.monotonic() - came
+        made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
+        self.report.made.append(made)
+        self._announce(wanted, made.path, made.nbytes, file.words)
+        self._tell(made)
 
     def _fail_node(self, node: int, cause: str) -> None:
         for product in self.graph.fail_node(node, cause):

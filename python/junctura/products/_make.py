@@ -49,6 +49,11 @@ def patience_s(wanted: Wanted) -> float:
     return _SLOW_S.get(wanted.recipe.output.format, _SORTED_S if is_sorted else _USUAL_S)
 
 
+def is_quick(wanted: Wanted) -> bool:
+    """Whether nothing is urgent enough to go before it."""
+    return patience_s(wanted) <= _USUAL_S
+
+
 def is_there(wanted: Wanted, out: Path) -> bool:
     """Whether the product lies there, made from the same requirement.
 

@@ -20,7 +20,7 @@ import itertools
 import json
 import pickle
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import junctura
@@ -66,9 +66,18 @@ class Legendre(NamedTuple):
     is_wind: bool
 
 
+class File(NamedTuple):
+    """A product that is there."""
+
+    path: str
+    nbytes: int
+    words: dict[str, str]
+    """What its fields say of it, as ``date``."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """One thing to do: look at an input, make weights, decode an input, transform a pair, or make a product.
+    """One thing to do: look at an input, make weights, decode an input, transform a pair, or make products.
 
     Attributes
     ----------
@@ -80,10 +89,10 @@ class Task:
         With these numbers the input is a node; none if fields that are kept already are transformed.
     key
         Of the object to be decoded: its newest version is.
-    product
-        The product to be made, if it is that.
+    products
+        To be made: one of fields that are kept, or some that need nothing but the input.
     sources
-        Of a product: keys and versions of the objects that it is made of.
+        Of what is kept: keys and versions of the objects that it is made of.
     looks
         Whether it is to be told only on which grid the input is.
     weights
@@ -95,7 +104,7 @@ class Task:
     keep: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     key: str = ""
-    product: int | None = None
+    products: tuple[int, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     looks: bool = False
     weights: Weights | None = None
@@ -111,8 +120,8 @@ class Done:
         The nodes that are there now.
     version
         Of the object that was decoded.
-    path, nbytes, words
-        Of a product; the words are what its fields say of it, as ``date``.
+    files, unmade
+        By their numbers the products that are there, and why others are not.
     grid
         Of an input that was looked at; see `junctura.products._preparing.grid_of`.
     failure
@@ -129,9 +138,8 @@ class Done:
     number: int
     kept: tuple[int, ...] = ()
     version: str = ""
-    path: str = ""
-    nbytes: int = 0
-    words: dict[str, str] = field(default_factory=dict)
+    files: dict[int, File] = field(default_factory=dict)
+    unmade: dict[int, str] = field(default_factory=dict)
     grid: str = ""
     failure: str = ""
     failed: dict[int, str] = field(default_factory=dict)
@@ -160,13 +168,17 @@ def read_task(payload: bytes) -> Task:
     said = json.loads(payload)
     said["sources"] = tuple((key, version) for key, version in said["sources"])
     said["weights"] = Weights(*said["weights"]) if said["weights"] else None
-    return Task(**{**said, "keep": tuple(said["keep"]), "inputs": tuple(said["inputs"])})
+    return Task(**{**said, **{name: tuple(said[name]) for name in ("keep", "inputs", "products")}})
 
 
 def read_done(payload: bytes) -> Done:
     said = json.loads(payload)
-    failed = {int(node): cause for node, cause in said.pop("failed").items()}
-    return Done(**{**said, "kept": tuple(said["kept"]), "failed": failed})
+    # JSON has no numbers as names.
+    numbered = {
+        name: {int(number): one for number, one in said[name].items()} for name in ("failed", "unmade", "files")
+    }
+    files = {number: File(*one) for number, one in numbered.pop("files").items()}
+    return Done(**{**said, **numbered, "kept": tuple(said["kept"]), "files": files})
 
 
 def hint(pool: junctura.Pool, legendre: Legendre) -> None:
@@ -195,7 +207,13 @@ def is_there(pool: junctura.Pool, name: str) -> bool:
 def given_up(task: Task, lost: int) -> Done:
     """A task that ended so many workers."""
     cause = f"{lost} workers ended while they had it"
-    return Done(task.number, failure=cause, failed=dict.fromkeys(task.keep, cause), decodes=lost if task.inputs else 0)
+    return replace(undone(task, cause), decodes=lost if task.inputs else 0)
+
+
+def undone(task: Task, cause: str) -> Done:
+    """A task of which nothing came."""
+    failed, unmade = dict.fromkeys(task.keep, cause), dict.fromkeys(task.products, cause)
+    return Done(task.number, failure=cause, failed=failed, unmade=unmade)
 
 
 def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:

@@ -26,7 +26,7 @@ from junctura.products._operations._places import as_grid
 from junctura.products._preparing import grid_of
 from junctura.products._questions import take_all
 from junctura.products._spectral import warm
-from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, Job, Legendre, Task
+from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
 
 
 class Worker:
@@ -147,7 +147,7 @@ class Worker:
         try:
             done = self._do(task)
         except Exception as error:
-            done = Done(task.number, failure=_words(error), failed=dict.fromkeys(task.keep, _words(error)))
+            done = _tasks.undone(task, _words(error))
         # How far the others came nobody knows.
         count = decodes() - before + (lost if task.inputs else 0)
         seconds = time.monotonic() - begun
@@ -161,16 +161,18 @@ class Worker:
         if task.looks:
             with self.input(task.key) as obj:
                 return Done(task.number, grid=grid_of(obj))
-        if task.product is not None:
-            return self._make(task, task.product)
         made = Made(self, task)
-        failed = {}
-        for node in task.keep:
-            if cause := self._keep(node, made):
-                failed[node] = cause
+        failed = {node: cause for node in task.keep if (cause := self._keep(node, made))}
+        files = {product: self._make(task, product, made) for product in task.products}
         made.close()
-        kept = tuple(node for node in task.keep if node not in failed)
-        return Done(task.number, kept, made.version, failed=failed)
+        return Done(
+            task.number,
+            tuple(node for node in task.keep if node not in failed),
+            made.version,
+            {product: file for product, file in files.items() if isinstance(file, File)},
+            {product: cause for product, cause in files.items() if isinstance(cause, str)},
+            failed=failed,
+        )
 
     def _keep(self, node: int, made: Made) -> str:
         """Why it cannot; empty if it can."""
@@ -181,12 +183,17 @@ class Worker:
             return _words(error)
         return ""
 
-    def _make(self, task: Task, product: int) -> Done:
+    def _make(self, task: Task, product: int, made: Made) -> File | str:
+        """The product, or why there is none."""
         about = self.graph.products[product]
-        fields = [field for node in about.nodes for field in _tasks.kept(self.pool, node)]
-        made = make(about.wanted, fields, self.transforms, self.out, task.sources)
-        words = {word: str(value) for word, value in made.words.items()}
-        return Done(task.number, path=str(made.path), nbytes=made.nbytes, words=words)
+        try:
+            fields = [field for node in about.nodes for field in made.fields(node)]
+            sources = task.sources or [(task.key, made.version)] * len(about.wanted.inputs)
+            file = make(about.wanted, fields, self.transforms, self.out, sources)
+        except Exception as error:
+            # Whatever it is: others can be made.
+            return _words(error)
+        return File(str(file.path), file.nbytes, {word: str(value) for word, value in file.words.items()})
 
 
 class Made:
