@@ -77,8 +77,8 @@ def test_a_product_whose_writer_is_killed_is_made_whole_by_another(
     assert all(is_there(product.wanted, out) for product in running.graph.products)
     for step in (0, 6):
         np.testing.assert_allclose(decode((out / f"whole_{step}.grib2").read_bytes()).values, values(step), atol=1e-5)
-    # The input of the product was decoded before.
-    assert sum(witness.decoded().values()) == 2
+    # The input of a product that alone needs it is what the writer held.
+    assert sorted(witness.decoded().values()) == [1, 2]
 
 
 def test_what_has_no_room_on_the_disk_is_named_and_the_next_run_makes_it(
