@@ -85,7 +85,7 @@ fn story(commits: Commits, flushes: u64) {
         let who = |number| format!("{role} {number} {flushes}");
         let start = |number| {
             processes::itself("take_part", path, &who(number))
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 .spawn()
         };
         (0..count).map(|number| start(number).unwrap()).collect()
@@ -103,6 +103,7 @@ fn story(commits: Commits, flushes: u64) {
     }
     let done: Vec<bool> = others.iter_mut().map(|child| child.wait().unwrap().success()).collect();
     assert!(written && done.iter().all(|&success| success), "{done:?}");
+    writers.iter_mut().chain(&mut others).for_each(pass_on_figures);
     let mut judge = Judge::new(WRITERS, flushes);
     let checked = loop {
         let snapshot = store.snapshot().unwrap();
@@ -118,6 +119,15 @@ fn story(commits: Commits, flushes: u64) {
         "{:?}",
         checked.damaged
     );
+}
+
+/// Marks the line in which a started process says how much it has done.
+const FIGURES: &str = "figures: ";
+
+fn pass_on_figures(child: &mut Child) {
+    let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+    let line = said.lines().find_map(|line| line.split_once(FIGURES));
+    println!("{}", line.expect("figures").1);
 }
 
 /// What a started process does.
@@ -138,6 +148,7 @@ fn take_part() {
 fn write(path: &Path, number: u64, flushes: u64) {
     let store = Store::open(path).unwrap();
     let mut writer = store.writer().unwrap();
+    let mut expired = 0;
     for flush in 0..flushes {
         let flush = Flush { writer: number, flush };
         loop {
@@ -147,8 +158,10 @@ fn write(path: &Path, number: u64, flushes: u64) {
                 // The machine was busy with others: nothing of it is there.
                 Err(error) => assert_eq!(error.code(), Code::Expired, "{error}"),
             }
+            expired += 1;
         }
     }
+    println!("{FIGURES}writer {number}: {flushes} flushes, {expired} more too late");
 }
 
 fn archive(writer: &mut Writer, flush: Flush) {
@@ -174,12 +187,13 @@ fn read(path: &Path, number: u64, flushes: u64) {
     let mut store = Store::open(path).unwrap();
     let mut judge = Judge::new(WRITERS, flushes);
     let mut kept = VecDeque::new();
-    let (mut next, mut read_in_the_end, mut has_expired) = (0, 0, false);
+    let (mut next, mut read_in_the_end, mut snapshots, mut expired) = (0, 0, 0, 0);
     for turn in number.. {
         if turn.is_multiple_of(4) {
             store = Store::open(path).unwrap();
         }
         let found = judge.look(&store.snapshot().unwrap());
+        snapshots += 1;
         if let Some(listing) = unless_expired(found)
             && kept.len() < KEPT_MAX
             && !listing.is_empty()
@@ -189,14 +203,15 @@ fn read(path: &Path, number: u64, flushes: u64) {
         let Some(oldest) = kept.front() else { continue };
         if unless_expired(read_some(oldest, &mut next)).is_none() {
             kept.pop_front();
-            has_expired = true;
+            expired += 1;
         } else if judge.is_complete() {
             read_in_the_end += READ_AT_ONCE;
-            if has_expired && read_in_the_end >= oldest.len() {
+            if expired > 0 && read_in_the_end >= oldest.len() {
                 break;
             }
         }
     }
+    println!("{FIGURES}reader {number}: {snapshots} snapshots, {next} objects read, {expired} kept until they expired");
 }
 
 /// Reads some objects from one on, and goes on in front after the last one.
@@ -214,6 +229,7 @@ fn relocate(path: &Path, number: u64, flushes: u64) {
     let store = Store::open(path).unwrap();
     let cold = path.join("slow");
     store.add_tier("cold", cold.to_str().unwrap()).unwrap();
+    let mut objects = 0;
     for turn in number..flushes + number {
         let (some, tier) = (
             format!("place={}", place(turn / 2)),
@@ -226,8 +242,10 @@ fn relocate(path: &Path, number: u64, flushes: u64) {
         };
         if let Some(moved) = unless_expired(done) {
             assert_eq!(moved.damaged_count, 0, "{:?}", moved.damaged);
+            objects += moved.objects;
         }
     }
+    println!("{FIGURES}mover {number}: {objects} objects moved");
 }
 
 /// The only error that anybody is told.
@@ -240,13 +258,14 @@ fn unless_expired<T>(result: Result<T, junctura_model::Error>) -> Option<T> {
 fn tidy(path: &Path, number: u64, flushes: u64) {
     let mut judge = Judge::new(WRITERS, flushes);
     let store = Store::open(path).unwrap();
+    let (mut objects, mut files) = (0, 0);
     for turn in number.. {
         let wiped = format!("place={}", place(turn));
         let done = match turn % 4 {
-            0 => store.purge("").map(|_| ()),
-            1 if judge::is_wiped(turn) => store.wipe(&wiped).map(|_| ()),
+            0 => store.purge("").map(|purged| objects += purged.objects),
+            1 if judge::is_wiped(turn) => store.wipe(&wiped).map(|wiped| objects += wiped.objects),
             2 => Store::open(path).unwrap().checkpoint().map(|_| ()),
-            _ => store.compact().map(|_| ()),
+            _ => store.compact().map(|compacted| files += compacted.removed.len()),
         };
         unless_expired(done);
         let listing = unless_expired(judge.look(&store.snapshot().unwrap()));
@@ -254,6 +273,7 @@ fn tidy(path: &Path, number: u64, flushes: u64) {
             break;
         }
     }
+    println!("{FIGURES}tidier {number}: {objects} objects purged and wiped, {files} files removed");
 }
 
 /// Whether there is no file that nobody needs.
