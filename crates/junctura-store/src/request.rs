@@ -1,8 +1,11 @@
 //! A retrieval: all that was asked for, or an error that names what is not there.
 //!
-//! What a selector names value by value (`step=0/6/12,param=t/u`) is expected to be there in every combination. Ranges without
-//! `by`, comparisons, patterns and `or` name nothing one by one: of them, something has to be there.
+//! What a selector names value by value (`step=0/6/12,param=t/u`) is expected to be there in every combination, and so is what a
+//! range stands for (`step=0/to/12/by/6`), where values count. Comparisons, patterns and `or` name nothing one by one: of them,
+//! something has to be there.
 
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_model::selector::Question;
@@ -53,7 +56,7 @@ impl Found {
 }
 
 /// The values that a selector names one by one, by attribute.
-type Named<'a> = BTreeMap<u8, BTreeSet<&'a str>>;
+type Named<'a> = BTreeMap<u8, BTreeSet<Cow<'a, str>>>;
 
 impl Snapshot {
     /// The newest version of each key that the selector matches, all of them.
@@ -78,7 +81,7 @@ impl Snapshot {
             let Some(selector) = set.of(index) else { continue };
             let question = selector.question();
             let mut named = Named::new();
-            collect(&question, &mut named);
+            collect(&question, &mut named)?;
             if named.is_empty() && !listing.iter().any(|object| object.schema_index() == index) {
                 continue;
             }
@@ -96,20 +99,24 @@ impl Snapshot {
 }
 
 /// Of a conjunction, what each part names.
-fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) {
+fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) -> Result<()> {
     match question {
-        Question::All(parts) => parts.iter().for_each(|part| collect(part, named)),
-        Question::Test(asked) if asked.attribute() != AttrId::OPEN => {
-            let Some(values) = asked.named() else { return };
-            let values: BTreeSet<&str> = values.collect();
-            let both = |old: &mut BTreeSet<&'a str>| old.retain(|value| values.contains(value));
-            named
-                .entry(asked.attribute().0)
-                .and_modify(both)
-                .or_insert(values.clone());
+        Question::All(parts) => parts.iter().try_for_each(|part| collect(part, named)),
+        Question::Test(asked) if asked.attribute() != AttrId::OPEN && asked.named_count().is_some() => {
+            let values: BTreeSet<_> = asked.named(EXPECTED_MAX).ok_or_else(too_many)?.into_iter().collect();
+            match named.entry(asked.attribute().0) {
+                Entry::Occupied(mut before) => before.get_mut().retain(|value| values.contains(value)),
+                Entry::Vacant(entry) => _ = entry.insert(values),
+            }
+            Ok(())
         }
-        _ => {}
+        _ => Ok(()),
     }
+}
+
+fn too_many() -> Error {
+    let cause = format!("it names more than {EXPECTED_MAX} combinations of values");
+    Error::new(Code::LimitExceeded, "selector", cause)
 }
 
 fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) -> Result<Vec<String>> {
@@ -117,8 +124,7 @@ fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) 
         .values()
         .try_fold(1_usize, |count, values| count.checked_mul(values.len()));
     if count.is_none_or(|count| count > EXPECTED_MAX) {
-        let cause = format!("it names more than {EXPECTED_MAX} combinations of values");
-        return Err(Error::new(Code::LimitExceeded, "selector", cause));
+        return Err(too_many());
     }
     if named.is_empty() {
         return Ok(Vec::new());
@@ -146,7 +152,7 @@ fn combine(named: &Named<'_>, values: &mut Vec<String>, take: &mut dyn FnMut(&Ve
         None => take(values),
         Some(choices) => {
             for choice in choices {
-                values.push((*choice).to_owned());
+                values.push(choice.to_string());
                 combine(named, values, take);
                 values.pop();
             }

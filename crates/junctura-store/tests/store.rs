@@ -178,6 +178,14 @@ fn what_is_missing_is_named() {
         found.missing,
         ["{step=0,param=msl}", "{step=12,param=2t}", "{step=12,param=msl}"]
     );
+    assert_eq!(snapshot.retrieve("step=0/to/6/by/6,param=2t").unwrap().len(), 2);
+    let lacks = |selector: &str| snapshot.retrieve_partial(selector).unwrap().missing;
+    assert_eq!(lacks("step=0/to/12/by/6,param=2t"), ["{step=12,param=2t}"]);
+    assert_eq!(lacks("step=12/to/6/by/6,step=0/12,param=2t"), ["{step=12,param=2t}"]);
+    assert_eq!(lacks("date=20261119/to/20261121,param=msl").len(), 2);
+    assert_eq!(lacks("step!=1/to/3,step>=0,param=2t"), [""; 0]);
+    let error = snapshot.retrieve("number=0/to/99999999").unwrap_err();
+    assert_eq!(error.code(), Code::LimitExceeded);
     for nothing in ["step=99", "step>99", "class=rd"] {
         assert_eq!(
             snapshot.retrieve(nothing).unwrap_err().code(),

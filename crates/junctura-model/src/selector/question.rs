@@ -1,5 +1,7 @@
 //! A selector taken apart, for whoever keeps values in columns: each value is asked once, however many objects have it.
 
+use std::borrow::Cow;
+
 use super::Selector;
 use super::expr::{Attr, Check, Expr, Test};
 use super::items::Items;
@@ -68,11 +70,28 @@ impl<'a> Asked<'a> {
         self.test.holds(text)
     }
 
-    /// The values that it names one by one, where it does that: `a=1/2/3`.
+    /// How many values it names one by one, where it does that: `a=1/2/3`, `a=0/to/24/by/6`.
     #[must_use]
-    pub fn named(self) -> Option<impl Iterator<Item = &'a str> + use<'a>> {
+    pub fn named_count(self) -> Option<u128> {
         match &self.test.check {
-            Check::Among { negated: false, items } => Some(Items::iter(items)),
+            Check::Among { negated: false, items } => Some(Items::iter(items).count() as u128),
+            Check::Range { negated: false, range } => range.count(),
+            _ => None,
+        }
+    }
+
+    /// These values, if there are `most` or fewer.
+    #[must_use]
+    pub fn named(self, most: usize) -> Option<Vec<Cow<'a, str>>> {
+        match &self.test.check {
+            Check::Among { negated: false, items } => {
+                let values: Vec<_> = Items::iter(items).map(Cow::Borrowed).collect();
+                (values.len() <= most).then_some(values)
+            }
+            Check::Range { negated: false, range } => {
+                let values = range.values(self.attr().scalar, most)?;
+                Some(values.into_iter().map(Cow::Owned).collect())
+            }
             _ => None,
         }
     }
@@ -120,10 +139,23 @@ mod tests {
     #[test]
     fn values_that_are_named_are_told() {
         let schema = Schema::builtin("mars").unwrap();
-        let selector = Selector::parse("param=t/u", &schema).unwrap();
-        let Question::Test(asked) = selector.question() else {
-            panic!("one test");
+        let named = |text: &str| {
+            let selector = Selector::parse(text, &schema).unwrap();
+            let Question::Test(asked) = selector.question() else {
+                panic!("one test");
+            };
+            let (count, values) = (asked.named_count()?, asked.named(3));
+            Some((count, values.map(|values| values.join(" "))))
         };
-        assert_eq!(asked.named().unwrap().collect::<Vec<_>>(), ["t", "u"]);
+        let these = |count, values: &str| Some((count, Some(values.to_owned())));
+        assert_eq!(named("param=t/u"), these(2, "t u"));
+        assert_eq!(named("step=12/to/0/by/6"), these(3, "12 6 0"));
+        assert_eq!(named("step=0/to/1"), these(2, "0 1"));
+        assert_eq!(named("date=20261231/to/20270101"), these(2, "20261231 20270101"));
+        assert_eq!(named("number=1/to/4"), Some((4, None)));
+        assert_eq!(named("number=1/2/3/4"), Some((4, None)));
+        for none in ["step>0", "param!=t", "step!=0/to/6", "exists(number)"] {
+            assert_eq!(named(none), None, "{none}");
+        }
     }
 }
