@@ -694,6 +694,11 @@ class Pool:
         incomplete: bool,
         key: dict[str, Any] | None,
     ) -> _Answer[Object]: ...
+    def _demand_archived(
+        self, target: str | _Attributes | None, schema: str | None, key: dict[str, Any] | None
+    ) -> Object | None: ...
+    @property
+    def _has_store(self) -> bool: ...
     def _begin_withdraw(
         self,
         target: str | _Attributes | None,

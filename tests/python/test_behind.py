@@ -57,12 +57,53 @@ def test_pools_and_entries_are_pickled_with_their_store(store: junctura.Store, t
         pool.stop()
 
 
+def test_tasks_find_what_has_left_the_pool(pool: junctura.Pool) -> None:
+    async def story() -> None:
+        async with junctura.aio.Pool(pool) as tasks:
+            for key, payload, is_archived in (("a", b"kept", True), ("b", b"here", False)):
+                for timeout in (0, None):
+                    async with asyncio.timeout(60):
+                        found = await tasks.demand(name=key, timeout=timeout)
+                    assert (bytes(found), found.transport == "store") == (payload, is_archived)
+            assert [entry.archived for entry in await tasks.list("name=a/b")] == [True, False]
+            with pytest.raises(junctura.NotFound):
+                await tasks.demand(name="c", timeout=0)
+            with pytest.raises(junctura.Timeout):
+                await tasks.demand(name="c", timeout=0.01)
+            with pytest.raises(junctura.InvalidSelector):
+                await tasks.demand("name=(", timeout=0)
+            late = asyncio.create_task(tasks.demand("name=late"))
+            given_up = asyncio.create_task(tasks.demand("name=late"))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            await tasks.offer(b"late", name="late")
+            assert bytes(await late) == b"late"
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+
+    asyncio.run(story())
+
+
+def test_what_goes_while_a_task_waits_for_it_comes_from_the_store(store: junctura.Store, pool: junctura.Pool) -> None:
+    async def story() -> None:
+        tasks = junctura.aio.Pool(pool)
+        await tasks.offer(b"pool", name="d")
+        await tasks.withdraw(name="d")
+        with pytest.raises(junctura.errors.Gone):
+            await tasks.demand(name="d", timeout=0)
+        with store:
+            store.archive(b"store", name="d")
+        assert bytes(await tasks.demand(name="d")) == b"store"
+
+    asyncio.run(story())
+
+
 def test_what_must_not_wait_is_refused(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.errors.Unsupported, match="without a store"):
         pool.begin_demand(name="a")
 
     async def follow() -> None:
-        await junctura.aio.Pool(pool).demand(name="a")
+        await junctura.aio.Pool(pool).follow("name=a")
 
     with pytest.raises(junctura.errors.Unsupported, match="without a store"):
         asyncio.run(follow())

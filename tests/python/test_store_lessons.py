@@ -1,8 +1,8 @@
 """What hurt the users of earlier stores: a test for each lesson, named after its number.
 
-Lessons about pools are in `test_lessons.py`, those about the command line in `tests/e2e`; many have longer tests elsewhere,
-and lessons 20, 22 and 24 those of crates/junctura-store/tests. Nothing here sleeps: processes tell each other on pipes how
-far they are.
+Lessons about pools are in `test_lessons.py`, those about the command line in `tests/e2e`; many have longer tests
+elsewhere, 20 and 22 in `crates/junctura-store/tests`. Nothing here sleeps: processes tell each other on pipes how far
+they are.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Other:
         print(line, file=self.process.stdin, flush=True)
 
     def has_spoken(self) -> bool:
+        assert self.process.stdout is not None
         return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def hear(self) -> str:

@@ -192,6 +192,7 @@ impl Pool {
         self.inner.inline_bytes_max().or_raise(py)
     }
 
+    /// In the pool alone: what the store behind it has, `_demand_archived` says.
     #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key))]
     #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn _begin_demand<'py>(
@@ -211,10 +212,30 @@ impl Pool {
             timeout: read_timeout(py, timeout)?,
             requirement,
             incomplete,
+            in_pool: true,
         };
         Target::read(py, target, key, schema)?
             .ask(py, |target| self.inner.begin_demand_with(&options, target))
             .map(|pending| object_of(pending, target))
+    }
+
+    /// What the store behind the pool has; waits for the store.
+    #[pyo3(signature = (target, schema, key))]
+    fn _demand_archived<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Object>> {
+        Target::read(py, target, key, schema)?
+            .ask(py, |target| self.inner.demand_archived(target))
+            .map(|found| found.map(|object| Object::new(object, None)))
+    }
+
+    #[getter]
+    fn _has_store(&self) -> bool {
+        self.store.is_some()
     }
 
     #[pyo3(signature = (target, timeout, force, schema, key))]

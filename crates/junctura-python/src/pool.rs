@@ -70,8 +70,8 @@ use crate::wait::{PendingDemand, wait};
 ///     payloads go over all of them at once.
 /// store : path or str, optional
 ///     The store behind the pool, by its path or URL: what was archived there and has left the pool is found by `demand`, `list`
-///     and `follow` all the same, in one order with what the pool has. This process reads it itself. Where nothing may wait
-///     (`begin_demand`, `junctura.aio`), it is refused.
+///     and `follow` all the same, in one order with what the pool has. This process reads it itself; for `demand` and `list` of
+///     `junctura.aio` a thread does. Where nothing may wait (`begin_demand`, `follow` of `junctura.aio`), it is refused.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -96,7 +96,7 @@ pub(crate) struct Pool {
     name: Option<String>,
     schema: Option<Py<PyAny>>,
     remote: Remote,
-    store: Option<store::Place>,
+    pub(crate) store: Option<store::Place>,
     offer_timeout: Option<f64>,
 }
 

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
-use junctura_wire::body::Demand;
+use junctura_wire::body::{self, Demand};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::Depot;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
@@ -45,8 +44,28 @@ impl Pool {
         let (connection, target) = (self.connection()?, target.into());
         match self.depot() {
             None => demand(&connection, &target, timeout, &Through::Nothing),
-            Some(depot) => demand_behind(depot, &connection, &target, timeout),
+            Some(_) => self.demand_behind(&connection, &target, timeout),
         }
+    }
+
+    /// What the store behind the pool has of it, where there is one: the newest version. The pool is not asked. Waits for the store,
+    /// and for nobody else: a thread beside an event loop does it, after [`Pool::begin_demand_with`] has found that the pool does not
+    /// have it ([`DemandOptions::in_pool`]).
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.demand_archived("name=a")?.is_none()); // without a store
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading the store: `Corrupt`, `Expired`, what the system refuses.
+    pub fn demand_archived<'a>(&self, target: impl Into<Target<'a>>) -> Result<Option<Object>> {
+        let (connection, target) = (self.connection()?, target.into());
+        self.archived(&connection.resolve(&target)?)
     }
 
     /// As [`Pool::demand`], of what is visible or staged in a bundle that is not complete. A staged object has no version
@@ -132,6 +151,15 @@ pub struct DemandOptions<'a> {
     pub requirement: Option<&'a str>,
     /// What is staged will do: [`Pool::demand_incomplete`]. Not through a requirement.
     pub incomplete: bool,
+    /// Of what the pool has, also where a store is behind it: [`Pool::demand_archived`] asks that.
+    pub in_pool: bool,
+}
+
+impl DemandOptions<'_> {
+    /// Whether the store behind a pool is asked, too.
+    fn looks_behind(&self) -> bool {
+        !self.in_pool && !self.incomplete && self.requirement.is_none()
+    }
 }
 
 impl Pool {
@@ -167,7 +195,7 @@ impl Pool {
             None if options.incomplete => Through::Staged,
             None => Through::Nothing,
         };
-        if let Through::Nothing = through {
+        if options.looks_behind() {
             self.has_no_store("begin_demand")?;
         }
         begin_demand(&self.connection()?, &target.into(), options.timeout, &through)
@@ -279,39 +307,51 @@ pub(crate) fn demand(
     object(connection, answer)
 }
 
-/// What the pool has, else what the store behind it has, else what the pool will have. It waits in the pool before it looks into
-/// the store: what comes to the pool and goes in between is there.
-fn demand_behind(
-    depot: &Depot,
-    connection: &Arc<Connection>,
-    target: &Target<'_>,
-    timeout: Option<Duration>,
-) -> Result<Object> {
-    let missing = match demand(connection, target, Some(Duration::ZERO), &Through::Nothing) {
-        Err(error) if is_missing(&error) => error,
-        answer => return answer,
-    };
-    let mut pending = None;
-    if timeout != Some(Duration::ZERO) {
-        pending = Some(PendingDemand::begin(Arc::clone(connection), target, timeout)?);
+impl Pool {
+    /// What the pool has, else what the store behind it has, else what the pool will have. It waits in the pool before it looks into
+    /// the store: what comes to the pool and goes in between is there.
+    fn demand_behind(
+        &self,
+        connection: &Arc<Connection>,
+        target: &Target<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Object> {
+        let missing = match demand(connection, target, Some(Duration::ZERO), &Through::Nothing) {
+            Err(error) if is_missing(&error) => error,
+            answer => return answer,
+        };
+        let mut pending = None;
+        if timeout != Some(Duration::ZERO) {
+            pending = Some(PendingDemand::begin(Arc::clone(connection), target, timeout)?);
+        }
+        let there = connection.resolve(target)?;
+        if let Some(object) = self.archived(&there)? {
+            return Ok(object);
+        }
+        match pending.map_or(Err(missing), PendingDemand::get) {
+            Err(error) if error.code() == Code::Gone => self.archived(&there)?.ok_or(error),
+            answer => answer,
+        }
     }
-    let archived = || {
-        let schemas = &connection.greeting.schemas;
-        let row = depot.find(&connection.resolve(target)?, schemas)?;
-        let origin = origin(connection);
-        row.map(|row| Object::new(&origin, row.read(false)?)).transpose()
-    };
-    if let Some(object) = archived()? {
-        return Ok(object);
+
+    /// What the store behind the pool has.
+    pub(crate) fn archived(&self, target: &body::Target<'_>) -> Result<Option<Object>> {
+        let Some(depot) = self.depot() else { return Ok(None) };
+        let connection = self.connection()?;
+        let row = depot.find(target, &connection.greeting.schemas)?;
+        row.map(|row| Object::new(&origin(&connection), row.read(false)?))
+            .transpose()
     }
-    match pending.map_or(Err(missing), PendingDemand::get) {
-        Err(error) if error.code() == Code::Gone => archived()?.ok_or(error),
-        answer => answer,
+
+    /// Whether a demand has to ask a store, too.
+    #[cfg(feature = "async")]
+    pub(crate) fn looks_behind(&self, options: &DemandOptions<'_>) -> bool {
+        self.depot().is_some() && options.looks_behind()
     }
 }
 
 /// Whether an error says that the pool does not have an object.
-fn is_missing(error: &Error) -> bool {
+pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(
         error.code(),
         Code::NotFound | Code::Gone | Code::NotWanted | Code::Closed

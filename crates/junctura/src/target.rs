@@ -116,6 +116,18 @@ impl<'a> Target<'a> {
     }
 }
 
+/// The same, for a thread of its own.
+#[cfg(feature = "async")]
+pub(crate) fn owned(target: body::Target<'_>) -> body::Target<'static> {
+    match target {
+        body::Target::Key { schema, record } => body::Target::Key {
+            schema,
+            record: Cow::Owned(record.into_owned()),
+        },
+        body::Target::Selector(text) => body::Target::Selector(Cow::Owned(text.into_owned())),
+    }
+}
+
 fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target<'static> {
     let key = junctura_model::RecordRef::trusted(&record)
         .key_bytes(schema.key_len())

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    Code, Consumers, Cursor, Follow, FollowOptions, Given, Item, ListOptions, Object, OfferOptions, Pool,
-    RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions,
+    Code, Consumers, Cursor, DemandOptions, Entry, Follow, FollowOptions, Given, Item, ListOptions, Object,
+    OfferOptions, Pool, RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions, aio,
 };
 use junctura_store::{Layout, Store};
 use tempfile::TempDir;
@@ -465,6 +465,48 @@ fn a_store_that_means_something_else_is_refused() {
     assert_eq!(opened.unwrap_err().code(), Code::SchemaMismatch);
     let opened = Pool::builder().schema_yaml(SCHEMA).store("/nowhere/at/all").open();
     assert_eq!(opened.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn tasks_demand_and_list_what_has_left_the_pool() {
+    let junction = Junction::new();
+    junction.offer("ab");
+    junction.archive("a");
+    junction.withdraw("a");
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    for timeout in [Some(Duration::ZERO), TIMEOUT] {
+        for (name, is_archived) in [("a", true), ("b", false)] {
+            let found = tasks.demand(Target::key([("name", name)]), timeout).await.unwrap();
+            assert_eq!(&found[..], payload_of(name).as_bytes());
+            assert_eq!(found.transport() == Transport::Store, is_archived);
+        }
+        let missing = tasks.demand(
+            "name=c",
+            timeout.filter(Duration::is_zero).or(Some(Duration::from_millis(1))),
+        );
+        let expected = if timeout == TIMEOUT {
+            Code::Timeout
+        } else {
+            Code::NotFound
+        };
+        assert_eq!(missing.await.unwrap_err().code(), expected);
+    }
+    let listed = tasks.list("").await.unwrap();
+    let archived: Vec<bool> = listed.iter().map(Entry::is_archived).collect();
+    assert_eq!(archived, [true, false]);
+    let in_pool = DemandOptions {
+        timeout: Some(Duration::ZERO),
+        in_pool: true,
+        ..DemandOptions::default()
+    };
+    let gone = tasks.demand_with(&in_pool, Target::key([("name", "a")])).await;
+    assert_eq!(gone.unwrap_err().code(), Code::Gone);
+    let late = tasks.demand("name=d", TIMEOUT);
+    let offer = async { tokio::task::spawn_blocking(move || junction.offer("d")).await.unwrap() };
+    let (found, ()) = tokio::join!(late, offer);
+    assert_eq!(&found.unwrap()[..], payload_of("d").as_bytes());
+    let refused = tasks.follow("").await.map(drop).unwrap_err();
+    assert_eq!(refused.code(), Code::Unsupported);
 }
 
 #[test]

@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,7 +18,7 @@ from junctura import _arrays, _labels, _native
 from junctura.aio._board import Deadline, Switchboard, beside, board_of
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, Pipeline
-from junctura.errors import Closed, Disconnected, Error, InvalidArgument, NotFound, Timeout
+from junctura.errors import Closed, Disconnected, Error, Gone, InvalidArgument, NotFound, NotWanted, Timeout
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 
 # Copies of more bytes than this are made beside the loop.
 COPIED_AT_ONCE = 1 << 20
+
+
+def _release(found: Object | None) -> None:
+    if found is not None:
+        found.release()
 
 
 class Pool:
@@ -336,6 +341,8 @@ class Pool:
     ) -> Object:
         """One object, which is held until it is released; waits until it is there. As `junctura.Pool.demand`.
 
+        Where a store is behind the pool, a thread looks there for what the pool does not have.
+
         Raises
         ------
         NotFound, Timeout, Gone, InvalidSelector
@@ -343,9 +350,42 @@ class Pool:
 
         """
         native = self.blocking
-        return await self._board.answer(
-            native._begin_demand(target, timeout, schema, requirement, incomplete, key),
-        )
+
+        def begin(timeout: float | None) -> _Answer[Object]:
+            return native._begin_demand(target, timeout, schema, requirement, incomplete, key)
+
+        if not native._has_store or requirement is not None or incomplete:
+            return await self._board.answer(begin(timeout))
+        return await self._demand_behind(timeout, begin, lambda: native._demand_archived(target, schema, key))
+
+    async def _demand_behind(
+        self,
+        timeout: float | None,
+        begin: Callable[[float | None], _Answer[Object]],
+        archived: Callable[[], Object | None],
+    ) -> Object:
+        """What the pool has, else what the store behind it has, else what the pool will have.
+
+        It waits in the pool before it looks into the store: what comes to the pool and goes in between is there.
+        """
+        try:
+            return await self._board.answer(begin(0))
+        except (NotFound, Gone, NotWanted, Closed):
+            if timeout == 0:
+                if (found := await beside(archived, undo=_release)) is not None:
+                    return found
+                raise
+        waiting = begin(timeout)
+        try:
+            if (found := await beside(archived, undo=_release)) is not None:
+                return found
+            return await self._board.answer(waiting)
+        except Gone:
+            if (found := await beside(archived, undo=_release)) is not None:
+                return found
+            raise
+        finally:
+            waiting.close()
 
     async def offer_piece(
         self,

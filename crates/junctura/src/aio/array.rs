@@ -167,7 +167,13 @@ impl Pool {
     ) -> Result<DemandedArray> {
         let target = target.into();
         let began = Instant::now();
-        match self.demand(target.clone(), timeout).await {
+        // In the pool alone: a store behind it has no pieces.
+        let in_pool = DemandOptions {
+            timeout,
+            in_pool: true,
+            ..DemandOptions::default()
+        };
+        match self.demand_with(&in_pool, target.clone()).await {
             Ok(object) => {
                 let inner = crate::DemandedArray::new(&self.board.pool, object)?;
                 Ok(DemandedArray { inner: Arc::new(inner) })

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
+use junctura_wire::body;
 
 use super::Pool;
 use super::beside::beside;
 use super::board::Board;
 use super::reading::{Follow, Pages, Requirement, Subscription};
 use crate::awaiting::Awaited;
+use crate::demand::is_missing;
 use crate::pending::Pending;
+use crate::target::owned;
 use crate::{DemandOptions, Entry, EventKind, FollowOptions, IntoGiven, ListOptions, Object, RequireOptions, Target};
 
 impl Pool {
@@ -58,8 +61,45 @@ impl Pool {
     /// # Errors
     /// Also `NotFound` where there is no requirement of this name.
     pub async fn demand_with<'a>(&self, options: &DemandOptions<'_>, target: impl Into<Target<'a>>) -> Result<Object> {
+        let target = target.into();
+        if self.board.pool.looks_behind(options) {
+            return self.demand_behind(&target, options.timeout).await;
+        }
         let pending = self.board.pool.begin_demand_with(options, target)?;
         object(&self.board, pending).await
+    }
+
+    /// What the pool has, else what the store behind it has, else what the pool will have: as [`crate::Pool::demand`].
+    async fn demand_behind(&self, target: &Target<'_>, timeout: Option<Duration>) -> Result<Object> {
+        let pool = &self.board.pool;
+        let begin = |timeout| {
+            let options = DemandOptions {
+                timeout,
+                in_pool: true,
+                ..DemandOptions::default()
+            };
+            pool.begin_demand_with(&options, target.clone())
+        };
+        let missing = match object(&self.board, begin(Some(Duration::ZERO))?).await {
+            Err(error) if is_missing(&error) => error,
+            answer => return answer,
+        };
+        let waits = timeout != Some(Duration::ZERO);
+        let pending = waits.then(|| begin(timeout)).transpose()?;
+        let there = owned(pool.connection()?.resolve(target)?);
+        if let Some(object) = self.archived(&there).await? {
+            return Ok(object);
+        }
+        let Some(pending) = pending else { return Err(missing) };
+        match object(&self.board, pending).await {
+            Err(error) if error.code() == Code::Gone => self.archived(&there).await?.ok_or(error),
+            answer => answer,
+        }
+    }
+
+    async fn archived(&self, target: &body::Target<'static>) -> Result<Option<Object>> {
+        let (pool, target) = (self.board.pool.clone(), target.clone());
+        beside(move || pool.archived(&target), |found| give_back(found.ok().flatten()))?.await
     }
 
     /// Follows what matches a selector, as [`crate::Pool::follow`]: what is there, then what comes.
@@ -235,10 +275,12 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
-        let pages = self
-            .board
-            .answer(self.board.pool.begin_list(options, selector)?)
-            .await?;
+        let pool = &self.board.pool;
+        let pages = if pool.depot().is_some() && options.bundle.is_none() {
+            list_behind(pool.clone(), options, selector).await?
+        } else {
+            self.board.answer(pool.begin_list(options, selector)?).await?
+        };
         Ok(Pages::new(&self.board, pages))
     }
 
@@ -251,6 +293,21 @@ impl Pool {
         let subscription = self.board.answer(pending).await?;
         Ok(Subscription::new(&self.board, subscription))
     }
+}
+
+/// A list that a thread has begun, since it has looked into the store behind the pool.
+async fn list_behind(pool: crate::Pool, options: &ListOptions<'_>, selector: &str) -> Result<crate::Pages> {
+    let (order_by, incomplete) = (options.order_by.map(str::to_owned), options.incomplete);
+    let selector = selector.to_owned();
+    let begin = move || {
+        let options = ListOptions {
+            order_by: order_by.as_deref(),
+            incomplete,
+            bundle: None,
+        };
+        pool.list_with(&options, &selector)
+    };
+    beside(begin, drop)?.await
 }
 
 /// The answer to a demand.
