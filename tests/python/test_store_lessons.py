@@ -248,6 +248,28 @@ def test_lesson_29_arrays_over_an_archive_are_opened_lazily(tmp_path: Path) -> N
         dataset.t.isel(step=1).mean().compute()
 
 
+RUNS = "name: runs\nkey: {dataset: [], collocation: [], element: [run]}\nattributes:\n  run: {type: integer}\n"
+
+
+def test_lesson_29_a_schema_changes_and_no_data_is_moved(tmp_path: Path) -> None:
+    """The wish for a schema change without moving data; more of it in crates/junctura-store/tests/schemas.rs."""
+    with junctura.Store.create(tmp_path / "store", schema=RUNS) as before:
+        before.archive(bytes(100_000), run=1)
+    place = before.list()[0].location
+    before.checkpoint()
+    with before.set_schema([RUNS + "  owner: {type: string}\n", "free"]) as store:
+        store.archive(b"new", run=2, owner="ada")
+        store.archive(b"", schema="free", name="a")
+    for opened in (store, junctura.Store(tmp_path / "store")):
+        assert [obj.get("owner") for obj in opened.list("run=1/2")] == [None, "ada"]
+        assert (opened.list("run=1")[0].location, len(opened.list("name=a"))) == (place, 1)
+        assert [obj["run"] for obj in opened.list("owner=ada")] == [2]
+    with pytest.raises(junctura.SchemaMismatch, match="open it again"):
+        before.list()
+    with pytest.raises(junctura.SchemaMismatch, match="the key has to stay"):
+        store.set_schema(RUNS.replace("integer", "string") + "  owner: {type: string}\n")
+
+
 def test_lesson_29_two_experiments_are_compared(store: junctura.Store) -> None:
     """The wish for comparing two archives or experiments."""
     with store:

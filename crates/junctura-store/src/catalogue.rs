@@ -312,7 +312,7 @@ impl Catalogue {
                 segment: Some(Arc::new(segment.clone())),
             });
         }
-        self.counts = checkpoint.counts(schemas.len());
+        self.counts = checkpoint.counts(schemas.len())?;
         self.emptied = checkpoint.emptied();
         self.held = held;
         self.begun = Backlog {
@@ -437,8 +437,7 @@ impl<'s> News<'s> {
         if schema < self.tables.len() {
             return Ok(schema);
         }
-        let cause = format!("the store has no schema {schema}");
-        Err(Error::new(Code::Corrupt, format!("commit {}", said.number), cause))
+        Err(checkpoint::unknown(&format!("commit {}", said.number), schema))
     }
 }
 

@@ -103,10 +103,19 @@ impl Checkpoint {
     }
 
     /// Rows of each schema that were ever committed.
-    pub(crate) fn counts(&self, schemas: usize) -> Vec<u64> {
+    ///
+    /// # Errors
+    /// `SchemaMismatch` when there are some of others than so many schemas.
+    pub(crate) fn counts(&self, schemas: usize) -> Result<Vec<u64>> {
         let mut counts = self.rest.counts.clone();
+        if let Some(more) = counts
+            .get(schemas..)
+            .and_then(|more| more.iter().position(|&count| count > 0))
+        {
+            return Err(unknown(&self.path(), schemas + more));
+        }
         counts.resize(schemas, 0);
-        counts
+        Ok(counts)
     }
 
     /// Data files of which nothing is left, and since when.
@@ -318,7 +327,7 @@ impl Segment {
     /// What is known of its rows when it cannot be opened; `commit`: that of the checkpoint.
     ///
     /// # Errors
-    /// `Corrupt` when the store has no such schema.
+    /// `SchemaMismatch` when the store had no such schema.
     pub(crate) fn lost(&self, schemas: &[Arc<Schema>], commit: u64, error: &Error) -> Result<Live> {
         let schema = self.schema(schemas)?;
         Ok(Live::from(Lost {
@@ -333,7 +342,7 @@ impl Segment {
 
     fn schema<'s>(&self, schemas: &'s [Arc<Schema>]) -> Result<&'s Arc<Schema>> {
         let schema = schemas.get(self.schema);
-        schema.ok_or_else(|| self.corrupt("the store has no such schema"))
+        schema.ok_or_else(|| unknown(&self.path, self.schema))
     }
 
     /// All of its rows.
@@ -348,4 +357,10 @@ impl Segment {
     fn corrupt(&self, cause: &str) -> Error {
         Error::new(Code::Corrupt, &*self.path, cause)
     }
+}
+
+/// It is about a schema that came since the store was opened here.
+pub(crate) fn unknown(subject: &str, schema: usize) -> Error {
+    let cause = format!("the store had no schema {schema} when it was opened here: open it again");
+    Error::new(Code::SchemaMismatch, subject, cause)
 }

@@ -45,6 +45,7 @@ mod removal;
 mod remove;
 mod request;
 mod root;
+mod schemas;
 mod segment;
 mod snapshot;
 mod stats;

@@ -1,6 +1,6 @@
 //! The root of a store: what it is, and the rules that all who use it keep to.
 //!
-//! `store.json` is written once, when the store is made, and never changed.
+//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`schemas.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::commits::{Commits, Log};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
 use crate::packing::{Packing, Rule};
+use crate::schemas::{self, Newest};
 use crate::segment::check_names;
 
 const NAME: &str = "store.json";
@@ -157,11 +158,10 @@ impl Root {
             );
             return Err(Error::new(Code::Unsupported, "store", cause));
         }
-        let schemas = written
-            .schemas
-            .iter()
-            .map(|text| Schema::parse_yaml(text).map(Arc::new));
-        let schemas: Vec<Arc<Schema>> = schemas.collect::<Result<_>>()?;
+        let schemas = match Newest::read(disk, &written.id)? {
+            Some(newest) => newest.schemas,
+            None => schemas::parse(&written.schemas)?,
+        };
         let packings = written.compression.iter().map(Packing::try_from);
         Ok(Self {
             id: written.id,
@@ -207,7 +207,7 @@ fn rules(packings: &[Packing], schemas: &[Arc<Schema>]) -> Result<Vec<Rule>> {
     packings.iter().map(|packing| Rule::new(packing, schemas)).collect()
 }
 
-fn check(schemas: &[Arc<Schema>]) -> Result<()> {
+pub(crate) fn check(schemas: &[Arc<Schema>]) -> Result<()> {
     if schemas.is_empty() {
         return Err(Error::new(
             Code::InvalidArgument,

@@ -192,6 +192,12 @@ impl Store {
         Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock)
     }
 
+    /// The same with the schemas that it has by now.
+    pub(crate) fn anew(&self) -> Result<Self> {
+        let root = Root::open(self.disk())?;
+        Ok(Self::of(Arc::clone(&self.0.disk), root, self.0.clock))
+    }
+
     /// What is in no checkpoint yet.
     pub(crate) fn backlog(&self) -> Result<Backlog> {
         let catalogue = self.refreshed()?;
@@ -251,7 +257,8 @@ impl Store {
     /// process.
     ///
     /// # Errors
-    /// `Corrupt` for commits that cannot be read; what the system refuses.
+    /// `Corrupt` for commits that cannot be read; `SchemaMismatch` for what others have flushed under schemas that came since the store
+    /// was opened here ([`Self::set_schema`]); what the system refuses.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let taken = self.now();
         let catalogue = self.refreshed()?;

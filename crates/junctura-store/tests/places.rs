@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::{Code, Error, Given, Schema};
+use junctura_model::{Code, Error, Schema};
 use junctura_store::{Ages, Commits, Compression, Layout, Object, Store, Writer};
 
 /// A store of its own, and what keeps its place.
@@ -163,6 +163,7 @@ macro_rules! suite {
         openings_that_race_give_each_commit_its_number,
         a_store_is_made_once,
         what_is_moved_to_another_place_reads_as_before,
+        a_schema_gains_an_attribute_and_nothing_is_moved,
         one_that_was_away_reads_on,
         old_commits_go_and_whoever_was_away_goes_on
     })* };
@@ -193,10 +194,9 @@ fn mars() -> Arc<Schema> {
     Schema::builtin("mars").unwrap()
 }
 
-/// Archives a field of some step and parameter.
-fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
-    let step = step.to_string();
-    let attributes = [
+/// What a field of some step and parameter is called.
+fn field<'a>(step: &'a str, param: &'a str) -> [(&'a str, &'a str); 9] {
+    [
         ("class", "od"),
         ("expver", "0001"),
         ("stream", "oper"),
@@ -204,11 +204,13 @@ fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
         ("time", "0000"),
         ("type", "fc"),
         ("levtype", "sfc"),
-        ("step", &*step),
+        ("step", step),
         ("param", param),
-    ];
-    let given = attributes.map(|(name, value)| (name, Given::Text(value)));
-    writer.archive(given, payload).unwrap();
+    ]
+}
+
+fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+    writer.archive(field(&step.to_string(), param), payload).unwrap();
 }
 
 fn payload(seed: u32, length: usize) -> Vec<u8> {
@@ -465,6 +467,34 @@ mod stories {
         assert_eq!((snapshot.commit(), snapshot.list("").unwrap().len() as u64), (all, all));
         let checked = snapshot.check("", None, |_, _| true).unwrap();
         assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0), "{checked:?}");
+    }
+
+    pub(super) fn a_schema_gains_an_attribute_and_nothing_is_moved(world: &World) {
+        let mut writer = world.store.writer().unwrap();
+        archive(&mut writer, 0, "2t", &payload(0, 100_000));
+        writer.flush().unwrap();
+        world.store.checkpoint().unwrap();
+        let place = |store: &Store| {
+            let listing = store.snapshot().unwrap().list("step=0").unwrap();
+            let object = listing.get(0).unwrap();
+            assert!(object.read().unwrap() == payload(0, 100_000));
+            (object.location().file.clone(), object.commit())
+        };
+        let before = place(&world.store);
+        let more = format!("{}  remark: {{type: string}}\n", mars().to_yaml());
+        let changed = world.store.set_schema(&Schema::parse_yaml(&more).unwrap()).unwrap();
+        let mut writer = changed.writer().unwrap();
+        let given = field("6", "2t").into_iter().chain([("remark", "new")]);
+        writer.archive(given, b"later").unwrap();
+        writer.flush().unwrap();
+        for store in [&changed, &world.open()] {
+            assert_eq!(place(store), before);
+            assert_eq!(keys(store, "remark=new"), ["step=6,param=2t"]);
+        }
+        assert_eq!(world.store.snapshot().unwrap_err().code(), Code::SchemaMismatch);
+        world.open().checkpoint().unwrap();
+        assert_eq!(place(&world.open()), before);
+        assert_eq!(keys(&world.open(), "remark=new"), ["step=6,param=2t"]);
     }
 
     pub(super) fn what_is_moved_to_another_place_reads_as_before(world: &World) {

@@ -8,6 +8,7 @@ mod listing;
 mod look;
 mod payload;
 mod place;
+mod schemas;
 mod snapshot;
 mod stored;
 mod tiers;

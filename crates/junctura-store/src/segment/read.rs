@@ -15,7 +15,7 @@ use arrow_schema::DataType;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use junctura_model::selector::{Asked, Question};
-use junctura_model::{AttrId, Error, Given, Result, Schema, Type, Version};
+use junctura_model::{AttrId, Code, Error, Given, Result, Schema, Type, Version};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -122,7 +122,11 @@ impl SegmentFile {
         };
         let fields = metadata.schema().fields().iter();
         let columns: Option<Vec<Kind>> = fields.map(|field| kind(field.name())).collect();
-        let columns = columns.ok_or_else(|| about(path, &corrupt("it has a column of no attribute")))?;
+        let columns = columns.ok_or_else(|| {
+            let cause =
+                "it has a column of an attribute that its schema had not when the store was opened here: open it again";
+            Error::new(Code::SchemaMismatch, path, cause)
+        })?;
         if columns.len() != metadata.parquet_schema().num_columns() {
             return Err(about(path, &corrupt("it has a column of columns")));
         }

@@ -151,7 +151,12 @@ impl Table {
         let is_open = id == AttrId::OPEN && schema.is_open();
         let name = if is_open { reader.text(NAME_BYTES_MAX)? } else { "" };
         if !is_open && id.index() >= schema.attributes().len() {
-            return Err(corrupt());
+            let cause = "it has an attribute that its schema had not when the store was opened here: open it again";
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                format!("schema {}", schema.name()),
+                cause,
+            ));
         }
         let at = self.column_of(id, name)?;
         let column = &mut self.columns[at];
