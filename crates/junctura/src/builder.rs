@@ -235,7 +235,7 @@ impl PoolBuilder {
 
     /// The store behind the pool, by its path or URL: what was archived there and has left the pool is found by [`Pool::demand`],
     /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself; for
-    /// `demand` and `list` of [tasks](crate::aio) a thread does. What else begins without waiting (`begin_…`, a follow of tasks) does not
+    /// `demand` and `list` of `aio::Pool` a thread does. What else begins without waiting (`begin_…`, a follow of tasks) does not
     /// ask it, and fails with `Unsupported`.
     ///
     /// ```
