@@ -491,6 +491,53 @@ fn removes_what_nobody_needs(commits: Commits) {
 }
 
 #[test]
+fn a_disk_that_is_full_at_any_call_of_a_compaction_loses_nothing() {
+    for commits in [Commits::Appended, Commits::Exclusive] {
+        let calls = (0..).take_while(|&calls| full_while_compacting(calls, commits));
+        assert!(calls.count() > 20, "{commits:?}");
+    }
+}
+
+/// Whether it went on for so many calls.
+fn full_while_compacting(calls: u64, commits: Commits) -> bool {
+    let (disk, store) = opened(FaultyDisk::new(calls), commits);
+    let (store, mut past) = (store.unwrap(), Past::default());
+    let mut writer = store.writer().unwrap();
+    for step in 0..6 {
+        // In a file, or within its commit.
+        let objects = vec![(step, if step == 1 { 7 } else { 12 }), (step % 3, 11)];
+        for &(step, seed) in &objects {
+            archive(&mut writer, step, seed).unwrap();
+        }
+        writer.flush().unwrap();
+        past.archived(objects, true);
+        if step % 3 == 0 {
+            store.checkpoint().unwrap();
+        }
+    }
+    let_a_year_pass();
+    disk.fault_in(calls, Fault::Full);
+    let compacted = store.compact();
+    if disk.has_yet_to_fail() {
+        compacted.unwrap();
+        return false;
+    }
+    let another = || Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    check(&store, &mut past);
+    check(&another(), &mut past);
+    // There is room again.
+    for store in [&store, &another()] {
+        let_a_year_pass();
+        store.compact().unwrap();
+        check(store, &mut past);
+    }
+    assert_eq!(disk.list("checkpoints").unwrap().len(), 1);
+    let (_, store) = opened(disk.after(Loss::Unsynced), commits);
+    check(&store.unwrap(), &mut past);
+    true
+}
+
+#[test]
 fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
     let (disk, store) = opened(FaultyDisk::new(1), Commits::Appended);
     let store = store.unwrap();

@@ -111,6 +111,11 @@ impl FaultyDisk {
         state.fault = fault;
     }
 
+    /// Whether that has yet to come.
+    pub(crate) fn has_yet_to_fail(&self) -> bool {
+        self.0.lock().fault_in.is_some()
+    }
+
     pub(crate) fn is_down(&self) -> bool {
         self.0.lock().is_down
     }
