@@ -18,6 +18,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 plt.switch_backend("Agg")
+# Letters of an SVG stay letters.
+plt.rcParams["svg.fonttype"] = "none"
 ROOT = Path(__file__).resolve().parent.parent
 # Of each way the seconds by members.
 Lines: TypeAlias = dict[str, dict[int, float]]
