@@ -74,7 +74,7 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     if handle is None:
         raise Corrupt("GRIB message", "ecCodes finds none in it")
     try:
-        return _field(_Message(eccodes, handle, _of_grid(_grid_section(whole))), attributes)
+        return _field(_Message(eccodes, handle, _known_of_grid(_grid_section(whole))), attributes)
     except eccodes.CodesInternalError as error:
         raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
     finally:
@@ -118,24 +118,24 @@ class _Message(NamedTuple):
 
     def number(self, key: str) -> int:
         """Of its grid."""
-        return int(self._of_grid(key, self.eccodes.codes_get_long))
+        return int(self._ask_once(key, self.eccodes.codes_get_long))
 
     def degrees(self, key: str) -> float:
         """Of its grid."""
-        return float(self._of_grid(key, self.eccodes.codes_get_double))
+        return float(self._ask_once(key, self.eccodes.codes_get_double))
 
     def grid_type(self) -> str:
         """GRIB's name of its grid; its template's number where ecCodes does not know that, as 204 (curvilinear)."""
         number = "gridDefinitionTemplateNumber"
         if "gridType" in self.of_grid or self.has("gridType") or not self.has(number):
-            return str(self._of_grid("gridType", self.eccodes.codes_get_string))
+            return str(self._ask_once("gridType", self.eccodes.codes_get_string))
         return f"of template 3.{self.number(number)}"
 
     def columns(self) -> list[int]:
         """How many points each row has."""
-        return [int(count) for count in self._of_grid("pl", self.eccodes.codes_get_array)]
+        return [int(count) for count in self._ask_once("pl", self.eccodes.codes_get_array)]
 
-    def _of_grid(self, key: str, get: Callable[[Any, str], Any]) -> Any:
+    def _ask_once(self, key: str, get: Callable[[Any, str], Any]) -> Any:
         if key not in self.of_grid:
             self.of_grid[key] = get(self.handle, key)
         return self.of_grid[key]
@@ -198,13 +198,13 @@ def _grid_section(message: bytes) -> bytes:
     return b""
 
 
-def _of_grid(section: bytes) -> dict[str, Any]:
-    """What is known of a grid; nothing of one that is not described."""
-    return _known_of_grid(section) if section else {}
+def _known_of_grid(section: bytes) -> dict[str, Any]:
+    """What messages with this section have said; nothing where there is none."""
+    return _shared(section) if section else {}
 
 
 @functools.lru_cache(maxsize=64)
-def _known_of_grid(section: bytes) -> dict[str, Any]:  # noqa: ARG001 - the grid
+def _shared(section: bytes) -> dict[str, Any]:  # noqa: ARG001 - tells them apart
     return {}
 
 

@@ -124,8 +124,6 @@ class Done:
         By their numbers the products that are there, and why others are not.
     grid
         Of an input that was looked at; see `junctura.products._preparing.grid_of`.
-    failure
-        Why it was not done; empty if it was.
     failed
         The nodes that cannot be had, and why.
     decodes
@@ -141,7 +139,6 @@ class Done:
     files: dict[int, File] = field(default_factory=dict)
     unmade: dict[int, str] = field(default_factory=dict)
     grid: str = ""
-    failure: str = ""
     failed: dict[int, str] = field(default_factory=dict)
     decodes: int = 0
     seconds: float = 0.0
@@ -213,7 +210,7 @@ def given_up(task: Task, lost: int) -> Done:
 def undone(task: Task, cause: str) -> Done:
     """A task of which nothing came."""
     failed, unmade = dict.fromkeys(task.keep, cause), dict.fromkeys(task.products, cause)
-    return Done(task.number, failure=cause, failed=failed, unmade=unmade)
+    return Done(task.number, failed=failed, unmade=unmade)
 
 
 def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
