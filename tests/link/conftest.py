@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "storm"))
 
 from e2e_shell import Shell
 from e2e_tell import pytest_terminal_summary, tell
-from link_weather import Weather
+from link_weather import weather
 
-__all__ = ["pytest_terminal_summary", "tell"]
+__all__ = ["pytest_terminal_summary", "tell", "weather"]
 
 
 @pytest.fixture
@@ -29,13 +29,3 @@ def bare() -> Iterator[Shell]:
     yield shell
     del os.environ["JUNCTURA_TRANSPORTS"]
     shell.close()
-
-
-@pytest.fixture
-def weather() -> Iterator[Weather]:
-    """A network whose weather can be made."""
-    if not Weather.PROGRAM.exists():
-        pytest.skip(f"{Weather.PROGRAM} is not here: tools/setup.sh makes it")
-    weather = Weather()
-    yield weather
-    weather.close()

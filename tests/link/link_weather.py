@@ -7,8 +7,11 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,3 +84,13 @@ def answer(request: urllib.request.Request) -> dict[str, Any] | None:
         if not isinstance(error.reason, ConnectionRefusedError):
             raise
         return None
+
+
+@pytest.fixture
+def weather() -> Iterator[Weather]:
+    """A network whose weather can be made."""
+    if not Weather.PROGRAM.exists():
+        pytest.skip(f"{Weather.PROGRAM} is not here: tools/setup.sh makes it")
+    weather = Weather()
+    yield weather
+    weather.close()

@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "link"))
 
 from e2e_grib import Field, ensemble
 from e2e_shell import Shell
+from link_weather import weather
+
+__all__ = ["weather"]
 
 
 @pytest.fixture

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import urllib.parse
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from link_weather import Weather
 
 import junctura
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "link"))
-
-from link_weather import Weather
-
 FLUSHES = 30
 OBJECTS = 4
-
-
-@pytest.fixture
-def weather() -> Iterator[Weather]:
-    """A network whose weather can be made."""
-    if not Weather.PROGRAM.exists():
-        pytest.skip(f"{Weather.PROGRAM} is not here: tools/setup.sh makes it")
-    weather = Weather()
-    yield weather
-    weather.close()
 
 
 def payload(flush: int, number: int) -> bytes:
