@@ -502,8 +502,12 @@ async fn tasks_demand_and_list_what_has_left_the_pool() {
     let gone = tasks.demand_with(&in_pool, Target::key([("name", "a")])).await;
     assert_eq!(gone.unwrap_err().code(), Code::Gone);
     let late = tasks.demand("name=d", TIMEOUT);
-    let offer = async { tokio::task::spawn_blocking(move || junction.offer("d")).await.unwrap() };
-    let (found, ()) = tokio::join!(late, offer);
+    // The server must outlive the answer, so the junction comes back from the task that offers.
+    let offer = tokio::task::spawn_blocking(move || {
+        junction.offer("d");
+        junction
+    });
+    let (found, _junction) = tokio::join!(late, offer);
     assert_eq!(&found.unwrap()[..], payload_of("d").as_bytes());
     let refused = tasks.follow("").await.map(drop).unwrap_err();
     assert_eq!(refused.code(), Code::Unsupported);
