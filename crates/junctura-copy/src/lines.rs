@@ -7,7 +7,7 @@
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
-use crate::rows::{Repeated, Row, Run, Sources, Spans, Walk};
+use crate::rows::{ASKED_BYTES_MAX, Ahead, Repeated, Row, Sources, Spans, Walk};
 
 /// Whether this machine has what is needed.
 pub(crate) fn are_there() -> bool {
@@ -32,6 +32,12 @@ pub(crate) trait Fill {
     /// The units that `mask` names can be read; this machine has AVX-512.
     unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i;
 
+    /// All units of a line.
+    ///
+    /// # Safety
+    /// As of [`Self::load`].
+    unsafe fn whole(from: *const u8) -> __m512i;
+
     /// A line as it is written.
     ///
     /// # Safety
@@ -54,6 +60,13 @@ impl Fill for Bytes {
         // SAFETY: the caller vouches for what the mask names.
         unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
     }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn whole(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for a line.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
 }
 
 /// Bytes, of which each `W` are reversed.
@@ -68,6 +81,13 @@ impl<const W: usize> Fill for Reversed<W> {
     unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
         // SAFETY: the caller vouches for what the mask names.
         unsafe { _mm512_mask_loadu_epi8(line, mask, from.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn whole(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for a line.
+        unsafe { _mm512_loadu_si512(from.cast()) }
     }
 
     #[inline]
@@ -88,22 +108,26 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Narrow<SWAP_FROM, SWAP
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
         // SAFETY: the caller vouches for what the mask names: lanes of eight bytes, eight of them in each half.
-        let (mut low, mut high) = unsafe {
+        let (low, high) = unsafe {
             (
                 _mm512_maskz_loadu_epi64(mask as u8, from.cast()),
                 _mm512_maskz_loadu_epi64((mask >> 8) as u8, from.wrapping_add(64).cast()),
             )
         };
-        if SWAP_FROM {
-            (low, high) = (
-                _mm512_shuffle_epi8(low, reversal(8)),
-                _mm512_shuffle_epi8(high, reversal(8)),
-            );
-        }
-        let low = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(low)));
-        let high = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(high)));
-        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-        _mm512_mask_mov_epi32(line, mask as u16, both)
+        _mm512_mask_mov_epi32(line, mask as u16, narrowed::<SWAP_FROM>(low, high))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn whole(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for sixteen units of eight bytes.
+        let (low, high) = unsafe {
+            (
+                _mm512_loadu_si512(from.cast()),
+                _mm512_loadu_si512(from.wrapping_add(64).cast()),
+            )
+        };
+        narrowed::<SWAP_FROM>(low, high)
     }
 
     #[inline]
@@ -128,12 +152,15 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Widen<SWAP_FROM, SWAP_
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
         // SAFETY: the caller vouches for what the mask names: eight lanes of four bytes.
-        let mut units = unsafe { _mm256_maskz_loadu_epi32(mask as u8, from.cast()) };
-        if SWAP_FROM {
-            units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
-        }
-        let wide = _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_castsi256_ps(units)));
-        _mm512_mask_mov_epi64(line, mask as u8, wide)
+        let units = unsafe { _mm256_maskz_loadu_epi32(mask as u8, from.cast()) };
+        _mm512_mask_mov_epi64(line, mask as u8, widened::<SWAP_FROM>(units))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn whole(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for eight units of four bytes.
+        widened::<SWAP_FROM>(unsafe { _mm256_loadu_si256(from.cast()) })
     }
 
     #[inline]
@@ -145,6 +172,29 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Widen<SWAP_FROM, SWAP_
             line
         }
     }
+}
+
+/// Sixteen `f64` as `f32`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn narrowed<const SWAP: bool>(mut low: __m512i, mut high: __m512i) -> __m512i {
+    if SWAP {
+        low = _mm512_shuffle_epi8(low, reversal(8));
+        high = _mm512_shuffle_epi8(high, reversal(8));
+    }
+    let low = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(low)));
+    let high = _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_castsi512_pd(high)));
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+}
+
+/// Eight `f32` as `f64`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn widened<const SWAP: bool>(mut units: __m256i) -> __m512i {
+    if SWAP {
+        units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
+    }
+    _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_castsi256_ps(units)))
 }
 
 /// For a shuffle that reverses each `width` bytes: 2, 4 or 8. A shuffle counts within 16 bytes.
@@ -161,6 +211,7 @@ pub(crate) fn reversal(width: usize) -> __m512i {
 }
 
 /// The line that is being made.
+#[derive(Clone, Copy)]
 struct Pen {
     /// Where it goes: a multiple of 64.
     line: *mut u8,
@@ -169,24 +220,21 @@ struct Pen {
     first: usize,
     /// Units up to the last that we have.
     have: usize,
-    /// Memory is asked for so many runs ahead: into the first cache, from eight on into the second.
-    ahead: usize,
 }
 
 /// Lets the rows of [`Rows`](crate::rows::Rows) be written by lines. `STREAM`: past the caches.
 pub(crate) struct Lines<F, const STREAM: bool> {
     pen: Pen,
-    /// For rows that are written at once.
-    pens: Vec<Pen>,
+    ahead: Ahead,
     fill: std::marker::PhantomData<F>,
 }
 
 impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
     /// Only where [`are_there`].
-    pub(crate) fn new(ahead: usize) -> Self {
+    pub(crate) fn new(ahead: Ahead) -> Self {
         Self {
-            pen: Pen::new(ahead),
-            pens: Vec::new(),
+            pen: Pen::new(),
+            ahead,
             fill: std::marker::PhantomData,
         }
     }
@@ -209,13 +257,7 @@ impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
     #[inline]
     unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64) {
         // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
-        unsafe { rows::<F, STREAM>(&mut self.pen, runs, from, into, count) }
-    }
-
-    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
-        self.pens.resize_with(into.len(), || Pen::new(0));
-        // SAFETY: as of `rows`.
-        unsafe { block::<F, STREAM>(&mut self.pens, runs, from, into) }
+        unsafe { rows::<F, STREAM>(&mut self.pen, self.ahead, runs, from, into, count) }
     }
 }
 
@@ -226,6 +268,7 @@ impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn rows<F: Fill, const STREAM: bool>(
     pen: &mut Pen,
+    ahead: Ahead,
     runs: &Repeated,
     from: &mut Sources,
     (mut into, step): (*mut u8, usize),
@@ -235,50 +278,15 @@ unsafe fn rows<F: Fill, const STREAM: bool>(
         let mut begin = into;
         for _ in 0..runs.times {
             // SAFETY: as of this function.
-            unsafe { spans::<F, STREAM>(pen, &runs.again, from, begin) };
+            unsafe { spans::<F, STREAM>(pen, ahead, &runs.again, from, begin) };
             begin = begin.wrapping_add(runs.step);
             move_on(&mut from.rows, &runs.steps, 1);
         }
         move_on(&mut from.rows, &runs.steps, runs.times.wrapping_neg() as usize);
         // SAFETY: as of this function.
-        unsafe { spans::<F, STREAM>(pen, &runs.once, from, into) };
+        unsafe { spans::<F, STREAM>(pen, ahead, &runs.once, from, into) };
         into = into.wrapping_add(step);
         move_on(&mut from.rows, &from.steps, 1);
-    }
-}
-
-/// See [`Row::block`].
-///
-/// # Safety
-/// As of that; this machine has AVX-512; there is a pen for each row.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn block<F: Fill, const STREAM: bool>(pens: &mut [Pen], runs: &Repeated, from: &[*const u8], into: &[*mut u8]) {
-    let sources = runs.steps.len();
-    for time in 0..=runs.times {
-        let (spans, time) = if time < runs.times {
-            (&runs.again, time as usize)
-        } else {
-            (&runs.once, 0)
-        };
-        for span in &spans.spans {
-            let begin = span.into + time * runs.step;
-            for (pen, into) in pens.iter_mut().zip(into) {
-                // SAFETY: as of this function.
-                unsafe { pen.go_to::<F>(into.wrapping_add(begin)) };
-            }
-            for run in &spans.runs[span.runs.clone()] {
-                let source = run.source as usize;
-                let begin = run.from as usize + time * runs.steps[source];
-                for (pen, from) in pens.iter_mut().zip(from[source..].iter().step_by(sources)) {
-                    // SAFETY: as of this function.
-                    unsafe { pen.put::<F, STREAM>(from.wrapping_add(begin), run.units as usize) };
-                }
-            }
-        }
-    }
-    for pen in pens {
-        // SAFETY: as of this function.
-        unsafe { pen.leave::<F>() };
     }
 }
 
@@ -289,54 +297,82 @@ fn move_on(rows: &mut [*const u8], steps: &[usize], times: usize) {
     }
 }
 
+/// How far ahead lines are asked for, in bytes.
+const LINES_AHEAD: usize = 1024;
+/// So many bytes at a time.
+const LINES_AT_ONCE: usize = 256;
+
 /// Some of the runs of a row.
 ///
 /// # Safety
 /// As of [`rows`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn spans<F: Fill, const STREAM: bool>(pen: &mut Pen, spans: &Spans, from: &Sources, into: *mut u8) {
+unsafe fn spans<F: Fill, const STREAM: bool>(
+    kept: &mut Pen,
+    ahead: Ahead,
+    spans: &Spans,
+    from: &mut Sources,
+    into: *mut u8,
+) {
+    // One's own, which stays in registers.
+    let mut pen = *kept;
     for span in &spans.spans {
         // SAFETY: as of this function.
         unsafe { pen.go_to::<F>(into.wrapping_add(span.into)) };
-        for at in span.runs.clone() {
-            let run = spans.runs[at];
-            if pen.ahead > 0 {
-                ask_for::<F>(&spans.runs, (at, pen.ahead), from);
-            }
-            // SAFETY: as of this function.
+        for run in &spans.runs[span.runs.clone()] {
+            // SAFETY: runs name sources that there are; as of this function.
             unsafe {
-                let from = (*from.rows.get_unchecked(run.source as usize)).wrapping_add(run.from as usize);
-                pen.put::<F, STREAM>(from, run.units as usize);
+                let source = run.source as usize;
+                let begin = from.rows.get_unchecked(source).wrapping_add(run.from as usize);
+                let bytes = (run.units as usize * F::FROM).min(ASKED_BYTES_MAX as usize);
+                match ahead {
+                    Ahead::Lines => ask_for_lines(from.asked.get_unchecked_mut(source), begin, bytes),
+                    Ahead::Next => ask_for::<_MM_HINT_T0>(begin.wrapping_add(*from.next.get_unchecked(source)), bytes),
+                    Ahead::NextFar => {
+                        ask_for::<_MM_HINT_T1>(begin.wrapping_add(*from.next.get_unchecked(source)), bytes);
+                    }
+                    Ahead::Nothing => {}
+                }
+                pen.put::<F, STREAM>(begin, run.units as usize);
             }
         }
     }
+    *kept = pen;
 }
 
-/// Asks for the memory of a run that will be read soon, in this row or the next.
+/// Asks for a source's memory line by line, whether it lies in a run or between two: memory gives most in one piece. `asked` is up to
+/// where that was done.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-fn ask_for<F: Fill>(runs: &[Run], (at, ahead): (usize, usize), from: &Sources) {
-    let at = at + ahead;
-    let (run, is_next_row) = match runs.get(at) {
-        Some(run) => (run, false),
-        None => match runs.get(at - runs.len()) {
-            Some(run) => (run, true),
-            None => return,
-        },
-    };
-    let source = run.source as usize;
-    let mut begin = from.rows[source].wrapping_add(run.from as usize);
-    if is_next_row {
-        begin = begin.wrapping_add(from.steps[source]);
+#[target_feature(enable = "avx512f")]
+fn ask_for_lines(asked: &mut *const u8, begin: *const u8, bytes: usize) {
+    // How far it was asked for beyond `begin`; what was asked for elsewhere is far away.
+    let mut ahead = (*asked as usize).wrapping_sub(begin as usize);
+    if ahead > bytes + LINES_AHEAD + 64 {
+        ahead = 0;
     }
-    let bytes = (run.units as usize * F::FROM).min(2048) + begin as usize % 64;
-    for at in (0..bytes).step_by(64) {
+    if ahead >= bytes + LINES_AHEAD - LINES_AT_ONCE {
+        return;
+    }
+    while ahead < bytes + LINES_AHEAD {
         // Where there is no memory, this does nothing.
-        if ahead >= 8 {
-            _mm_prefetch::<_MM_HINT_T1>(begin.wrapping_add(at).cast());
-        } else {
-            _mm_prefetch::<_MM_HINT_T0>(begin.wrapping_add(at).cast());
+        _mm_prefetch::<_MM_HINT_T0>(begin.wrapping_add(ahead).cast());
+        ahead += 64;
+    }
+    *asked = begin.wrapping_add(ahead);
+}
+
+/// Asks for the memory of a run; the rest of its last line comes with the run behind it.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn ask_for<const HINT: i32>(begin: *const u8, bytes: usize) {
+    let mut at = 0;
+    loop {
+        // Where there is no memory, this does nothing.
+        _mm_prefetch::<HINT>(begin.wrapping_add(at).cast());
+        at += 64;
+        if at >= bytes {
+            return;
         }
     }
 }
@@ -349,14 +385,13 @@ pub(crate) fn lowest(count: usize) -> u64 {
 }
 
 impl Pen {
-    fn new(ahead: usize) -> Self {
+    fn new() -> Self {
         Self {
             line: std::ptr::null_mut(),
             // SAFETY: any bits are units.
             units: unsafe { std::mem::zeroed() },
             first: 0,
             have: 0,
-            ahead,
         }
     }
 
@@ -382,13 +417,12 @@ impl Pen {
     /// # Safety
     /// As of [`rows`].
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn leave<F: Fill>(&mut self) {
+    unsafe fn leave<F: Fill>(self) {
         if self.have > self.first {
             let mask = lowest(self.have * F::TO) & !lowest(self.first * F::TO);
             // SAFETY: units from `first` to `have` were put, so that they are ours to write.
             unsafe { _mm512_mask_storeu_epi8(self.line.cast(), mask, F::finish(self.units)) };
         }
-        self.first = self.have;
     }
 
     /// # Safety
@@ -406,12 +440,15 @@ impl Pen {
                 self.have += count;
                 return;
             }
-            let line = F::load(self.units, lowest(F::LINE) & !lowest(self.have), before);
-            self.write::<F, STREAM>(line);
-            let mut from = from.wrapping_add(room * F::FROM);
-            let mut left = count - room;
+            let (mut from, mut left) = (from, count);
+            if self.have > 0 {
+                let line = F::load(self.units, lowest(F::LINE) & !lowest(self.have), before);
+                self.write::<F, STREAM>(line);
+                from = from.wrapping_add(room * F::FROM);
+                left -= room;
+            }
             while left >= F::LINE {
-                let line = F::load(_mm512_setzero_si512(), lowest(F::LINE), from);
+                let line = F::whole(from);
                 self.write::<F, STREAM>(line);
                 from = from.wrapping_add(F::LINE * F::FROM);
                 left -= F::LINE;

@@ -21,7 +21,21 @@ pub(crate) struct Rows {
     ways: Vec<usize>,
     /// Units of a run, on average.
     pub(crate) typical: u64,
+    pub(crate) ahead: Ahead,
     pub(crate) scale: Scale,
+}
+
+/// How memory is asked for before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// What is read comes as it is read.
+    Nothing,
+    /// Line by line, with what lies between runs.
+    Lines,
+    /// The same run of the rows that are read next.
+    Next,
+    /// The same, into the second cache: the first has no room for all runs of a row.
+    NextFar,
 }
 
 /// Of an element.
@@ -80,8 +94,13 @@ pub(crate) struct Run {
 /// So many runs at least are written out, where there are so many: less would cost time at each repetition.
 const RUNS_AGAIN_MIN: usize = 512;
 /// Runs of blocks that are no longer than this are read block by block.
-const SHORT_BYTES_MAX: u64 = 128;
-const ROWS_AT_ONCE_MAX: u64 = 64;
+const SHORT_BYTES_MAX: u64 = 256;
+const ROWS_AT_ONCE_MAX: u64 = 16;
+/// The first cache has so many places for lines, each for so many at a time: 48 KiB, as processors with AVX-512 have.
+const SETS: usize = 64;
+const WAYS: usize = 12;
+/// Of longer runs a processor reads ahead by itself.
+pub(crate) const ASKED_BYTES_MAX: u64 = 2048;
 const UNITS_MAX: u64 = 1 << 30;
 
 impl Rows {
@@ -102,6 +121,7 @@ impl Rows {
             runs: Vec::new(),
             ways: Vec::new(),
             typical: 0,
+            ahead: Ahead::Nothing,
             scale,
         };
         let mut known: Vec<Vec<(u64, u64)>> = Vec::new();
@@ -124,15 +144,20 @@ impl Rows {
             (count + more, units + longer)
         });
         rows.typical = units / count.max(1);
+        rows.ahead = rows.best_ahead();
         Some(rows)
     }
 
-    /// How many runs ahead memory is asked for: a short run's comes with those around it, a long one's as it is read.
-    pub(crate) fn ahead(&self) -> usize {
-        match self.typical * self.scale.from as u64 {
-            65..=512 => 3,
-            513..=2048 => 8,
-            _ => 0,
+    fn best_ahead(&self) -> Ahead {
+        let mut lists = self.runs[0].iter();
+        if self.typical * self.scale.from as u64 > ASKED_BYTES_MAX {
+            Ahead::Nothing
+        } else if lists.clone().all(|list| list.lies_together(self.scale)) {
+            Ahead::Lines
+        } else if lists.any(|list| list.is_crowded(self.scale)) {
+            Ahead::NextFar
+        } else {
+            Ahead::Next
         }
     }
 
@@ -164,6 +189,34 @@ impl Repeated {
             steps: way.iter().map(step).collect(),
             once: Spans::new(once, scale),
         }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Run> {
+        self.again.runs.iter().chain(&self.once.runs)
+    }
+
+    /// Whether not much more memory lies between the runs of a source than in them.
+    fn lies_together(&self, scale: Scale) -> bool {
+        let mut ends = vec![None; self.steps.len()];
+        let (mut within, mut between) = (0, 0);
+        for run in self.each() {
+            let bytes = u64::from(run.units) * scale.from as u64;
+            within += bytes;
+            let end: Option<u64> = ends[run.source as usize].replace(run.from + bytes);
+            between += end.map_or(0, |end| run.from.abs_diff(end));
+        }
+        between <= 2 * within
+    }
+
+    /// Whether the first cache has no room for all lines of a row.
+    fn is_crowded(&self, scale: Scale) -> bool {
+        let mut lines = [0; SETS];
+        for run in self.each() {
+            let first = run.from as usize / 64;
+            let count = (run.units as usize * scale.from).div_ceil(64).min(SETS);
+            (first..first + count).for_each(|line| lines[line % SETS] += 1);
+        }
+        lines.iter().any(|&count| count > WAYS)
     }
 
     /// Runs, and their units.
@@ -219,6 +272,20 @@ pub(crate) struct Sources {
     pub(crate) rows: Vec<*const u8>,
     /// From one row to the next.
     pub(crate) steps: Vec<usize>,
+    /// To the same run of the rows that are read next.
+    pub(crate) next: Vec<usize>,
+    /// Up to where each source's memory has been asked for.
+    pub(crate) asked: Vec<*const u8>,
+}
+
+impl Sources {
+    /// Forgets the rows; what was asked for stays known.
+    fn start(&mut self, sources: usize) {
+        self.rows.clear();
+        self.steps.clear();
+        self.next.clear();
+        self.asked.resize(sources, std::ptr::null());
+    }
 }
 
 /// What is done with each row.
@@ -228,13 +295,23 @@ pub(crate) trait Row {
     /// # Safety
     /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
     unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64);
+}
 
-    /// Several rows at once, run by run: so is read block by block what would otherwise be read piecemeal. `from` has the beginning of
-    /// each source's row, row by row.
-    ///
-    /// # Safety
-    /// As of [`Self::rows`].
-    unsafe fn block(&mut self, runs: &Repeated, from: &[*const u8], into: &[*mut u8]);
+/// Rows of a block, which are read together.
+#[derive(Debug, Default)]
+struct Together<'a> {
+    runs: Option<&'a Repeated>,
+    /// The beginning of each source's row, row by row.
+    from: Vec<*const u8>,
+    into: Vec<*mut u8>,
+}
+
+impl Together<'_> {
+    fn clear(&mut self) {
+        self.runs = None;
+        self.from.clear();
+        self.into.clear();
+    }
 }
 
 /// Where a walk is.
@@ -255,8 +332,9 @@ pub(crate) struct Walk<'a> {
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
     from: Sources,
-    /// The rows of a block that are written at once: where they are read, and where written.
-    block: (Vec<*const u8>, Vec<*mut u8>),
+    /// What is read next, and what comes after it, whose memory is asked for meanwhile.
+    together: Together<'a>,
+    after: Together<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -273,7 +351,8 @@ impl<'a> Walk<'a> {
             into,
             split,
             from: Sources::default(),
-            block: (Vec::new(), Vec::new()),
+            together: Together::default(),
+            after: Together::default(),
         }
     }
 
@@ -294,10 +373,12 @@ impl<'a> Walk<'a> {
             let quickest = (0..lists.len())
                 .rev()
                 .find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len());
-            let Some(dim) = quickest else { return };
+            let Some(dim) = quickest else { break };
             lists[dim] += 1;
             lists[dim + 1..].fill(0);
         }
+        // SAFETY: as of this function.
+        unsafe { self.read_together(row) };
     }
 
     /// Goes through the entries of the slower dimensions, and then the indices of each: at once where each block is read from its
@@ -312,11 +393,7 @@ impl<'a> Walk<'a> {
             // SAFETY: as of this function.
             return unsafe {
                 if self.is_at_once(at) {
-                    self.block.0.clear();
-                    self.block.1.clear();
-                    self.collect(0, here, at);
-                    let runs = self.rows.of(here.number, lists[last]);
-                    row.block(runs, &self.block.0, &self.block.1);
+                    self.at_once(row, 0, lists[last], here, at);
                 } else {
                     self.indices(row, 0, lists, here, at);
                 }
@@ -369,12 +446,67 @@ impl<'a> Walk<'a> {
         at.withins[dim] = begin;
     }
 
-    /// Whether all rows of a block are written at once.
+    /// Whether rows of a block are written at once.
     fn is_at_once(&self, at: &At) -> bool {
         let last = self.product.dims.len() - 1;
         let rows: u64 = at.counts[..last].iter().product();
         let is_short = self.rows.typical * self.rows.scale.from as u64 <= SHORT_BYTES_MAX;
-        self.product.is_by_block && is_short && rows > 1 && rows <= ROWS_AT_ONCE_MAX
+        self.product.is_by_block && is_short && rows > 1
+    }
+
+    /// The rows of a block, as many at once as may be.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn at_once(&mut self, row: &mut dyn Row, dim: usize, list: usize, mut here: Here, at: &mut At) {
+        let (begin, count) = (at.withins[dim], at.counts[dim]);
+        let of_each: u64 = at.counts[dim + 1..self.product.dims.len() - 1].iter().product();
+        let most = (ROWS_AT_ONCE_MAX / of_each).max(1);
+        let mut left = count;
+        while left > 0 {
+            // Much the same each time: so many are asked for as are read meanwhile.
+            let part = left.div_ceil(left.div_ceil(most));
+            at.withins[dim] = begin + (count - left);
+            at.counts[dim] = part;
+            // SAFETY: as of this function.
+            unsafe {
+                if of_each > ROWS_AT_ONCE_MAX {
+                    self.at_once(row, dim + 1, list, here, at);
+                } else {
+                    self.after.runs = Some(self.rows.of(here.number, list));
+                    self.collect(dim, here, at);
+                    self.read_together(row);
+                }
+            }
+            here.into += part * self.product.dims[dim].stride;
+            left -= part;
+        }
+        (at.withins[dim], at.counts[dim]) = (begin, count);
+    }
+
+    /// Reads what is noted, and notes what comes after.
+    ///
+    /// # Safety
+    /// As of [`Self::run`].
+    unsafe fn read_together(&mut self, row: &mut dyn Row) {
+        let Together { runs, from, into } = &self.together;
+        if let Some(runs) = runs {
+            let sources = from.len() / into.len();
+            self.from.start(sources);
+            let next = from.iter().zip(&self.after.from).take(sources);
+            let steps = next.map(|(now, next)| (*next as usize).wrapping_sub(*now as usize));
+            self.from.next.extend(steps);
+            self.from.next.resize(sources, 0);
+            self.from.steps.resize(sources, 0);
+            for (from, &into) in from.chunks(sources).zip(into) {
+                self.from.rows.clear();
+                self.from.rows.extend(from);
+                // SAFETY: as of this function.
+                unsafe { row.rows(runs, &mut self.from, (into, 0), 1) };
+            }
+        }
+        std::mem::swap(&mut self.together, &mut self.after);
+        self.after.clear();
     }
 
     /// What of an entry is of this thread's part.
@@ -402,10 +534,10 @@ impl<'a> Walk<'a> {
             let coordinates = self.product.dims[last].coordinates;
             for source in &self.product.sources[here.number * coordinates..][..coordinates] {
                 let place = self.place(source, at);
-                self.block.0.push(place);
+                self.after.from.push(place);
             }
             let bytes = self.rows.scale.units * self.rows.scale.to;
-            self.block.1.push(self.into.wrapping_add(here.into as usize * bytes));
+            self.after.into.push(self.into.wrapping_add(here.into as usize * bytes));
             return;
         }
         let begin = at.withins[dim];
@@ -433,12 +565,12 @@ impl<'a> Walk<'a> {
         let coordinates = self.product.dims[last].coordinates;
         let sources = &self.product.sources[number * coordinates..][..coordinates];
         let bytes = self.rows.scale.units * self.rows.scale.from;
-        self.from.rows.clear();
-        self.from.steps.clear();
+        self.from.start(coordinates);
         for source in sources {
             self.from.rows.push(self.place(source, at));
             self.from.steps.push(source.strides[dim] as usize * bytes);
         }
+        self.from.next.extend(&self.from.steps);
         let to_bytes = self.rows.scale.units * self.rows.scale.to;
         let step = self.product.dims[dim].stride as usize * to_bytes;
         let runs = self.rows.of(number, number_of_list);

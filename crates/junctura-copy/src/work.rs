@@ -200,16 +200,15 @@ unsafe fn lines(
 ) {
     use crate::lines::{Bytes, Lines, Narrow, Reversed, Widen};
     let Some(split) = product.split(share) else { return };
-    let ahead = rows.ahead();
     let mut walk = Walk::new((product, rows), pieces, into.0, split);
     macro_rules! by {
         ($($fill:tt)*) => {
             // SAFETY: as of this function.
             unsafe {
                 if is_large {
-                    Lines::<$($fill)*, true>::new(ahead).all(&mut walk);
+                    Lines::<$($fill)*, true>::new(rows.ahead).all(&mut walk);
                 } else {
-                    Lines::<$($fill)*, false>::new(ahead).all(&mut walk);
+                    Lines::<$($fill)*, false>::new(rows.ahead).all(&mut walk);
                 }
             }
         };
