@@ -1,10 +1,11 @@
 //! Copies between memories of which one goes quickest along a row and the other along a column.
 //!
 //! ```text
-//!   read: 8 runs of a column's peers      turned in registers      a buffer of rows        written: whole lines
-//!   | a0 a1 a2 … |                        | a0 b0 c0 … |           512 rows of what        past the caches
-//!   | b0 b1 b2 … |             ->         | a1 b1 c1 … |    ->     32 columns give    ->
+//!   read: the runs of a column       8 strips       turned in registers     a buffer of rows       written: whole lines
+//!   | a0 a1 | a2 … |       ->     | a0 a1 a2 … |     | a0 b0 c0 … |          256 rows of what       past the caches
+//!   | b0 b1 | b2 … |              | b0 b1 b2 … |  -> | a1 b1 c1 … |    ->    64 columns give    ->
 //! ```
+//! A strip is a column without gaps: so is a column read from its beginning to its end, as memory likes it, and no tile is a part of one.
 //! What is left of a line at the end of a row of the buffer waits there for the next columns. Needs what [`lines`](crate::lines) need.
 
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
@@ -16,11 +17,17 @@ use crate::product::{List, Product, Seg, Source};
 use crate::work::Target;
 
 /// Indices along the rows that are written, whose columns are read one after another.
-const COLUMNS: u64 = 32;
-/// Rows that are written together: of eight bytes, as many as a page has of what is read. Fewer would look up each page several times.
-const ROWS: u64 = 512;
+const COLUMNS: u64 = 64;
+/// Rows that are written together.
+const ROWS: u64 = 256;
+/// Columns that are turned together.
+const STRIPS: usize = 8;
 /// Bytes from one row of the buffer to the next: what is left, and as much as comes. No power of two, which would be in the way of the caches.
 const PITCH: usize = 64 + COLUMNS as usize * 8;
+/// Bytes from one strip to the next: no power of two either.
+const STRIP_BYTES: usize = ROWS as usize * 8 + 64;
+/// Elements between two runs of a column that are asked for with them.
+const GAP_MAX: u64 = 128;
 /// With more entries of a dimension nothing is worked out beforehand.
 const SEGS_MAX: u64 = 1 << 20;
 
@@ -106,11 +113,11 @@ pub(crate) trait Lanes {
     /// Bytes of one, as it goes.
     const TO: usize;
 
-    /// Those that `mask` names, each in a lane of eight bytes.
+    /// Each in a lane of eight bytes.
     ///
     /// # Safety
     /// They can be read; this machine has AVX-512.
-    unsafe fn load(mask: u8, from: *const u8) -> __m512i;
+    unsafe fn load(from: *const u8) -> __m512i;
 
     /// Writes those that `mask` names.
     ///
@@ -128,9 +135,9 @@ impl<const SWAP: usize> Lanes for Eight<SWAP> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
-        // SAFETY: the caller vouches for what the mask names.
-        unsafe { _mm512_maskz_loadu_epi64(mask, from.cast()) }
+    unsafe fn load(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for eight elements.
+        unsafe { _mm512_loadu_si512(from.cast()) }
     }
 
     #[inline]
@@ -155,9 +162,9 @@ impl<const SWAP: bool> Lanes for Four<SWAP> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
-        // SAFETY: the caller vouches for what the mask names.
-        _mm512_cvtepu32_epi64(unsafe { _mm256_maskz_loadu_epi32(mask, from.cast()) })
+    unsafe fn load(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for eight elements.
+        _mm512_cvtepu32_epi64(unsafe { _mm256_loadu_si256(from.cast()) })
     }
 
     #[inline]
@@ -191,9 +198,9 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Narrowing<SWAP_FROM, 
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
-        // SAFETY: the caller vouches for what the mask names.
-        let lanes = unsafe { _mm512_maskz_loadu_epi64(mask, from.cast()) };
+    unsafe fn load(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for eight elements.
+        let lanes = unsafe { _mm512_loadu_si512(from.cast()) };
         if SWAP_FROM {
             _mm512_shuffle_epi8(lanes, reversal(8))
         } else {
@@ -219,9 +226,9 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Widening<SWAP_FROM, S
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn load(mask: u8, from: *const u8) -> __m512i {
-        // SAFETY: the caller vouches for what the mask names.
-        let mut units = unsafe { _mm256_maskz_loadu_epi32(mask, from.cast()) };
+    unsafe fn load(from: *const u8) -> __m512i {
+        // SAFETY: the caller vouches for eight elements.
+        let mut units = unsafe { _mm256_loadu_si256(from.cast()) };
         if SWAP_FROM {
             units = _mm256_shuffle_epi8(units, _mm512_castsi512_si256(reversal(4)));
         }
@@ -266,8 +273,59 @@ pub(crate) struct Walk<'a> {
     is_large: bool,
     buffer: Vec<Line>,
     ends: Vec<RowEnd>,
-    /// Columns that are read next, and their bytes.
-    soon: Vec<(*const u8, usize)>,
+    /// Of the columns that are being read.
+    runs: Vec<Run>,
+    strips: Strips,
+}
+
+/// Elements of a column that lie behind each other.
+#[derive(Clone, Copy)]
+struct Run {
+    from: *const u8,
+    /// Bytes to that run of the next column.
+    step: usize,
+    bytes: usize,
+    /// Bytes that are asked for of the next column: memory gives most in one piece, so that a small gap behind the run counts.
+    asked: usize,
+}
+
+/// Columns without gaps.
+struct Strips(Vec<Line>);
+
+impl Strips {
+    fn new() -> Self {
+        Self(vec![Line([0; 64]); STRIPS * STRIP_BYTES / 64])
+    }
+
+    /// Brings the runs of a column together, and asks for those of the next.
+    ///
+    /// # Safety
+    /// They can be read, and have [`ROWS`] elements of eight bytes at most.
+    unsafe fn gather(&mut self, strip: usize, runs: &[Run], column: usize) {
+        let mut into = self.0.as_mut_ptr().cast::<u8>().wrapping_add(strip * STRIP_BYTES);
+        for run in runs {
+            let from = run.from.wrapping_add(column * run.step);
+            for at in (0..run.asked).step_by(64) {
+                // SAFETY: every x86-64 has it, and where there is no memory it does nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(run.step + at).cast()) };
+            }
+            // SAFETY: the caller vouches for what is read and its length; strips are nobody else's.
+            unsafe { std::ptr::copy_nonoverlapping(from, into, run.bytes) };
+            into = into.wrapping_add(run.bytes);
+        }
+    }
+
+    /// Eight elements of each strip, from this one on.
+    ///
+    /// # Safety
+    /// This machine has AVX-512.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    unsafe fn eight<L: Lanes>(&self, element: usize) -> [__m512i; STRIPS] {
+        let begin = self.0.as_ptr().cast::<u8>().wrapping_add(element * L::FROM);
+        // SAFETY: strips have room for whole eights of elements.
+        std::array::from_fn(|strip| unsafe { L::load(begin.wrapping_add(strip * STRIP_BYTES)) })
+    }
 }
 
 /// Where the walk is in the dimensions that are neither along the rows nor across: elements of what is written, and the combination.
@@ -289,7 +347,8 @@ impl<'a> Walk<'a> {
             is_large,
             buffer: vec![Line([0; 64]); tiles.rows_max as usize * PITCH / 64],
             ends: Vec::with_capacity(tiles.rows_max as usize),
-            soon: Vec::new(),
+            runs: Vec::new(),
+            strips: Strips::new(),
         }
     }
 
@@ -348,9 +407,9 @@ impl<'a> Walk<'a> {
     /// As of [`Self::run`].
     unsafe fn plane<L: Lanes>(&mut self, (rows, columns): (&[Chunk], &[Chunk]), here: Here, at: &At) {
         let begin = |chunk: &Chunk| chunk.segs.first().map_or(0, |seg| seg.into);
-        for (number, row) in rows.iter().enumerate() {
+        for row in rows {
             let mut end = None;
-            for (next, column) in columns.iter().enumerate().map(|(at, column)| (at + 1, column)) {
+            for column in columns {
                 // SAFETY: as of this function.
                 unsafe {
                     if end != Some(begin(column)) {
@@ -358,9 +417,6 @@ impl<'a> Walk<'a> {
                         self.begin::<L>(row, here.0 + begin(column));
                     }
                     self.fill::<L>((row, column), here, at);
-                    let next = columns.get(next).map(|column| (row, column));
-                    let next = next.or_else(|| rows.get(number + 1).zip(columns.first()));
-                    self.look_forward::<L>(next, here, at);
                     self.flush(column.length as usize * L::TO);
                 }
                 end = Some(begin(column) + column.length);
@@ -410,50 +466,51 @@ impl<'a> Walk<'a> {
     /// # Safety
     /// As of [`Self::run`].
     unsafe fn fill<L: Lanes>(&mut self, (rows, columns): (&Chunk, &Chunk), here: Here, at: &At) {
-        let buffer = self.buffer.as_mut_ptr().cast::<u8>();
-        let mut row = 0;
-        for row_seg in &rows.segs {
-            let mut column = 0;
-            for column_seg in &columns.segs {
-                let (from, step) = self.place::<L>((row_seg, column_seg), here, at);
-                let ends = &self.ends[row..row + row_seg.length as usize];
-                // SAFETY: the product has these elements, which the caller vouches for; the buffer has so many rows, and in each
-                // the room of what is left of a line and of all columns.
-                unsafe {
-                    let into = buffer.add(row * PITCH + column * L::TO);
-                    turn::<L>(from, step, column_seg.length as usize, into, ends);
-                }
-                column += column_seg.length as usize;
-            }
-            row += row_seg.length as usize;
-        }
-    }
-
-    /// Notes the columns that are read next.
-    fn look_forward<L: Lanes>(&mut self, next: Option<(&Chunk, &Chunk)>, here: Here, at: &At) {
-        self.soon.clear();
-        let Some((rows, columns)) = next else { return };
+        let mut count = 0;
         for column in &columns.segs {
-            for row in &rows.segs {
-                let (from, step) = self.place::<L>((row, column), here, at);
-                let bytes = row.length as usize * L::FROM;
-                let columns = 0..column.length as usize;
-                self.soon
-                    .extend(columns.map(|at| (from.wrapping_add(at * step), bytes)));
+            self.note_runs::<L>((rows, column), here, at);
+            for index in 0..column.length as usize {
+                let strip = count % STRIPS;
+                count += 1;
+                // SAFETY: the product has these elements, which the caller vouches for; a strip has room for a chunk of rows. The
+                // buffer has all rows, and in each the room of what is left of a line and of all columns.
+                unsafe {
+                    self.strips.gather(strip, &self.runs, index);
+                    if strip + 1 == STRIPS || count as u64 == columns.length {
+                        let into = self.buffer.as_mut_ptr().cast::<u8>().add((count - strip - 1) * L::TO);
+                        turn::<L>(&self.strips, strip + 1, into, &self.ends);
+                    }
+                }
             }
         }
     }
 
-    /// Writes the whole lines that the rows of the buffer have, now that so many bytes have come to each, and asks meanwhile for what is
-    /// read next.
+    /// Notes the runs of a column.
+    fn note_runs<L: Lanes>(&mut self, (rows, column): (&Chunk, &Seg), here: Here, at: &At) {
+        self.runs.clear();
+        let mut next = rows.segs.iter().skip(1);
+        for row in &rows.segs {
+            let (from, step) = self.place::<L>((row, column), here, at);
+            let is_behind = |next: &&Seg| (next.source, next.block) == (row.source, row.block);
+            let to_next = next.next().filter(is_behind).map(|next| next.within - row.within);
+            let asked = to_next
+                .filter(|&bytes| bytes - row.length <= GAP_MAX)
+                .unwrap_or(row.length);
+            self.runs.push(Run {
+                from,
+                step,
+                bytes: row.length as usize * L::FROM,
+                asked: asked as usize * L::FROM,
+            });
+        }
+    }
+
+    /// Writes the whole lines that the rows of the buffer have, now that so many bytes have come to each.
     ///
     /// # Safety
     /// As of [`Self::run`]: those bytes were put there.
     unsafe fn flush(&mut self, bytes: usize) {
-        let rows = self.ends.len();
-        let part = |row: usize| row * self.soon.len() / rows.max(1);
         for (row, end) in self.ends.iter_mut().enumerate() {
-            ask_for(&self.soon[part(row)..part(row + 1)]);
             let lines = &mut self.buffer[row * PITCH / 64..][..PITCH / 64];
             end.have += bytes;
             // SAFETY: as of this function.
@@ -474,15 +531,6 @@ impl<'a> Walk<'a> {
             }
         }
         self.ends.clear();
-    }
-}
-
-fn ask_for(soon: &[(*const u8, usize)]) {
-    for &(from, bytes) in soon {
-        for at in (0..bytes + from as usize % 64).step_by(64) {
-            // SAFETY: every x86-64 has it, and where there is no memory it does nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast()) };
-        }
     }
 }
 
@@ -514,38 +562,21 @@ impl RowEnd {
     }
 }
 
-/// Columns of which each lies behind each other become rows of the buffer: `into` is where the first would be if nothing were left of a
-/// line.
+/// Strips become rows of the buffer: `into` is where the first would be if nothing were left of a line.
 ///
 /// # Safety
-/// `count` columns of as many elements as `ends`, `step` bytes apart, can be read from `from`, and as many rows written; this machine
-/// has AVX-512.
+/// So many strips have as many elements as there are `ends`, and as many rows can be written; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn turn<L: Lanes>(from: *const u8, step: usize, count: usize, into: *mut u8, ends: &[RowEnd]) {
-    // So many to the next line of what is read: columns that are a power of two apart are in each other's way in the first cache, so
-    // that a line is read at once.
-    let first = 8 - from as usize / L::FROM % 8;
-    for column in (0..count).step_by(8) {
-        let columns = (count - column).min(8);
-        let of_columns = lowest(columns) as u8;
-        let mut row = 0;
-        while row < ends.len() {
-            let rows = (ends.len() - row).min(if row == 0 { first } else { 8 });
-            let of_rows = lowest(rows) as u8;
-            let mut lanes = [_mm512_setzero_si512(); 8];
-            for (at, lane) in lanes.iter_mut().enumerate() {
-                let mask = if at < columns { of_rows } else { 0 };
-                let from = from.wrapping_add((column + at) * step + row * L::FROM);
-                // SAFETY: the mask names elements of the columns only.
-                *lane = unsafe { L::load(mask, from) };
+unsafe fn turn<L: Lanes>(strips: &Strips, count: usize, into: *mut u8, ends: &[RowEnd]) {
+    let of_strips = lowest(count) as u8;
+    for (number, end) in ends.chunks(8).enumerate() {
+        // SAFETY: as of this function; the mask names elements of the strips only.
+        unsafe {
+            let turned = transposed(&strips.eight::<L>(number * 8));
+            for (at, (end, lanes)) in end.iter().zip(turned).enumerate() {
+                let into = into.wrapping_add((number * 8 + at) * PITCH + end.have);
+                L::store(of_strips, into, lanes);
             }
-            let turned = transposed(&lanes);
-            for (at, (end, lanes)) in ends[row..row + rows].iter().zip(turned).enumerate() {
-                let into = into.wrapping_add((row + at) * PITCH + end.have + column * L::TO);
-                // SAFETY: the mask names elements of the rows only.
-                unsafe { L::store(of_columns, into, lanes) };
-            }
-            row += rows;
         }
     }
 }
@@ -593,7 +624,7 @@ mod tests {
         let mut into = vec![0_u64; 64];
         // SAFETY: there are 64 elements on both sides.
         unsafe {
-            let rows: [_; 8] = std::array::from_fn(|row| Eight::<0>::load(0xFF, from[row * 8..].as_ptr().cast()));
+            let rows: [_; 8] = std::array::from_fn(|row| Eight::<0>::load(from[row * 8..].as_ptr().cast()));
             for (row, lanes) in transposed(&rows).into_iter().enumerate() {
                 Eight::<0>::store(0xFF, into[row * 8..].as_mut_ptr().cast(), lanes);
             }
