@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -22,7 +24,11 @@ from witness import Witness
 
 import junctura
 from junctura.products import Failed, Made, _tasks, _worker
+from junctura.products._decode import decode
 from junctura.products._field import Field
+from junctura.products._grid import Grid, grid
+from junctura.products._interpolate import to_grid
+from junctura.products._tasks import Done
 from junctura.products._worker import Worker
 
 pytestmark = pytest.mark.timeout(120)
@@ -89,6 +95,62 @@ def test_the_library_decodes_each_input_once_however_many_products_need_it(
     assert (report.failed, len(report.made)) == ([], FILES)
     assert witness.decoded() == Counter(sent) == dict.fromkeys(sent, 1)
     assert (report.decodes, report.decodes_per_input_max) == (len(sent), 1)
+
+
+MEAN = """\
+product: mean
+from: {param: t, levelist: 850, step: 0, number: 1/to/3}
+do: [grid: 10/10, ensemble: [mean]]
+to: {format: grib2, bits: 24, name: mean.grib2}
+"""
+
+
+def test_the_last_field_of_a_product_goes_into_it_without_being_kept(tmp_path: Path) -> None:
+    taken: queue.SimpleQueue[Done] = queue.SimpleQueue()
+    messages = [harmonics("t", number, 0) for number in (1, 2, 3)]
+
+    def decoded() -> Done:
+        while not (done := taken.get(timeout=60)).decodes:
+            pass
+        return done
+
+    with junctura.Pool(schema="mars") as pool:
+        running = broker(tmp_path, pool, MEAN, workers=2)
+        take = running.desk.take
+        running.desk.take = lambda done: (take(done), taken.put(done))[0]  # type: ignore[method-assign, func-returns-value]
+        kept = []
+        with in_background(running, threading.Event()) as reports:
+            for number, message in enumerate(messages, 1):
+                offer(pool, message, param="t", number=number, step=0)
+                kept.append(len(decoded().kept))
+    (report,) = reports
+    assert (report.failed, len(report.made), report.decodes) == ([], 1, 3)
+    assert kept == [1, 1, 0]
+    made, on = decode((tmp_path / "out/mean.grib2").read_bytes()), grid("10/10")
+    assert isinstance(on, Grid)
+    expected = np.mean([to_grid(decode(message), on, "linear").values for message in messages], axis=0)
+    np.testing.assert_allclose(made.values, expected, rtol=0, atol=np.ptp(expected) * 2.0**-22)
+    inputs = json.loads((tmp_path / "out/mean.grib2.provenance.json").read_text())["inputs"]
+    assert len({one["key"] for one in inputs}) == len({one["version"] for one in inputs}) == 3
+    assert all(one["version"] for one in inputs)
+
+
+JET = """\
+product: jet
+from: {param: [vo, d], levelist: 850, step: 0, number: 1}
+do: [wind: {grid: 10/10}, crop: {north: 60, west: 0, south: 30, east: 40}]
+to: {format: csv, name: jet.csv}
+"""
+
+
+def test_what_comes_of_a_pair_is_made_where_nobody_needs_the_pair_itself(tmp_path: Path) -> None:
+    with junctura.Pool(schema="mars") as pool:
+        for param in ("vo", "d"):
+            offer(pool, harmonics(param, 1, 0), param=param, number=1, step=0)
+        report = broker(tmp_path, pool, JET).run()
+    assert (report.failed, [one.path.name for one in report.made]) == ([], ["jet.csv"])
+    rows = (tmp_path / "out/jet.csv").read_text().splitlines()[1:]
+    assert len(rows) == 2 * 4 * 5, "u and v at four latitudes and five longitudes"
 
 
 def test_what_a_killed_worker_held_is_decoded_once_more_and_nothing_else(
@@ -188,7 +250,7 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
         key = pool.list("")[0].key
         worker = Worker(own, _tasks.Job(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
         worker.do(_tasks.Task(0, keep=(0,), inputs=(0,), key=key))
-        worker.do(_tasks.Task(1, products=(0,), sources=((key, "1"),)))
+        worker.do(_tasks.Task(1, products=(0,), sources={0: ((key, "1"),)}))
         ((obj, field),) = read
         assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
         with own.demand(name="array/0/0", timeout=0) as kept:

@@ -71,19 +71,28 @@ def test_products_share_inputs_and_what_is_done_first() -> None:
     assert in_degrees.uses == 1
 
 
-def test_a_product_is_alone_where_no_other_one_needs_what_comes_of_its_input() -> None:
+def test_an_input_is_the_last_of_a_product_where_no_other_one_needs_what_comes_of_it() -> None:
     made = graph(GRID, UNITS, WINDS, GATHERED)
 
-    def alone(param: str) -> list[str]:
-        return [made.products[number].wanted.recipe.product for number in made.alone([node(made, param, 0)])]
+    def last_of(param: str) -> list[str]:
+        return [made.products[number].wanted.recipe.product for number in made.last_of([node(made, param, 0)])]
 
-    assert alone("t") == ["units"]
-    assert alone("vo") == alone("d") == []
-    (units,) = made.alone([node(made, "t", 0)])
+    assert last_of("t") == ["units"]
+    assert last_of("vo") == last_of("d") == []
+    (units,) = made.last_of([node(made, "t", 0)])
     made.fail(units, "")
-    assert alone("t") == []
+    assert last_of("t") == []
     plain = graph(PLAIN)
-    assert plain.alone(inputs(plain)) == [0, 1, 2]
+    assert plain.last_of(inputs(plain)) == [0, 1, 2]
+
+
+def test_an_input_is_the_last_of_a_product_when_all_others_are_kept() -> None:
+    made = graph(GATHERED)
+    *others, last = inputs(made)
+    for number in others:
+        assert made.last_of([number]) == []
+        made.keep(made.kept_of([number]))
+    assert made.last_of([last]) == [0]
 
 
 def test_broker_and_workers_number_everything_alike() -> None:

@@ -259,6 +259,37 @@ impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
         // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
         unsafe { rows::<F, STREAM>(&mut self.pen, self.ahead, runs, from, into, count) }
     }
+
+    unsafe fn together(&mut self, runs: &Repeated, from: &mut Sources, begins: &[*const u8], into: &[*mut u8]) {
+        // SAFETY: as of `rows`.
+        unsafe { together::<F, STREAM>(&mut self.pen, self.ahead, runs, from, begins, into) }
+    }
+}
+
+/// See [`Row::together`].
+///
+/// # Safety
+/// As of that; this machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+unsafe fn together<F: Fill, const STREAM: bool>(
+    pen: &mut Pen,
+    ahead: Ahead,
+    runs: &Repeated,
+    from: &mut Sources,
+    begins: &[*const u8],
+    into: &[*mut u8],
+) {
+    let again = (0..runs.times as usize).map(|time| (&runs.again, time));
+    for (of_row, time) in again.chain([(&runs.once, runs.times as usize)]) {
+        let begin = if std::ptr::eq(of_row, &runs.once) { 0 } else { time };
+        for (begins, into) in begins.chunks(runs.steps.len()).zip(into) {
+            from.rows.clear();
+            from.rows.extend(begins);
+            move_on(&mut from.rows, &runs.steps, begin);
+            // SAFETY: as of this function.
+            unsafe { spans::<F, STREAM>(pen, ahead, of_row, from, into.wrapping_add(begin * runs.step)) };
+        }
+    }
 }
 
 /// See [`Row::rows`].

@@ -145,6 +145,12 @@ impl Rows {
         });
         rows.typical = units / count.max(1);
         rows.ahead = rows.best_ahead();
+        if rows.ahead == Ahead::NextFar && product.is_by_block && std::env::var("G").is_ok() {
+            let g: usize = std::env::var("G").unwrap().parse().unwrap();
+            for (way, runs) in known.iter().zip(&mut rows.runs) {
+                *runs = dim.lists.iter().map(|list| Repeated::with(list, way, scale, g)).collect();
+            }
+        }
         Some(rows)
     }
 
@@ -167,8 +173,9 @@ impl Rows {
 }
 
 impl Repeated {
-    fn new(list: &List, way: &[(u64, u64)], scale: Scale) -> Self {
-        let together = (RUNS_AGAIN_MIN.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
+    fn new(list: &List, way: &[(u64, u64)], scale: Scale) -> Self { Self::with(list, way, scale, RUNS_AGAIN_MIN) }
+    fn with(list: &List, way: &[(u64, u64)], scale: Scale, most: usize) -> Self {
+        let together = (most.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
         let times = list.periods / together;
         let placed = |seg: Seg| {
             let (stride, jump) = way[seg.source];
@@ -295,6 +302,12 @@ pub(crate) trait Row {
     /// # Safety
     /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
     unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64);
+
+    /// Rows whose sources begin at `begins`, row by row, each written where `into` says: all of them once for each repetition of the runs.
+    ///
+    /// # Safety
+    /// As of [`Self::rows`].
+    unsafe fn together(&mut self, runs: &Repeated, from: &mut Sources, begins: &[*const u8], into: &[*mut u8]);
 }
 
 /// Rows of a block, which are read together.
@@ -497,13 +510,8 @@ impl<'a> Walk<'a> {
             let steps = next.map(|(now, next)| (*next as usize).wrapping_sub(*now as usize));
             self.from.next.extend(steps);
             self.from.next.resize(sources, 0);
-            self.from.steps.resize(sources, 0);
-            for (from, &into) in from.chunks(sources).zip(into) {
-                self.from.rows.clear();
-                self.from.rows.extend(from);
-                // SAFETY: as of this function.
-                unsafe { row.rows(runs, &mut self.from, (into, 0), 1) };
-            }
+            // SAFETY: as of this function.
+            unsafe { row.together(runs, &mut self.from, from, into) };
         }
         std::mem::swap(&mut self.together, &mut self.after);
         self.after.clear();

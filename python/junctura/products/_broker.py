@@ -246,15 +246,23 @@ class Broker:
         if not keep:
             obj.release()
             return
-        # What only one product needs goes into it at once, and need not be kept.
-        products = [number for number in self.graph.alone(fresh) if is_quick(self.graph.products[number].wanted)]
-        keep = sorted(set(keep).difference(*(self.graph.products[number].nodes for number in products)))
+        # What only one product needs, and waits for last, goes into it at once, and need not be kept.
+        products = [number for number in self.graph.last_of(fresh) if is_quick(self.graph.products[number].wanted)]
+        keep = sorted(set(keep).difference(*(self.graph.products[number].waiting for number in products)))
+        sources = {number: self._sources_of(number, obj.key) for number in products}
         self.report.inputs += 1
         self.report.input_bytes += obj.nbytes
         came = time.monotonic()
 
         def task(number: int) -> Task:
-            return Task(number, tuple(keep), tuple(fresh), obj.key, tuple(products))
+            return Task(
+                number,
+                keep=tuple(keep),
+                inputs=tuple(fresh),
+                key=obj.key,
+                products=tuple(products),
+                sources=sources,
+            )
 
         self._held += 1
 
@@ -305,16 +313,21 @@ class Broker:
             self._take_nodes(done, came)
             self._free(self.graph.use(self.graph.nodes[pair].parents))
 
-        self.desk.add(lambda number: Task(number, tuple(keep)), then, came)
+        self.desk.add(lambda number: Task(number, tuple(keep), pair=pair), then, came)
 
     def _begin_product(self, product: int) -> None:
-        sources = tuple(self._sources[node] for node in self.graph.inputs_of(product))
+        sources = {product: self._sources_of(product)}
         came = max(self._came[node] for node in self.graph.products[product].nodes)
         self.desk.add(
             lambda number: Task(number, products=(product,), sources=sources),
             lambda done: self._take_product(product, done, came),
             came + patience_s(self.graph.products[product].wanted),
         )
+
+    def _sources_of(self, product: int, decoded: str = "") -> tuple[tuple[str, str], ...]:
+        """Keys and versions of the objects that it is made of; the one that is to be decoded has no version yet."""
+        sources = ((node, self.graph.nodes[node].source) for node in self.graph.inputs_of(product))
+        return tuple((key, "") if key == decoded else self._sources[node] for node, key in sources if key is not None)
 
     def _take_product(self, product: int, done: Done, came: float) -> None:
         if not self.graph.is_open(product):

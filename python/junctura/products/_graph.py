@@ -157,13 +157,17 @@ class Graph:
         """What is to be kept when these inputs are decoded: what comes of them alone, and others wait for."""
         return [node.number for node in self.below(inputs) if node.uses]
 
-    def alone(self, inputs: Iterable[int]) -> list[int]:
-        """The open products that need nothing but what comes of these inputs alone, and that no other one needs."""
+    def last_of(self, inputs: Iterable[int]) -> list[int]:
+        """The open products that wait for nothing but what comes of these inputs alone, and that no other one needs."""
         nodes = {node.number: node for node in self.below(inputs) if node.uses == 1}
         products = dict.fromkeys(product for node in nodes.values() for product in node.products)
-        return [
-            number for number in products if self.is_open(number) and nodes.keys() >= set(self.products[number].nodes)
-        ]
+        return [number for number in products if self.is_open(number) and nodes.keys() >= self.products[number].waiting]
+
+    def root(self, number: int) -> int:
+        """The input or the pair that a node comes of alone."""
+        while len(self.nodes[number].parents) == 1:
+            (number,) = self.nodes[number].parents
+        return number
 
     def below(self, nodes: Iterable[int]) -> Iterator[Node]:
         """These, and what comes of them alone; parents first."""

@@ -50,8 +50,8 @@ def patience_s(wanted: Wanted) -> float:
 
 
 def is_quick(wanted: Wanted) -> bool:
-    """Whether nothing is urgent enough to go before it."""
-    return patience_s(wanted) <= _USUAL_S
+    """Whether whoever decodes its last input may make it at once: what is urgent does not wait long for it."""
+    return patience_s(wanted) <= _SORTED_S
 
 
 def is_there(wanted: Wanted, out: Path) -> bool:

@@ -86,13 +86,16 @@ class Task:
     keep
         The nodes whose fields are wanted.
     inputs
-        With these numbers the input is a node; none if fields that are kept already are transformed.
+        With these numbers the input is a node.
+    pair
+        The node that is made of several ones that are kept.
     key
         Of the object to be decoded: its newest version is.
     products
-        To be made: one of fields that are kept, or some that need nothing but the input.
+        To be made: one of fields that are kept, or those whose last fields come of the input, and are nobody else's.
     sources
-        Of what is kept: keys and versions of the objects that it is made of.
+        By products, keys and versions of the objects that each is made of. The one that is to be decoded
+        has no version yet.
     looks
         Whether it is to be told only on which grid the input is.
     weights
@@ -103,9 +106,10 @@ class Task:
     number: int
     keep: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
+    pair: int | None = None
     key: str = ""
     products: tuple[int, ...] = ()
-    sources: tuple[tuple[str, str], ...] = ()
+    sources: dict[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     looks: bool = False
     weights: Weights | None = None
 
@@ -163,7 +167,10 @@ def write(about: Task | Done) -> bytes:
 
 def read_task(payload: bytes) -> Task:
     said = json.loads(payload)
-    said["sources"] = tuple((key, version) for key, version in said["sources"])
+    # JSON has no numbers as names.
+    said["sources"] = {
+        int(product): tuple((key, version) for key, version in sources) for product, sources in said["sources"].items()
+    }
     said["weights"] = Weights(*said["weights"]) if said["weights"] else None
     return Task(**{**said, **{name: tuple(said[name]) for name in ("keep", "inputs", "products")}})
 

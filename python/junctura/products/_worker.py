@@ -188,7 +188,7 @@ class Worker:
         about = self.graph.products[product]
         try:
             fields = [field for node in about.nodes for field in made.fields(node)]
-            sources = task.sources or [(task.key, made.version)] * len(about.wanted.inputs)
+            sources = [(key, version or made.version) for key, version in task.sources[product]]
             file = make(about.wanted, fields, self.transforms, self.out, sources)
         except Exception as error:
             # Whatever it is: others can be made.
@@ -227,7 +227,8 @@ class Made:
         node = self.worker.graph.nodes[number]
         if number in self.task.inputs:
             return self._input()
-        if node.operation is None or not (self.task.inputs or number in self.task.keep):
+        root = self.worker.graph.root(number)
+        if node.operation is None or (root not in self.task.inputs and root != self.task.pair):
             return _tasks.kept(self.worker.pool, number)
         given = [field for parent in node.parents for field in self.fields(parent)]
         return node.operation(given, self.worker.transforms)
