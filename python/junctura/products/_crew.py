@@ -25,6 +25,9 @@ from junctura.products._tasks import Done, Job, Task
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
+# them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 _WORKER_MEMORY = 1 << 30
 # So many more than there are workers may die one after another before the broker gives up.
 _DEATHS_MAX = 20
@@ -179,7 +182,7 @@ class Processes(Crew):
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "junctura.products._worker", self.pool.url]
-        process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(command, env={**KEEP_MEMORY, **os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
         self.processes[os.pidfd_open(process.pid)] = process
 
     def look(self, descriptor: int) -> None:
