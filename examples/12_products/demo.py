@@ -29,7 +29,7 @@ from junctura.products import Broker, Failed, Made, Report, load_all, sheet
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "11_swell/swell.py"
 # Where cores are few, products come first.
-BEHIND = ("nice", "-n", "10")
+BEHIND = ("nice", "-n", "19")
 FIELDS_A_STEP = 6
 HOURS_APART = 3
 # Of the contact sheet: maps of which the latest are shown.
