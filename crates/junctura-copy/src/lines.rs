@@ -280,14 +280,14 @@ unsafe fn together<F: Fill, const STREAM: bool>(
     into: &[*mut u8],
 ) {
     let again = (0..runs.times as usize).map(|time| (&runs.again, time));
-    for (of_row, time) in again.chain([(&runs.once, runs.times as usize)]) {
-        let begin = if std::ptr::eq(of_row, &runs.once) { 0 } else { time };
+    // What comes once lies where it lies, however often the others came.
+    for (of_row, time) in again.chain([(&runs.once, 0)]) {
         for (begins, into) in begins.chunks(runs.steps.len()).zip(into) {
             from.rows.clear();
             from.rows.extend(begins);
-            move_on(&mut from.rows, &runs.steps, begin);
+            move_on(&mut from.rows, &runs.steps, time);
             // SAFETY: as of this function.
-            unsafe { spans::<F, STREAM>(pen, ahead, of_row, from, into.wrapping_add(begin * runs.step)) };
+            unsafe { spans::<F, STREAM>(pen, ahead, of_row, from, into.wrapping_add(time * runs.step)) };
         }
     }
 }

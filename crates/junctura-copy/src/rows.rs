@@ -93,6 +93,8 @@ pub(crate) struct Run {
 
 /// So many runs at least are written out, where there are so many: less would cost time at each repetition.
 const RUNS_AGAIN_MIN: usize = 512;
+/// The same where lines of more runs would fall upon one place of the first cache.
+const RUNS_CROWDED_MIN: usize = 8;
 /// Runs of blocks that are no longer than this are read block by block.
 const SHORT_BYTES_MAX: u64 = 256;
 const ROWS_AT_ONCE_MAX: u64 = 16;
@@ -124,6 +126,10 @@ impl Rows {
             ahead: Ahead::Nothing,
             scale,
         };
+        let all = |way: &[(u64, u64)], again: usize| -> Vec<Repeated> {
+            let lists = dim.lists.iter();
+            lists.map(|list| Repeated::new(list, way, scale, again)).collect()
+        };
         let mut known: Vec<Vec<(u64, u64)>> = Vec::new();
         for sources in product.sources.chunks(dim.coordinates) {
             let way: Vec<(u64, u64)> = sources
@@ -131,8 +137,7 @@ impl Rows {
                 .map(|source| (source.strides[last], source.jumps[last]))
                 .collect();
             let number = known.iter().position(|known| *known == way).unwrap_or_else(|| {
-                rows.runs
-                    .push(dim.lists.iter().map(|list| Repeated::new(list, &way, scale)).collect());
+                rows.runs.push(all(&way, RUNS_AGAIN_MIN));
                 known.push(way);
                 known.len() - 1
             });
@@ -145,11 +150,8 @@ impl Rows {
         });
         rows.typical = units / count.max(1);
         rows.ahead = rows.best_ahead();
-        if rows.ahead == Ahead::NextFar && product.is_by_block && std::env::var("G").is_ok() {
-            let g: usize = std::env::var("G").unwrap().parse().unwrap();
-            for (way, runs) in known.iter().zip(&mut rows.runs) {
-                *runs = dim.lists.iter().map(|list| Repeated::with(list, way, scale, g)).collect();
-            }
+        if rows.ahead == Ahead::NextFar && product.is_by_block && rows.is_short() {
+            rows.runs = known.iter().map(|way| all(way, RUNS_CROWDED_MIN)).collect();
         }
         Some(rows)
     }
@@ -167,15 +169,19 @@ impl Rows {
         }
     }
 
+    fn is_short(&self) -> bool {
+        self.typical * self.scale.from as u64 <= SHORT_BYTES_MAX
+    }
+
     pub(crate) fn of(&self, combination: usize, list: usize) -> &Repeated {
         &self.runs[self.ways[combination]][list]
     }
 }
 
 impl Repeated {
-    fn new(list: &List, way: &[(u64, u64)], scale: Scale) -> Self { Self::with(list, way, scale, RUNS_AGAIN_MIN) }
-    fn with(list: &List, way: &[(u64, u64)], scale: Scale, most: usize) -> Self {
-        let together = (most.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
+    /// `again`: so many runs at least are repeated, where there are so many.
+    fn new(list: &List, way: &[(u64, u64)], scale: Scale, again: usize) -> Self {
+        let together = (again.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
         let times = list.periods / together;
         let placed = |seg: Seg| {
             let (stride, jump) = way[seg.source];
@@ -463,8 +469,7 @@ impl<'a> Walk<'a> {
     fn is_at_once(&self, at: &At) -> bool {
         let last = self.product.dims.len() - 1;
         let rows: u64 = at.counts[..last].iter().product();
-        let is_short = self.rows.typical * self.rows.scale.from as u64 <= SHORT_BYTES_MAX;
-        self.product.is_by_block && is_short && rows > 1
+        self.product.is_by_block && self.rows.is_short() && rows > 1
     }
 
     /// The rows of a block, as many at once as may be.
