@@ -95,6 +95,8 @@ pub(crate) struct Run {
 const RUNS_AGAIN_MIN: usize = 512;
 /// The same where lines of more runs would fall upon one place of the first cache.
 const RUNS_CROWDED_MIN: usize = 8;
+/// So many tell how all of them lie.
+const RUNS_SEEN_MAX: usize = 128;
 /// Runs of blocks that are no longer than this are read block by block.
 const SHORT_BYTES_MAX: u64 = 256;
 const ROWS_AT_ONCE_MAX: u64 = 16;
@@ -205,7 +207,7 @@ impl Repeated {
     }
 
     fn each(&self) -> impl Iterator<Item = &Run> {
-        self.again.runs.iter().chain(&self.once.runs)
+        self.again.runs.iter().chain(&self.once.runs).take(RUNS_SEEN_MAX)
     }
 
     /// Whether not much more memory lies between the runs of a source than in them.
