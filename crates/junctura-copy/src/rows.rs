@@ -92,7 +92,7 @@ pub(crate) struct Run {
 }
 
 /// So many runs at least are written out, where there are so many: less would cost time at each repetition.
-const RUNS_AGAIN_MIN: usize = 512;
+const RUNS_AGAIN_MIN: usize = 128;
 /// The same where lines of more runs would fall upon one place of the first cache.
 const RUNS_CROWDED_MIN: usize = 8;
 /// So many tell how all of them lie.
