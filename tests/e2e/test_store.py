@@ -355,6 +355,32 @@ def test_packed_objects_are_told_and_come_back(bare: Shell, tmp_path: Path) -> N
     assert "zstd:LEVEL" in bare.error(2, "create", "--store", tmp_path / "no", "--compression", "gzip")
 
 
+def test_a_store_is_given_a_schema_that_gains_an_attribute(bare: Shell, tmp_path: Path) -> None:
+    store, file, payload = ["--store", str(tmp_path / "results")], tmp_path / "results.yaml", tmp_path / "payload"
+    text = "name: results\nkey: {dataset: [], collocation: [], element: [run]}\nattributes:\n  run: {type: integer}\n"
+    file.write_text(text)
+    payload.write_bytes(b"payload")
+
+    def set_schema() -> str:
+        return bare.run("schema", "set", *store, file).stderr.decode()
+
+    bare.run("create", *store, "-q", "--schema", file)
+    bare.run("archive", *store, "--set", "run=1", payload)
+    assert set_schema().endswith("schema results is as it was\n")
+    file.write_text(f"{text}  owner: {{type: string}}\n")
+    assert set_schema().endswith("schema results has changed\n")
+    bare.run("archive", *store, "--set", "run=2", "--set", "owner=ada", payload)
+    assert bare.text("ls", *store, "--count", "") == "2\n"
+    assert bare.text("ls", *store, "--count", "owner=ada") == "1\n"
+    assert "owner" in bare.text("schema", "show", *store, "results")
+    names = [line["name"] for line in bare.documents("schema", "list", *store, "--json")]
+    assert names[0] == "results"
+    file.write_text(text.replace("results", "others"))
+    assert set_schema().endswith("schema others is new\n")
+    file.write_text(text.replace("integer", "string"))
+    assert "the key has to stay" in bare.error(2, "schema", "set", *store, file)
+
+
 def test_objects_are_moved_between_tiers(bare: Shell, filled: list[str], tmp_path: Path) -> None:
     store, cold = filled, str(tmp_path / "cold")
     bare.run("tier", *store, "cold", cold)

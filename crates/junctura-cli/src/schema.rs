@@ -1,4 +1,5 @@
-//! `junctura schema`: what objects are described by; looks at files and at what is built in, or at a pool's.
+//! `junctura schema`: what objects are described by; looks at files, at what is built in, at a pool's and a store's, and gives a
+//! store new ones.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use serde_json::json;
 use crate::attributes::{Pair, given, pair, pictured};
 use crate::output::Out;
 use crate::schema_files;
+use crate::store::{self, StoreArguments};
 use crate::today::today;
 use crate::url::ClientArguments;
 
@@ -21,9 +23,11 @@ const EXAMPLES: &str = "Examples:
   junctura schema show /fdb/etc/fdb/schema                                    what rules of FDB's are here
   junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
   junctura schema check mars --selector 'step=0/to/12/by/6,param=t' --explain
-  junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request";
+  junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request
+  junctura schema show results --store /data/archive > results.yaml           one of a store's
+  junctura schema set results.yaml --store /data/archive                      with an attribute more, say";
 
-/// Look at schemas: check a file, a key or a selector
+/// Look at schemas: check a file, a key or a selector; change those of a store
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,6 +40,7 @@ enum Command {
     Check(Check),
     Show(Show),
     List(List),
+    Set(Set),
 }
 
 /// Check a schema file, and what keys and selectors mean in it
@@ -64,27 +69,50 @@ struct Check {
 /// Show a schema as YAML; of a file of FDB's each rule, one after the other
 #[derive(Args, Debug)]
 struct Show {
-    /// The name of a built-in schema or of one of the pool's, or a file
+    /// The name of a built-in schema or of one of the pool's or store's, or a file
     #[arg(value_name = "NAME|FILE")]
     schema: String,
     /// Look for it in this pool
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
+    /// Look for it in this store
+    #[arg(long, value_name = "URL", conflicts_with = "pool")]
+    store: Option<String>,
     #[command(flatten)]
     client: ClientArguments,
 }
 
-/// List the built-in schemas, or those of a pool
+/// List the built-in schemas, or those of a pool or a store
 #[derive(Args, Debug)]
 struct List {
     /// Those of this pool; the first is its default
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
+    /// Those of this store; the first is its default
+    #[arg(long, value_name = "URL", conflicts_with = "pool")]
+    store: Option<String>,
     #[command(flatten)]
     client: ClientArguments,
     /// Print a JSON line for each
     #[arg(long)]
     json: bool,
+}
+
+/// Give a store a schema, or let one of its schemas gain attributes
+///
+/// Nothing that lies there is moved or written. A schema that the store has already may gain attributes outside its key, behind those that it
+/// has, and say otherwise which values are allowed. Who has the store open goes on with what it knows, until it meets what
+/// that does not have (`SchemaMismatch`).
+#[derive(Args, Debug)]
+struct Set {
+    /// A file, or the name of a built-in schema; of a file of FDB's each rule is one
+    #[arg(value_name = "FILE|NAME")]
+    schema: String,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Say nothing
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Looks.
@@ -94,6 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Check(check) => check.run(&mut out)?,
         Command::Show(show) => show.run(&mut out)?,
         Command::List(list) => list.run(&mut out)?,
+        Command::Set(set) => set.run()?,
     }
     out.flush()
 }
@@ -134,9 +163,10 @@ impl Check {
 
 impl Show {
     fn run(&self, out: &mut Out) -> Result<()> {
-        let schemas = match &self.pool {
-            Some(url) => vec![self.client.connect(url)?.schema(Some(&self.schema))?],
-            None => schema_files::read(&self.schema)?,
+        let schemas = match (&self.pool, &self.store) {
+            (Some(url), _) => vec![self.client.connect(url)?.schema(Some(&self.schema))?],
+            (_, Some(url)) => vec![Arc::clone(store::open(url)?.schema(Some(&self.schema))?)],
+            _ => schema_files::read(&self.schema)?,
         };
         for (at, schema) in schemas.iter().enumerate() {
             let between = if at > 0 { "---\n" } else { "" };
@@ -148,9 +178,10 @@ impl Show {
 
 impl List {
     fn run(&self, out: &mut Out) -> Result<()> {
-        let schemas: Vec<Arc<Schema>> = match &self.pool {
-            Some(url) => self.client.connect(url)?.schemas()?,
-            None => Schema::BUILTIN_NAMES
+        let schemas: Vec<Arc<Schema>> = match (&self.pool, &self.store) {
+            (Some(url), _) => self.client.connect(url)?.schemas()?,
+            (_, Some(url)) => store::open(url)?.schemas().to_vec(),
+            _ => Schema::BUILTIN_NAMES
                 .iter()
                 .filter_map(|name| Schema::builtin(name))
                 .collect(),
@@ -160,6 +191,25 @@ impl List {
                 out.json(&about(&schema))?;
             } else {
                 writeln!(out, "{:<12} {}", schema.name(), schema.doc())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Set {
+    fn run(&self) -> Result<()> {
+        let mut store = self.store.open()?;
+        for schema in schema_files::read(&self.schema)? {
+            let known = store.schema(Some(schema.name())).ok().map(|known| known.to_yaml());
+            store = store.set_schema(&schema)?;
+            if !self.quiet {
+                let what = match known {
+                    None => "is new",
+                    Some(known) if known == schema.to_yaml() => "is as it was",
+                    Some(_) => "has changed",
+                };
+                say!("{}: schema {} {what}", self.store.url(), schema.name());
             }
         }
         Ok(())
