@@ -663,3 +663,29 @@ fn values_of_any_length_and_unicode_are_what_they_were() {
     let given = [("run", &*longer), ("name", "")].map(|(name, value)| (name, Given::Text(value)));
     assert_eq!(writer.archive(given, b"").unwrap_err().code(), Code::TooLarge);
 }
+
+/// Whose length and offsets no 32 bits can say: archived, checked, mapped, read in a part and moved.
+#[test]
+#[ignore = "5 GiB of memory and 13 of a disk: make soak"]
+fn soak_an_object_of_more_than_four_gib() {
+    const BYTES: usize = (4 << 30) + 12_345;
+    let (world, cold) = (world(), tempfile::tempdir().unwrap());
+    let mut payload = vec![0; BYTES];
+    for (number, byte) in payload.iter_mut().step_by(4096).enumerate() {
+        *byte = number as u8;
+    }
+    let mut writer = world.store.writer().unwrap();
+    archive(&mut writer, 0, "t", &payload);
+    archive(&mut writer, 6, "t", b"behind it");
+    writer.flush().unwrap();
+    world.store.add_tier("cold", cold.path().to_str().unwrap()).unwrap();
+    for tier in ["cold", "data"] {
+        world.store.move_to("param=t", tier, |_, _| true).unwrap();
+        let listing = world.store.snapshot().unwrap().list("step=0").unwrap();
+        let object = listing.iter().next().unwrap();
+        let mapped = object.map().unwrap();
+        assert!(mapped.is_mapped() && payload == *mapped);
+    }
+    let listing = world.store.snapshot().unwrap().list("step=6").unwrap();
+    assert_eq!(listing.iter().next().unwrap().read().unwrap(), b"behind it");
+}
