@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from e2e_grib import Field, ensemble
-from e2e_shell import Shell
+from e2e_shell import Process, Shell
 from e2e_tell import pytest_terminal_summary, tell
 
 __all__ = ["pytest_terminal_summary", "tell"]
@@ -30,6 +31,26 @@ def shell(bare: Shell) -> Shell:
     """A shell whose pool is served."""
     bare.serve()
     return bare
+
+
+@pytest.fixture
+def program(bare: Shell) -> Iterator[Callable[..., Process]]:
+    """Starts a program of this folder that does what it is told, line by line, in the shell's pool; it is ready."""
+    started: list[Process] = []
+    url = f"unix:{bare.folder}/junctura/test.sock"
+
+    def start(name: str, *arguments: object) -> Process:
+        script = str(Path(__file__).with_name(name))
+        command = [sys.executable, script, url, *map(str, arguments)]
+        process = Process(command, bare.environment, subprocess.PIPE)
+        started.append(process)
+        assert process.line() == "ready"
+        return process
+
+    yield start
+    for process in started:
+        process.popen.kill()
+        process.end()
 
 
 @pytest.fixture

@@ -50,6 +50,11 @@ class Process:
         self.popen.stdin.write(data)
         self.popen.stdin.flush()
 
+    def ask(self, line: str) -> str:
+        """Tells it a line, and waits for the one that it answers."""
+        self.write(f"{line}\n".encode())
+        return self.line()
+
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from e2e_grib import Field
-from e2e_shell import Shell
+from e2e_shell import Process, Shell
+
+import junctura
 
 
 def test_what_is_put_together_is_seen_together(shell: Shell, file: Path, fields: dict[Field, bytes]) -> None:
@@ -78,3 +83,116 @@ def test_what_fails_publishes_nothing(bare: Shell, file: Path) -> None:
     assert (event["bundle"]["path"], event["reason"]) == ("b", "all its producers are gone")
     assert event["bundle"]["members"] > 0
     assert bare.text("ls") == ""
+
+
+PRODUCERS, MEMBERS = 16, 10_000
+EACH = MEMBERS // PRODUCERS
+
+
+class Reader:
+    """Looks again and again how many objects of a space there are, and follows them."""
+
+    def __init__(self, url: str, space: str) -> None:
+        self.pool = junctura.Pool(url, name=f"reader of {space}")
+        self.follow = self.pool.follow(f"space={space}")
+        self.space, self.seen, self.is_over = space, set[int](), threading.Event()
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def look(self) -> None:
+        with junctura.Pool(self.pool.url, name="onlooker") as pool:
+            while not self.is_over.is_set():
+                self.seen.add(len(pool.list(f"space={self.space}")))
+
+    def end(self, count: int) -> tuple[set[int], set[str], set[int]]:
+        """How many it has ever seen, and names and sequence numbers of so many that its follow gets, and no more."""
+        names, sequences = set(), set()
+        for _ in range(count):
+            obj = self.follow.next(timeout=60)
+            assert isinstance(obj, junctura.Object)
+            names.add(obj["name"])
+            sequences.add(obj.version.sequence)
+            obj.release()
+        with pytest.raises(junctura.Timeout):
+            self.follow.next(timeout=0)
+        self.is_over.set()
+        self.thread.join()
+        self.pool.close()
+        return self.seen, names, sequences
+
+
+@pytest.fixture
+def reader(bare: Shell) -> Iterator[Callable[[str], Reader]]:
+    started: list[Reader] = []
+
+    def start(space: str) -> Reader:
+        started.append(Reader(f"unix:{bare.folder}/junctura/test.sock", space))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.is_over.set()
+
+
+def tell_all(producers: list[Process], line: str) -> set[str]:
+    """All of them at once; what they answer."""
+    for producer in producers:
+        producer.write(f"{line}\n".encode())
+    return {producer.line() for producer in producers}
+
+
+def check_all_or_nothing(reader: Reader, *, is_there: bool) -> None:
+    seen, names, sequences = reader.end(MEMBERS if is_there else 0)
+    assert seen <= {0, MEMBERS}
+    if is_there:
+        assert names == {f"{rank}/{number}" for rank in range(PRODUCERS) for number in range(EACH)}
+        assert max(sequences) - min(sequences) + 1 == len(sequences) == MEMBERS, "one point in the order"
+
+
+def test_ten_thousand_members_of_sixteen_producers_are_seen_together_or_not_at_all(
+    bare: Shell, program: Callable[..., Process], reader: Callable[[str], Reader]
+) -> None:
+    bare.serve("--schema", "free")
+    watch = bare.watch("--kind", "completed,aborted")
+    producers = [program("e2e_bundler.py", rank) for rank in range(PRODUCERS)]
+
+    # With the last of as many as were said; one producer is killed on the way, and another takes its place.
+    readers = reader("counted")
+    assert tell_all(producers, f"open counted {MEMBERS}") == {"done"}
+    assert tell_all(producers, f"stage 0 {EACH // 2}") == {"done"}
+    producers[3].kill()
+    producers[3] = program("e2e_bundler.py", 3)
+    assert producers[3].ask(f"open counted {MEMBERS}") == "done"
+    assert bare.text("ls", "--count") == "0\n"
+    assert tell_all(producers, f"stage {EACH // 2} {EACH}") == {"done"}
+    assert watch.document()["bundle"] == {"path": "counted", "members": MEMBERS, "declared": MEMBERS}
+    check_all_or_nothing(readers, is_there=True)
+    assert producers[0].ask("open counted 0").startswith("BundleClosed")
+
+    # When one of them says so.
+    readers = reader("sealed")
+    assert tell_all(producers, "open sealed 0") == {"done"}
+    assert tell_all(producers, f"stage 0 {EACH}") == {"done"}
+    assert producers[5].ask("seal") == "done"
+    assert watch.document()["bundle"] == {"path": "sealed", "members": MEMBERS, "declared": None}
+    check_all_or_nothing(readers, is_there=True)
+
+    # One of them aborts it for all.
+    readers = reader("aborted")
+    assert tell_all(producers, f"open aborted {MEMBERS}") == {"done"}
+    assert tell_all(producers[1:], f"stage 0 {EACH}") == {"done"}
+    assert producers[1].ask("abort") == "done"
+    assert watch.document()["bundle"] == {"path": "aborted", "members": MEMBERS - EACH, "declared": MEMBERS}
+    assert producers[2].ask("stage 0 1") != "done"
+    check_all_or_nothing(readers, is_there=False)
+
+    # All are killed before it is whole.
+    readers = reader("orphaned")
+    assert tell_all(producers, f"open orphaned {MEMBERS}") == {"done"}
+    assert tell_all(producers, f"stage 0 {EACH - 1}") == {"done"}
+    for producer in producers:
+        producer.popen.kill()
+    aborted = watch.document()["bundle"]
+    assert aborted == {"path": "orphaned", "members": MEMBERS - PRODUCERS, "declared": MEMBERS}
+    check_all_or_nothing(readers, is_there=False)
+    assert bare.text("ls", "--count", "--incomplete") == f"{2 * MEMBERS}\n"
