@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from e2e_shell import Process, Shell
 
 import junctura
@@ -64,3 +65,19 @@ def test_a_reader_of_the_file_that_is_killed_takes_nothing_with_it(bare: Shell, 
             assert bytes(obj) == payload(0)
         pool.retire("")
         assert pool.stat()["spill"]["objects"] == 0
+
+
+def test_a_payload_that_was_changed_in_the_file_is_told_and_no_other_one_suffers(bare: Shell, tmp_path: Path) -> None:
+    server = bare.serve("--budget", "4MiB", "--spill", str(tmp_path / "spill"))
+    with fill(bare, 30) as pool:
+        # It has no name, and is open more than once.
+        descriptors = Path(f"/proc/{server.pid}/fd").iterdir()
+        file = next(path for path in descriptors if str(path.readlink()).startswith(f"{tmp_path}/spill/"))
+        with file.open("r+b") as damaged:
+            damaged.seek(file.read_bytes().index(payload(1)) + SIZE // 2)
+            damaged.write(b"\xff")
+        with pytest.raises(junctura.Corrupt, match="001"):
+            bytes(pool.demand(name="001"))
+        for number in (0, 2, 29):
+            with pool.demand(name=f"{number:03}") as obj:
+                assert bytes(obj) == payload(number)
