@@ -132,6 +132,7 @@ def reader(bare: Shell) -> Iterator[Callable[[str], Reader]]:
     yield start
     for one in started:
         one.is_over.set()
+        one.thread.join()
 
 
 def tell_all(producers: list[Process], line: str) -> set[str]:
