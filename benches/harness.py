@@ -300,6 +300,8 @@ def begin(name: str, about: str) -> Bench:
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name has this in it")
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
+    # Modules of a user's are compiled once, whatever the environment here says.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return Bench(name, arguments)
 
 

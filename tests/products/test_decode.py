@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 from pathlib import Path
 from typing import Any
 
+import eccodes
 import grib_messages
 import numpy as np
 import pytest
@@ -79,6 +81,42 @@ def test_what_happens_over_a_range_of_steps_comes_with_the_field(given: dict[str
         message, given
     ).attributes.items()
     assert decode(message, {"stepType": "avg"}).attributes["stepType"] == "avg"
+
+
+_SAID: list[dict[str, Any]] = [
+    {"shortName": "t"},
+    {"shortName": "t", "step": 6},
+    {"shortName": "t", "productDefinitionTemplateNumber": 1, "number": 3},
+    {"shortName": "u", "productDefinitionTemplateNumber": 1, "number": 3},
+    {"shortName": "gh", "step": 6},
+    {"shortName": "tp", "stepRange": "0-6"},
+    {"shortName": "tp", "stepRange": "0-12"},
+    {"shortName": "mx2t6", "stepRange": "6-12"},
+    {"shortName": "mx2t6", "stepRange": "6-12", "productDefinitionTemplateNumber": 11, "number": 3},
+]
+
+
+def test_what_one_parameter_says_is_not_taken_for_another() -> None:
+    for said in _SAID * 2:
+        assert_units_are_those_of(grib_messages.latlon(7, 12, _ENDS, range(84), **said))
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_the_units_of_a_file_are_those_that_eccodes_says(shared: Path, name: str) -> None:
+    for message in grib_messages.messages(shared / name):
+        with contextlib.suppress(Error):
+            assert_units_are_those_of(message)
+
+
+def assert_units_are_those_of(message: bytes) -> None:
+    field = decode(message, {"param": "any"})
+    handle = eccodes.codes_new_from_message(message)
+    try:
+        kind = eccodes.codes_get_string(handle, "stepType") if eccodes.codes_is_defined(handle, "stepType") else ""
+        assert field.units == eccodes.codes_get_string(handle, "units")
+        assert field.attributes.get("stepType") == (kind if kind in ("accum", "avg", "max", "min") else None)
+    finally:
+        eccodes.codes_release(handle)
 
 
 def test_a_view_is_as_good_as_bytes() -> None:

@@ -293,8 +293,6 @@ class Broker:
         self.report.decodes += done.decodes
         for node, cause in done.failed.items():
             self._fail_node(node, cause)
-            # Some of it may be kept.
-            _tasks.free(self.pool, node)
         self._begin(self.graph.keep(done.kept))
         # What was given up meanwhile.
         self._free(node for node in done.kept if not self.graph.nodes[node].uses)

@@ -74,7 +74,9 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     if handle is None:
         raise Corrupt("GRIB message", "ecCodes finds none in it")
     try:
-        return _field(_Message(eccodes, handle, _known_of_grid(_grid_section(whole))), attributes)
+        sections = _sections(whole)
+        of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(whole, sections))
+        return _field(_Message(eccodes, handle, of_grid, of_parameter), attributes)
     except eccodes.CodesInternalError as error:
         raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
     finally:
@@ -110,35 +112,41 @@ class _Message(NamedTuple):
 
     eccodes: Any
     handle: Any
-    # What all messages of its grid say of that: asking for a key takes as long as decoding hundreds of values.
+    # What all messages of its grid say of that, and all of its parameter: asking for a key takes as long as decoding
+    # hundreds or thousands of values.
     of_grid: dict[str, Any]
+    of_parameter: dict[str, Any]
 
     def has(self, key: str) -> bool:
         return bool(self.eccodes.codes_is_defined(self.handle, key))
 
     def number(self, key: str) -> int:
         """Of its grid."""
-        return int(self._ask_once(key, self.eccodes.codes_get_long))
+        return int(_once(self.of_grid, key, lambda: self.eccodes.codes_get_long(self.handle, key)))
 
     def degrees(self, key: str) -> float:
         """Of its grid."""
-        return float(self._ask_once(key, self.eccodes.codes_get_double))
+        return float(_once(self.of_grid, key, lambda: self.eccodes.codes_get_double(self.handle, key)))
 
     def grid_type(self) -> str:
         """GRIB's name of its grid; its template's number where ecCodes does not know that, as 204 (curvilinear)."""
         number = "gridDefinitionTemplateNumber"
         if "gridType" in self.of_grid or self.has("gridType") or not self.has(number):
-            return str(self._ask_once("gridType", self.eccodes.codes_get_string))
+            return str(_once(self.of_grid, "gridType", lambda: self.text("gridType")))
         return f"of template 3.{self.number(number)}"
 
     def columns(self) -> list[int]:
         """How many points each row has."""
-        return [int(count) for count in self._ask_once("pl", self.eccodes.codes_get_array)]
+        counts = _once(self.of_grid, "pl", lambda: self.eccodes.codes_get_array(self.handle, "pl"))
+        return [int(count) for count in counts]
 
-    def _ask_once(self, key: str, get: Callable[[Any, str], Any]) -> Any:
-        if key not in self.of_grid:
-            self.of_grid[key] = get(self.handle, key)
-        return self.of_grid[key]
+    def units(self) -> str:
+        """Of its parameter."""
+        return str(_once(self.of_parameter, "units", lambda: self.text("units")))
+
+    def step_type(self) -> str:
+        """Of its parameter: at an instant, or over which steps; empty where ecCodes does not know."""
+        return str(_once(self.of_parameter, "stepType", lambda: self.text("stepType") if self.has("stepType") else ""))
 
     def text(self, key: str) -> str:
         return str(self.eccodes.codes_get_string(self.handle, key))
@@ -187,31 +195,60 @@ def _look_at_sections(message: bytes) -> None:
         raise Unsupported("GRIB message", f"{fields} fields in one message: split it, e.g. with grib_copy")
 
 
-def _grid_section(message: bytes) -> bytes:
-    """That in which edition 2 describes the grid; empty where there is no such section."""
+def _sections(message: bytes) -> dict[int, bytes]:
+    """Those of edition 2 before its values, by their numbers; of edition 1 none."""
+    found: dict[int, bytes] = {}
     at = 16 if message[7] == 2 else len(message)
-    while at < len(message) - 4:
+    while at < len(message) - 4 and 5 not in found:
         length = int.from_bytes(message[at : at + 4], "big")
-        if message[at + 4] == 3:
-            return message[at : at + length]
+        found[message[at + 4]] = message[at : at + length]
         at += length
-    return b""
+    return found
 
 
-def _known_of_grid(section: bytes) -> dict[str, Any]:
-    """What messages with this section have said; nothing where there is none."""
-    return _shared(section) if section else {}
+def _about_grid(sections: Mapping[int, bytes]) -> bytes:
+    """What tells one grid from another."""
+    return sections.get(3, b"")
 
 
-@functools.lru_cache(maxsize=64)
-def _shared(section: bytes) -> dict[str, Any]:  # noqa: ARG001 - tells them apart
+def _about_parameter(message: bytes, sections: Mapping[int, bytes]) -> bytes:
+    """What tells a parameter's name and units from those of another: all but the times, and the member's number.
+
+    Offsets are those of the WMO's FM 92 GRIB edition 2, section 1 and templates 4.0 and 4.1; fields over a range of
+    steps, and those of other templates, are like none but those of the same time.
+    """
+    if 4 not in sections:
+        return b""
+    issued, said = bytearray(sections.get(1, b"")), bytearray(sections[4])
+    issued[12:19] = bytes(7)
+    template = int.from_bytes(said[7:9], "big")
+    if template in (0, 1):
+        said[18:22] = bytes(4)
+    if template == 1:
+        said[35:36] = bytes(1)
+    return b"".join((message[6:7], issued, sections.get(2, b""), said))
+
+
+def _known(about: bytes) -> dict[str, Any]:
+    """What messages that say the same have told; nothing where nothing is said."""
+    return _shared(about) if about else {}
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(about: bytes) -> dict[str, Any]:  # noqa: ARG001 - tells them apart
     return {}
+
+
+def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
+    if key not in known:
+        known[key] = ask()
+    return known[key]
 
 
 def _field(message: _Message, attributes: Mapping[str, Any] | None) -> Field:
     on, values = _ON.get(message.grid_type(), _refuse)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
-    units = message.text("units")
+    units = message.units()
     return Field(values, on, known, "" if units in _UNKNOWN else units)
 
 
@@ -241,7 +278,8 @@ def _attributes(message: _Message) -> dict[str, Any]:
 
 def _over_steps(message: _Message) -> dict[str, Any]:
     """What happened over which range of steps; MARS says its end only."""
-    if not message.has("stepType") or (kind := message.text("stepType")) not in _OVER_STEPS:
+    kind = message.step_type()
+    if kind not in _OVER_STEPS:
         return {}
     return {"stepType": kind, "stepStart": message.text("startStep")}
 

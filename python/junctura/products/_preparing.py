@@ -178,7 +178,7 @@ def _grid_of_message(message: bytes) -> Grid | Spectral:
     try:
         handle = eccodes.codes_new_from_message(message)
         try:
-            return _Header(eccodes, handle, {}).on()
+            return _Header(eccodes, handle, {}, {}).on()
         finally:
             eccodes.codes_release(handle)
     except eccodes.CodesInternalError as error:

@@ -5,8 +5,8 @@
   job              job     recipes, where the source is    broker   once, pickled
   task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
   begun/12/…       begun   that another one begins it      worker     and another one if that one dies
-  array/7/0        array   values of a field               worker
-  array/7/about    about   what the values mean, in JSON   worker   for they may have thousands of places
+  array/7          array   values of a node's fields, and  worker   which may have thousands of places
+                           what they mean, in JSON
   done/12          done    what came of it, in JSON        worker
   hint/63/…        hint    Legendre functions, in JSON     broker  for all workers, when they have nothing to do
 ```
@@ -19,9 +19,11 @@ import contextlib
 import itertools
 import json
 import pickle
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import junctura
 from junctura.products._field import Field
@@ -161,28 +163,40 @@ def read_job(payload: bytes) -> Job:
 
 
 def write(about: Task | Done) -> bytes:
-    """As an object's payload."""
-    return json.dumps(asdict(about)).encode()
+    """As an object's payload: what is not as it is by default."""
+    return json.dumps({name: said for name, said in vars(about).items() if said or name == "number"}).encode()
 
 
 def read_task(payload: bytes) -> Task:
     said = json.loads(payload)
-    # JSON has no numbers as names.
-    said["sources"] = {
-        int(product): tuple((key, version) for key, version in sources) for product, sources in said["sources"].items()
+    read: dict[str, Callable[[Any], Any]] = {
+        "keep": tuple,
+        "inputs": tuple,
+        "products": tuple,
+        "sources": lambda sources: {product: tuple(map(tuple, all_of)) for product, all_of in _numbered(sources)},
+        "weights": lambda weights: Weights(*weights),
     }
-    said["weights"] = Weights(*said["weights"]) if said["weights"] else None
-    return Task(**{**said, **{name: tuple(said[name]) for name in ("keep", "inputs", "products")}})
+    return Task(**{name: read.get(name, _as_it_is)(value) for name, value in said.items()})
 
 
 def read_done(payload: bytes) -> Done:
     said = json.loads(payload)
-    # JSON has no numbers as names.
-    numbered = {
-        name: {int(number): one for number, one in said[name].items()} for name in ("failed", "unmade", "files")
+    read: dict[str, Callable[[Any], Any]] = {
+        "kept": tuple,
+        "failed": lambda failed: dict(_numbered(failed)),
+        "unmade": lambda unmade: dict(_numbered(unmade)),
+        "files": lambda files: {number: File(*one) for number, one in _numbered(files)},
     }
-    files = {number: File(*one) for number, one in numbered.pop("files").items()}
-    return Done(**{**said, **numbered, "kept": tuple(said["kept"]), "files": files})
+    return Done(**{name: read.get(name, _as_it_is)(value) for name, value in said.items()})
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _numbered(said: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+    """JSON has no numbers as names."""
+    return ((int(number), one) for number, one in said.items())
 
 
 def hint(pool: junctura.Pool, legendre: Legendre) -> None:
@@ -227,33 +241,48 @@ def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
 
 
 def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
-    """Puts fields into the pool, for all workers."""
-    for part, one in enumerate(fields):
-        offer_once(pool, one.values, name=f"array/{node}/{part}", kind="array", node=str(node))
+    """Puts the fields of a node into the pool, for all workers: one object."""
     about = json.dumps([_about(one) for one in fields]).encode()
-    offer_once(pool, about, name=f"array/{node}/about", kind="about", node=str(node))
+    size = sum(one.values.size for one in fields)
+    with pool.allocate(8 * size + len(about)) as place:
+        memory = memoryview(place)
+        memory[8 * size :] = about
+        values = np.frombuffer(memory, np.float64, size)
+        np.concatenate([one.values.ravel() for one in fields], out=values)
+        # The place cannot be offered while somebody may write to it.
+        del values
+        memory.release()
+        # A worker that died may have kept them before.
+        with contextlib.suppress(junctura.AlreadyExists):
+            place.offer(name=_name(node), kind="array", values=str(size))
 
 
 def kept(pool: junctura.Pool, node: int) -> list[Field]:
     """The fields of a node, where they lie in the pool's memory: read-only, without a copy."""
-    with pool.demand(name=f"array/{node}/about", timeout=0) as obj:
-        about = json.loads(bytes(obj))
-    return [
-        # The array holds the object: its memory stays as it is until the last array of it is gone.
-        Field(pool.demand(name=f"array/{node}/{part}", timeout=0).array(), grid(on), attributes, units)
-        for part, (on, units, attributes) in enumerate(about)
-    ]
+    obj = pool.demand(name=_name(node), timeout=0)
+    size = int(obj["values"])
+    # Arrays of it hold the object: its memory stays as it is until the last one is gone.
+    values, fields = np.frombuffer(memoryview(obj), np.float64, size), []
+    for name, units, attributes in json.loads(bytes(memoryview(obj)[8 * size :])):
+        on = grid(name)
+        fields.append(Field(values[: on.size].reshape(on.shape), on, attributes, units))
+        values = values[on.size :]
+    return fields
+
+
+def free(pool: junctura.Pool, node: int) -> None:
+    """Nobody needs the fields of a node any more."""
+    forget(pool, _name(node))
+
+
+def _name(node: int) -> str:
+    return f"array/{node}"
 
 
 def forget(pool: junctura.Pool, name: str) -> None:
     """Removes an object that everybody has read."""
     with contextlib.suppress(junctura.NotFound, junctura.Gone):
         pool.withdraw(name=name, timeout=0, force=True)
-
-
-def free(pool: junctura.Pool, node: int) -> None:
-    """Nobody needs them any more."""
-    pool.retire(f"node={node}", timeout=0, force=True)
 
 
 def _about(one: Field) -> tuple[str, str, dict[str, Any]]:

@@ -7,6 +7,7 @@ hours or ranges as ``0-24``, members whole numbers, levels numbers, days ``20261
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
@@ -78,9 +79,8 @@ def canonical(word: str, value: Any) -> Value:
     """
     if isinstance(value, datetime.timedelta):
         value = value.total_seconds() / 3600
-    text = _text(value)
-    made = _FORMS.get(word, _any)(text)
-    if made is None or not text:
+    made = _form(word, _text(value))
+    if made is None:
         raise Wrong(f"{shown(value)} is not {_WHAT.get(word, f'a text of 1 to {_LENGTH_MAX} characters')}")
     return made
 
@@ -93,6 +93,11 @@ def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+@functools.lru_cache(maxsize=4096)
+def _form(word: str, text: str) -> Value | None:
+    return _FORMS.get(word, _any)(text) if text else None
 
 
 def _any(text: str) -> str | None:

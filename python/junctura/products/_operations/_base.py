@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
@@ -58,7 +59,7 @@ class Operation:
         """Whether it changes fields of a parameter."""
         return True
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """All about it, in one form: JSON."""
         return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))
