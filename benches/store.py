@@ -259,6 +259,9 @@ def reading(bench: Bench, place: str) -> list[Case]:
         Contender("junctura", "us", "the last byte", READ, command, ours),
         Contender("junctura, together", "us", "the last byte", READ, command, measured_with_it("together")),
         Contender("junctura, mapped", "us", "the last byte", READ, command, measured_with_it("mapped")),
+        Contender(
+            "junctura, mapped together", "us", "the last byte", READ, command, measured_with_it("mapped_together")
+        ),
         Contender(limit, "limit", "the last byte", "every byte read", command, measured_with_it("pread")),
         Contender(RIVAL, "rival", "the last byte", "every byte read", shown("read", "FOLDER", "N", "100"), rival),
     ]
@@ -267,6 +270,7 @@ def reading(bench: Bench, place: str) -> list[Case]:
         Check("junctura", at_least=0.85, times=limit),
         Check("junctura", at_least=1.0, times=RIVAL),
         Check("junctura, mapped", at_least=2.0, times=limit),
+        Check("junctura, mapped together", at_least=2.0, times=limit),
     ]
     both: list[Figures] = []
 

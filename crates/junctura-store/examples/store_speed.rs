@@ -2,7 +2,7 @@
 //!
 //! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `open FOLDER` opens it and takes a snapshot, `one FOLDER` opens it and retrieves one object, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
 //! reads the files in which a checkpoint lies, each in a process that has just begun, and says how much memory that took; `pack FOLDER CODEC` archives and reads fields, packed or not; `list FOLDER SELECTOR` lists it in a process that has just begun, with the memory that it took, and then again;
-//! `read FOLDER` reads it one by one, together and mapped, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
+//! `read FOLDER` reads it one by one and together, and maps it both ways, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
 //! store's writer flushes ten fields every 100 ms, and while nobody does.
 
 #![allow(clippy::unwrap_used, reason = "an example")]
@@ -247,6 +247,10 @@ fn map_all(listing: &Listing) {
     assert!(maps.iter().all(Mapped::is_mapped));
 }
 
+fn map_together(listing: &Listing) {
+    assert!(listing.map().unwrap().iter().all(Mapped::is_mapped));
+}
+
 fn read_plainly(listing: &Listing, folder: &str, buffer: &mut [u8]) {
     for object in listing.by_location() {
         let place = object.location();
@@ -262,13 +266,14 @@ fn read(folder: &str) -> String {
     let gib = list().bytes() as f64 / f64::from(1 << 30);
     let (mut buffer, mut memory) = (Buffer::new(), vec![0; FIELD_BYTES + 64]);
     let aligned = memory.as_ptr().align_offset(64);
-    let mut rates = [0.0_f64; 4];
+    let mut rates = [0.0_f64; 5];
     for _ in 0..AGAIN {
         // Each way has a listing that has not opened or mapped a file yet.
-        let ways: [&mut dyn FnMut(&Listing); 4] = [
+        let ways: [&mut dyn FnMut(&Listing); 5] = [
             &mut |listing| _ = read_all(listing, &mut buffer),
             &mut read_together,
             &mut map_all,
+            &mut map_together,
             &mut |listing| read_plainly(listing, folder, &mut memory[aligned..]),
         ];
         for (way, rate) in ways.into_iter().zip(&mut rates) {
@@ -278,9 +283,9 @@ fn read(folder: &str) -> String {
             *rate = rate.max(gib / began.elapsed().as_secs_f64());
         }
     }
-    let [one_by_one, together, mapped, plain] = rates;
+    let [one_by_one, together, mapped, mapped_together, plain] = rates;
     format!(
-        r#"{{"gib_per_s": {one_by_one:.4}, "together_gib_per_s": {together:.4}, "mapped_gib_per_s": {mapped:.4}, "pread_gib_per_s": {plain:.4}}}"#
+        r#"{{"gib_per_s": {one_by_one:.4}, "together_gib_per_s": {together:.4}, "mapped_gib_per_s": {mapped:.4}, "mapped_together_gib_per_s": {mapped_together:.4}, "pread_gib_per_s": {plain:.4}}}"#
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
@@ -66,36 +66,6 @@ pub struct Object<'a> {
     listing: &'a Listing,
     part: &'a Part,
     row: u32,
-}
-
-/// The bytes of an object, as they lie in its file, or as they were read where that cannot be mapped.
-#[derive(Debug)]
-pub struct Mapped(Shown);
-
-#[derive(Debug)]
-enum Shown {
-    Map(Arc<FileMap>, Range<u64>),
-    Read(Vec<u8>),
-}
-
-impl Mapped {
-    /// Whether they lie in their file, and were not copied.
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        matches!(self.0, Shown::Map(..))
-    }
-}
-
-impl Deref for Mapped {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            // The range was looked at when it was made.
-            Shown::Map(map, range) => map.slice(range.start, range.end - range.start).unwrap_or_default(),
-            Shown::Read(bytes) => bytes,
-        }
-    }
 }
 
 /// Where an object's bytes lie.
@@ -318,7 +288,7 @@ impl Listing {
     }
 
     /// A map that reaches to this byte of a file that is open, where there can be one.
-    fn map(&self, name: &Arc<str>, end: u64) -> Option<Arc<FileMap>> {
+    fn map_of(&self, name: &Arc<str>, end: u64) -> Option<Arc<FileMap>> {
         let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = files.get_mut(name)?;
         let reaches = |map: &Arc<FileMap>| map.bytes() >= end;
@@ -513,36 +483,15 @@ impl Object<'_> {
         Ok(bytes)
     }
 
-    /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
-    /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all objects of the listing that
-    /// are mapped, and lasts as long as one of them or the listing.
-    ///
-    /// A disk that fails while they are looked at kills the process, which a read would be told; so does somebody who cuts the file
-    /// off, which no program of ours does.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn map(&self) -> Result<Mapped> {
-        let mapped = self.map_verified();
-        self.snapshot().check_age()?;
-        mapped
-    }
-
-    fn map_verified(&self) -> Result<Mapped> {
+    /// The map that it lies in, and where; none where its bytes have to be read.
+    pub(crate) fn place_in_map(&self) -> Result<Option<(Arc<FileMap>, Range<u64>)>> {
         let place = self.place();
         let range = place.offset..place.offset + place.length;
         let map = match place {
             Place { length: 0, .. } | Place { packed: Some(_), .. } => None,
-            _ => self.listing.map(self.file()?.1, range.end),
+            _ => self.listing.map_of(self.file()?.1, range.end),
         };
-        match map {
-            Some(map) => {
-                let mapped = Mapped(Shown::Map(map, range));
-                self.verify(&mapped)?;
-                Ok(mapped)
-            }
-            None => Ok(Mapped(Shown::Read(self.read()?))),
-        }
+        Ok(map.map(|map| (map, range)))
     }
 
     /// Reads it into the room that it is given once it is known to have so many bytes.

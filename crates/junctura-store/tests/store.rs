@@ -572,6 +572,7 @@ fn what_is_mapped_is_verified() {
     assert_eq!(object.map().unwrap_err().code(), Code::Corrupt);
     fs::write(&path, &bytes[..1000]).unwrap();
     let again = world.store.snapshot().unwrap().list("").unwrap();
+    assert_eq!(again.map().unwrap_err().code(), Code::Corrupt);
     assert_eq!(again.get(0).unwrap().map().unwrap_err().code(), Code::Corrupt);
 }
 
