@@ -1,10 +1,10 @@
 """Measures what it saves to hand fields over instead of through files: an ensemble, and the products of its fields.
 
-In all ways the same processes of the demo's model compute the same fields (T63, six fields an hour), and the demo's
-twenty requirements, with an hour for every three, become the same files, which each sample checks: byte by byte, and of
-netCDF, which writes down when it was made, all that it says. As many processes make them as there are cores. The clock
-runs from the start of the first process to the last write of a product; all that is started is in it. What is written
-lies in memory (``/dev/shm``), so that no disk is measured, and nobody waits for one.
+In all ways the same processes of the demo's model compute the same fields (T63, in one case T213; six an hour), and the
+demo's twenty requirements, with an hour for every three, become the same files, which each sample checks: byte by byte,
+and of netCDF, which writes down when it was made, all that it says. As many processes make them as there are cores.
+The clock runs from the start of the first process to the last write of a product; all that is started is in it. What
+is written lies in memory (``/dev/shm``), so that no disk is measured, and nobody waits for one.
 
 - **junctura**: as its user starts it. A server, the members (``swell.py --pool``), and ``junctura run``, whose workers
   decode each field once, and have what is decoded and transformed in common.
@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import netCDF4
-from harness import TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin
+from harness import TARGET, Case, Check, Contender, Figures, LeftOutError, Measure, begin
 from products_files_ways import PIPE
 from products_wall import HOURS_APART, MODEL, REQUIREMENTS, THREADS, served
 from store import FDB, MEMORY, versions
@@ -56,20 +56,24 @@ IN_RIVAL[-1] += "sys.path[0] = sys.argv[0].rpartition('/')[0]; runpy.run_path(sy
 IN_RIVAL.append(sysconfig.get_path("purelib"))
 JUNCTURA, EACH_SECOND, OFTEN = "junctura", "files, looked for every second", "files, looked for every 50 ms"
 BY_STEP, ARCHIVE = "files, a task for each step, every 50 ms", "field store (pyfdb), told of each step"
-# Members and steps.
-QUICK, WHOLE = ((2, 8),), ((2, 8), (12, 8), (2, 24), (4, 24), (8, 24), (12, 24))
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many members, and how many steps after the first one, which is the start."""
+    """How many members, and how many steps after the first one, which is the start; how large their fields are."""
 
     members: int
     steps: int
+    truncation: int = 63
+
+    @property
+    def name(self) -> str:
+        return f"{self.members}-members-{self.steps}-steps" + (f"-T{self.truncation}" if self.truncation != 63 else "")
 
     def member(self, number: int) -> list[str]:
         """What a member is told, wherever its fields go."""
-        return ["--member", str(number), "--days", str(self.steps / 24), "--every", "1h", "--json"]
+        told = ["--member", str(number), "--days", str(self.steps / 24), "--every", "1h", "--json"]
+        return [*told, "--truncation", str(self.truncation)]
 
     def requirements(self, folder: Path) -> list[str]:
         """Those of the demo, for as many members and steps; what is three hours there is an hour here."""
@@ -131,6 +135,8 @@ class Run:
 
 
 Way = Callable[[Run], Figures]
+QUICK = (Size(2, 8),)
+WHOLE = (*QUICK, Size(12, 8), Size(2, 24), Size(4, 24), Size(8, 24), Size(12, 24), Size(4, 8, truncation=213))
 
 
 def junctura(run: Run) -> Figures:
@@ -236,27 +242,25 @@ def case(size: Size) -> Case:
         for name, kind, way in WAYS
     ]
     checks = [Check(JUNCTURA, at_most=1, times=name) for name, kind, _ in WAYS if kind == "rival"]
-    question = f"{size.members} members and the products of {size.steps} steps: from the start to the last product"
-    return Case(f"{size.members}-members-{size.steps}-steps", question, SECONDS, contenders, checks, rounds_max=1)
+    what = f"{size.members} members of T{size.truncation} and the products of {size.steps} steps"
+    question = f"{what}: from the start to the last product"
+    return Case(size.name, question, SECONDS, contenders, checks, rounds_max=1)
 
 
-def cases(bench: Bench) -> list[Case]:
-    sizes = [Size(*size) for size in (QUICK if bench.quick else WHOLE)]
-    return [case(size) for size in sizes]
-
-
-def warm() -> None:
+def warm(sizes: Sequence[Size]) -> None:
     """Weights of interpolation are made once for all, and programs are read from the disk."""
-    with contextlib.suppress(LeftOutError):
-        sample(Size(2, 8), junctura, {})
+    for truncation in {size.truncation for size in sizes}:
+        with contextlib.suppress(LeftOutError):
+            sample(Size(2, 8, truncation), junctura, {})
 
 
 def main() -> int:
     os.environ.setdefault("JUNCTURA_CACHE", str(TARGET / "benches/weights"))
     bench = begin("products_files", "What does it save to hand fields over instead of through files?")
     bench.versions.update(versions())
-    warm()
-    return bench.run(cases(bench))
+    sizes = QUICK if bench.quick else WHOLE
+    warm(sizes)
+    return bench.run([case(size) for size in sizes])
 
 
 if __name__ == "__main__":

@@ -29,7 +29,11 @@ def read(path: Path) -> dict[int, Lines]:
     """By steps."""
     found: dict[int, Lines] = defaultdict(lambda: defaultdict(dict))
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]:
-        members, steps = map(int, re.findall(r"\d+", case["name"]))
+        sizes = re.fullmatch(r"(\d+)-members-(\d+)-steps", case["name"])
+        # Larger fields are no point of these lines.
+        if sizes is None:
+            continue
+        members, steps = map(int, sizes.groups())
         for contender in case["contenders"]:
             if "best" in contender:
                 found[steps][contender["name"]][members] = contender["best"]
