@@ -48,6 +48,11 @@ impl Awaiting {
         Self(What::Ready)
     }
 
+    /// What does not come.
+    pub(crate) fn never() -> Self {
+        Self(What::Never)
+    }
+
     /// What comes in a conversation.
     pub(crate) fn letters(connection: &Arc<Connection>, number: u64) -> Self {
         Self(What::Letters(Arc::clone(connection), number))

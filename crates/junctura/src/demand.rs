@@ -1,7 +1,6 @@
 //! Getting one object, and waiting for it if need be.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
@@ -399,9 +398,5 @@ fn object(connection: &Arc<Connection>, answer: Letter) -> Result<Object> {
 }
 
 fn origin(connection: &Arc<Connection>) -> Arc<Origin> {
-    Arc::new(Origin {
-        connection: Arc::clone(connection),
-        follow: None,
-        at_hand: AtomicUsize::new(0),
-    })
+    Arc::new(Origin::new(connection, 0, None))
 }

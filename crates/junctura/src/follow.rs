@@ -5,9 +5,11 @@
 //!               '--- Gap: what went before it could be given, in its place, at any point ---'
 //! ```
 
+mod errand;
+
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use junctura_model::version::{Cursor, Version};
@@ -16,16 +18,16 @@ use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::{Depot, Replay, Sorting, Turn, Wants};
+use crate::behind::{Depot, Replay, Sorting, Wants};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
-#[cfg(feature = "async")]
-use crate::object::Unmade;
 use crate::object::{Object, Origin, Snapshot};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::require::Versions;
 use crate::stream::Stream;
+pub use errand::Errand;
+use errand::Errands;
 
 /// How to follow, where it is not the default.
 #[derive(Clone, Debug, Default)]
@@ -148,6 +150,7 @@ pub struct Follow {
     last: Option<Last>,
     /// What the store behind the pool has for it.
     replay: Option<Box<Replay>>,
+    errands: Errands,
 }
 
 /// The last object that was given.
@@ -214,7 +217,13 @@ impl Pool {
         let connection = self.connection()?;
         match self.depot().filter(|_| options.is_plain()) {
             None => follow(&connection, options, selector, &options.through()),
-            Some(depot) => follow_behind(depot, &connection, options, selector),
+            Some(depot) => {
+                let behind = Behind::new(depot, &connection, options, selector)?;
+                let mut follow = follow(&connection, &behind.of_pool, selector, &Through::Nothing)?;
+                follow.begin_in(behind);
+                follow.begin_behind()?;
+                Ok(follow)
+            }
         }
     }
 
@@ -226,10 +235,17 @@ impl Pool {
         if options.requirement.is_some() && !selector.is_empty() {
             return Err(takes_no_selector(selector));
         }
-        if options.is_plain() {
-            self.has_no_store("begin_follow")?;
+        let connection = self.connection()?;
+        match self.depot().filter(|_| options.is_plain()) {
+            None => begin_follow(&connection, options, selector, &options.through(), |_| {}),
+            Some(depot) => {
+                let behind = Behind::new(depot, &connection, options, selector)?;
+                let of_pool = behind.of_pool.clone();
+                begin_follow(&connection, &of_pool, selector, &Through::Nothing, |follow| {
+                    follow.begin_in(behind);
+                })
+            }
         }
-        begin_follow(&self.connection()?, options, selector, &options.through())
     }
 
     /// As [`Pool::join_with`], without waiting. See [`Pending`].
@@ -237,7 +253,7 @@ impl Pool {
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
     pub fn begin_join(&self, options: &FollowOptions, group: &str) -> Result<Pending<Follow>> {
-        begin_follow(&self.connection()?, options, "", &Through::Group(group, None))
+        begin_follow(&self.connection()?, options, "", &Through::Group(group, None), |_| {})
     }
 
     /// Follows as one more member of a group that stands, whatever it stands for.
@@ -345,33 +361,39 @@ fn too_late() -> Error {
     Error::new(Code::Timeout, "follow", "nothing came in time")
 }
 
-/// A follow that gives what the store behind the pool has, too.
-fn follow_behind(
-    depot: &Arc<Depot>,
-    connection: &Arc<Connection>,
-    options: &FollowOptions,
-    selector: &str,
-) -> Result<Follow> {
-    let sorting = Sorting::new(&connection.greeting.schemas, options.order_by.as_deref())?;
-    let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
-    let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
-    // What an earlier life of the server had is in the store, or nowhere.
-    let of_pool = FollowOptions {
-        cursor: options
-            .cursor
-            .clone()
-            .filter(|_| !cursor.as_ref().is_some_and(is_foreign)),
-        ..options.clone()
-    };
-    let mut follow = follow(connection, &of_pool, selector, &Through::Nothing)?;
-    let wants = match &cursor {
-        _ if options.only_new => Wants::New,
-        None => Wants::All(selector),
-        Some(cursor) => Wants::After(selector, cursor),
-    };
-    let replay = Replay::new(depot, connection, sorting, follow.snapshot, wants)?;
-    follow.replay = Some(Box::new(replay));
-    Ok(follow)
+/// A follow that is to give what the store behind the pool has, too.
+struct Behind {
+    depot: Arc<Depot>,
+    sorting: Sorting,
+    wants: Option<Wants>,
+    /// What the pool is asked.
+    of_pool: FollowOptions,
+}
+
+impl Behind {
+    fn new(depot: &Arc<Depot>, connection: &Connection, options: &FollowOptions, selector: &str) -> Result<Self> {
+        let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
+        let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
+        // What an earlier life of the server had is in the store, or nowhere.
+        let of_pool = FollowOptions {
+            cursor: options
+                .cursor
+                .clone()
+                .filter(|_| !cursor.as_ref().is_some_and(is_foreign)),
+            ..options.clone()
+        };
+        let wants = match cursor {
+            _ if options.only_new => None,
+            None => Some(Wants::All(selector.to_owned())),
+            Some(cursor) => Some(Wants::After(selector.to_owned(), cursor)),
+        };
+        Ok(Self {
+            depot: Arc::clone(depot),
+            sorting: Sorting::new(&connection.greeting.schemas, options.order_by.as_deref())?,
+            wants,
+            of_pool,
+        })
+    }
 }
 
 pub(crate) fn begin_follow(
@@ -379,11 +401,14 @@ pub(crate) fn begin_follow(
     options: &FollowOptions,
     selector: &str,
     through: &Through<'_>,
+    made: impl FnOnce(&mut Follow) + Send + 'static,
 ) -> Result<Pending<Follow>> {
     let (request, window) = request(options, selector, through)?;
     let order_by = options.order_by.clone();
     connection.begin_stream(&request, move |connection, stream, snapshot| {
-        Follow::made(connection, stream, snapshot, order_by, window)
+        let mut follow = Follow::made(connection, stream, snapshot, order_by, window);
+        made(&mut follow);
+        follow
     })
 }
 
@@ -438,15 +463,11 @@ impl Follow {
         order_by: Option<String>,
         window: u32,
     ) -> Self {
-        let follow = Some(Snapshot {
+        let began = Snapshot {
             sequence: snapshot,
             order_by,
-        });
-        let origin = Arc::new(Origin {
-            connection: Arc::clone(connection),
-            follow,
-            at_hand: AtomicUsize::new(0),
-        });
+        };
+        let origin = Arc::new(Origin::new(connection, stream.number(), Some(began)));
         Self {
             stream,
             origin,
@@ -455,7 +476,17 @@ impl Follow {
             live: false,
             last: None,
             replay: None,
+            errands: Errands::default(),
         }
+    }
+
+    /// To be called before anything is taken.
+    fn begin_in(&mut self, behind: Behind) {
+        let Behind {
+            depot, sorting, wants, ..
+        } = behind;
+        let replay = Replay::new(&depot, Arc::clone(&self.origin), sorting, self.snapshot, wants);
+        self.replay = Some(Box::new(replay));
     }
 
     /// The next item; waits for it. `None`: the follow has ended.
@@ -493,50 +524,6 @@ impl Follow {
             Some(letter) => self.item(letter),
             None => Ok(None),
         }
-    }
-
-    /// The next item, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: none has, or the
-    /// follow has ended ([`Follow::is_over`]).
-    ///
-    /// ```
-    /// # use junctura::{Follow, Item, Object, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// /// When the pool's descriptor is readable.
-    /// fn look(pool: &Pool, follow: &mut Follow) -> junctura::Result<Option<Object>> {
-    ///     pool.look()?;
-    ///     while !follow.is_slow() { // else a thread should take it
-    ///         match follow.take_next()? {
-    ///             Some(Item::Object(object)) => return Ok(Some(object)),
-    ///             Some(other) => println!("{other:?}"),
-    ///             None => break,
-    ///         }
-    ///     }
-    ///     Ok(None)
-    /// }
-    /// let mut follow = pool.follow("")?;
-    /// pool.offer([("name", "a")], b"payload")?;
-    /// while look(&pool, &mut follow)?.is_none() {}
-    /// let stop = follow.begin_stop()?; // ends it without waiting
-    /// # drop(stop);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Follow::next_item`].
-    pub fn take_next(&mut self) -> Result<Option<Item>> {
-        match self.stream.take()? {
-            Some(letter) => self.item(letter),
-            None => Ok(None),
-        }
-    }
-
-    /// Whether what [`Follow::take_next`] would give is long in the making, since a disk is read for it, or a large payload's checksum
-    /// is verified: not for the thread of an event loop.
-    #[must_use]
-    pub fn is_slow(&mut self) -> bool {
-        self.stream.is_slow()
     }
 
     /// Whether the follow has ended.
@@ -595,53 +582,16 @@ impl Follow {
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
-        loop {
-            if let Some(item) = self.next_of_store(deadline)? {
-                return Ok(Some(item));
-            }
-            if self.stream.is_over() {
-                return Ok(None);
-            }
-            let Some(letter) = self.stream.next(deadline)? else {
-                return Err(too_late());
-            };
-            let Some(item) = self.item(letter)? else {
-                return Ok(None);
-            };
-            if let Some(item) = self.less_what_the_store_has(item)? {
-                return Ok(Some(item));
-            }
+        if self.replay.is_some() {
+            return self.next_behind(deadline);
         }
-    }
-
-    /// What the store behind the pool has before the pool's next letter.
-    fn next_of_store(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
-        let Some(replay) = &mut self.replay else {
+        if self.stream.is_over() {
             return Ok(None);
-        };
-        let row = match replay.next(&mut self.stream, self.live, deadline)? {
-            Turn::Store(row) => row,
-            Turn::Pool => return Ok(replay.take_gap().map(Item::Gap)),
-            Turn::Nobody => return Err(too_late()),
-        };
-        let object = Object::new(&self.origin, row.read(!self.live)?)?;
-        self.note(&object);
-        Ok(Some(Item::Object(object)))
-    }
-
-    /// An item of the pool, if the store behind it has not given it, or has not all that a gap says is missing.
-    fn less_what_the_store_has(&mut self, item: Item) -> Result<Option<Item>> {
-        let Some(replay) = &mut self.replay else {
-            return Ok(Some(item));
-        };
-        Ok(match item {
-            Item::Object(object) if replay.has_given(object.version().sequence) => None,
-            Item::Gap(gap) => {
-                replay.fill(gap, self.live)?;
-                None
-            }
-            item => Some(item),
-        })
+        }
+        match self.stream.next(deadline)? {
+            Some(letter) => self.item(letter),
+            None => Err(too_late()),
+        }
     }
 
     /// This object is the last that was given.
@@ -651,21 +601,6 @@ impl Follow {
             sequence: object.version().sequence,
             first_phase,
         });
-    }
-
-    /// The next item, if it is an object that is long in the making ([`Follow::is_slow`]): to be made elsewhere, and noted.
-    #[cfg(feature = "async")]
-    pub(crate) fn take_unmade(&mut self) -> Result<Option<Unmade>> {
-        if !self.is_slow() {
-            return Ok(None);
-        }
-        match self.stream.take()? {
-            Some(Letter::Delivered(arrived)) => {
-                self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
-                Ok(Some(Unmade::new(&self.origin, arrived)))
-            }
-            _ => Err(unexpected("in a follow")),
-        }
     }
 
     fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
@@ -690,7 +625,11 @@ impl Follow {
 
 impl Awaited for Follow {
     fn awaiting(&self) -> Awaiting {
-        self.stream.awaiting()
+        match self.is_due() {
+            Some(true) => Awaiting::ready(),
+            Some(false) => self.stream.awaiting(),
+            None => Awaiting::never(),
+        }
     }
 }
 

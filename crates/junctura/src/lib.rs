@@ -132,7 +132,7 @@ pub use builder::PoolBuilder;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
 pub use demand::{DemandOptions, PendingDemand};
-pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
 pub use junctura_link::Upstream;
 pub use junctura_model::version::{Cursor, Version};

@@ -9,7 +9,7 @@ use std::fmt;
 use std::mem;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use junctura_memory::{Mapping, tier};
@@ -17,9 +17,8 @@ use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
 
-use crate::connection::Connection;
-#[cfg(feature = "async")]
-use crate::{connection::unexpected, mail::Letter};
+use crate::connection::{Connection, unexpected};
+use crate::mail::Letter;
 
 /// Checksums of more bytes take a while.
 const SUMMED_AT_ONCE: u64 = 1 << 20;
@@ -122,6 +121,57 @@ pub(crate) struct Origin {
     pub(crate) follow: Option<Snapshot>,
     /// How many letters the follow's reader has at hand.
     pub(crate) at_hand: AtomicUsize,
+    /// The follow's conversation.
+    conversation: u64,
+    /// Objects of the pool that are held.
+    held: AtomicUsize,
+    /// The pool is to be asked at the next release.
+    asks_when_released: AtomicBool,
+}
+
+impl Origin {
+    pub(crate) fn new(connection: &Arc<Connection>, conversation: u64, follow: Option<Snapshot>) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            follow,
+            at_hand: AtomicUsize::new(0),
+            conversation,
+            held: AtomicUsize::new(0),
+            asks_when_released: AtomicBool::new(false),
+        }
+    }
+
+    /// Of what its reader holds, the pool was told of each release before it is asked something.
+    pub(crate) fn holds_less_than(&self, window: u32) -> bool {
+        self.held.load(Ordering::SeqCst) < window as usize
+    }
+
+    /// Asks the pool what it has more for this follow: the answer is a letter behind that. Does not wait.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed`.
+    pub(crate) fn ask(&self) -> Result<()> {
+        self.connection.ask_within(self.conversation)
+    }
+
+    /// The same, as soon as less is held.
+    pub(crate) fn ask_when_released(&self, window: u32) -> Result<()> {
+        self.asks_when_released.store(true, Ordering::SeqCst);
+        // It may have been released just now, and nobody asked.
+        if self.holds_less_than(window) {
+            self.was_released()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn was_released(&self) -> Result<()> {
+        if self.asks_when_released.load(Ordering::SeqCst) && self.asks_when_released.swap(false, Ordering::SeqCst) {
+            self.ask()
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// When a follow began, and how its first phase is ordered.
@@ -132,13 +182,11 @@ pub(crate) struct Snapshot {
 }
 
 /// An object that came, and whose payload is yet to be read or verified: for who does that elsewhere.
-#[cfg(feature = "async")]
 pub(crate) struct Unmade {
     origin: Arc<Origin>,
     arrived: Option<Arrived>,
 }
 
-#[cfg(feature = "async")]
 impl Unmade {
     pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Self {
         Self {
@@ -157,7 +205,6 @@ impl Unmade {
     }
 }
 
-#[cfg(feature = "async")]
 impl Drop for Unmade {
     fn drop(&mut self) {
         // Nobody has seen it.
@@ -215,6 +262,9 @@ impl Object {
     /// `Corrupt` when the payload is not what was offered, `Io` or `TooLarge` when it cannot be read from where it was spilled;
     /// the object is given back then.
     pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
+        if !matches!(arrived.place, Place::Archived(_)) {
+            origin.held.fetch_add(1, Ordering::SeqCst);
+        }
         let mut object = Self {
             arrived,
             origin: Arc::clone(origin),
@@ -439,5 +489,8 @@ impl Drop for Object {
         }
         let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
         self.origin.connection.release(self.arrived.holding, body, more);
+        self.origin.held.fetch_sub(1, Ordering::SeqCst);
+        // Without a server there is nothing to ask.
+        let _ = self.origin.was_released();
     }
 }

@@ -121,7 +121,8 @@ impl<T> Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Whether what [`Pending::take`] would give is long in the making: as [`Follow::is_slow`](crate::Follow::is_slow).
+    /// Whether what [`Pending::take`] would give is long in the making: since a disk is read for it, or a large payload's checksum
+    /// is verified: not for the thread of an event loop.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         let Some(number) = self.number else { return false };

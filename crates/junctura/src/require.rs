@@ -361,7 +361,7 @@ impl Requirement {
     /// What this side can tell; the server's errors come with the answer.
     pub fn begin_follow(&self, options: &FollowOptions) -> Result<Pending<Follow>> {
         let through = follow::Through::Number(self.stream.number(), self.is_group);
-        follow::begin_follow(&self.connection, options, &self.selector, &through)
+        follow::begin_follow(&self.connection, options, &self.selector, &through, |_| {})
     }
 
     /// As [`Requirement::demand`], without waiting.

@@ -93,10 +93,14 @@ impl Stream {
         Ok(self.batch.front())
     }
 
-    /// What [`Self::try_next`] would give; it stays.
-    pub(crate) fn try_peek(&mut self) -> Result<Option<&Letter>> {
-        if !self.over {
-            self.look_for_letter()?;
+    /// What [`Self::take`] would give; it stays.
+    pub(crate) fn look_at(&mut self) -> Result<Option<&Letter>> {
+        if self.batch.is_empty() && !self.over {
+            let mut state = self.connection.lock()?;
+            if !state.take_letters(self.number, &mut self.batch) {
+                state.stay_in_process()?;
+                state.alive()?;
+            }
         }
         Ok(self.batch.front())
     }
@@ -141,25 +145,8 @@ impl Stream {
 
     /// A letter that was read already; reads nothing itself.
     pub(crate) fn take(&mut self) -> Result<Option<Letter>> {
-        if self.batch.is_empty() && !self.over {
-            let mut state = self.connection.lock()?;
-            if !state.take_letters(self.number, &mut self.batch) {
-                state.stay_in_process()?;
-                state.alive()?;
-            }
-        }
+        self.look_at()?;
         Ok(self.pop())
-    }
-
-    /// Whether what [`Self::take`] would give is long in the making.
-    pub(crate) fn is_slow(&mut self) -> bool {
-        if self.batch.is_empty()
-            && !self.over
-            && let Ok(mut state) = self.connection.lock()
-        {
-            state.take_letters(self.number, &mut self.batch);
-        }
-        self.batch.front().is_some_and(Letter::is_slow)
     }
 
     fn pop(&mut self) -> Option<Letter> {

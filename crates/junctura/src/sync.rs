@@ -5,7 +5,7 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
-use crate::connection::{Connection, unexpected};
+use crate::connection::unexpected;
 use crate::mail::{Letter, Talk};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
@@ -67,15 +67,5 @@ impl Pool {
             Said::Letter(Letter::Done(_)) => Ok(()),
             _ => Err(unexpected("no answer to a sync")),
         })
-    }
-}
-
-impl Connection {
-    /// As [`Pool::sync`]; what the server has for this client's readers by then has come.
-    pub(crate) fn sync(&self) -> Result<()> {
-        match self.call(&Request::Sync)? {
-            Letter::Done(_) => Ok(()),
-            _ => Err(unexpected("no answer to a sync")),
-        }
     }
 }

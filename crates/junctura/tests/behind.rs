@@ -380,6 +380,62 @@ fn a_cursor_goes_on_after_what_has_left_the_pool_since() {
     assert_eq!(some_of(&mut resumed, 1), "e");
 }
 
+/// The pool says nothing more to who holds all that it may, and is not quiet for that.
+#[test]
+fn what_the_pool_keeps_back_is_not_overtaken_by_the_store() {
+    let junction = Junction::new();
+    let reader = junction.reader();
+    let mut follow = reader.follow("").unwrap();
+    junction.offer("a");
+    assert_eq!(some_of(&mut follow, 2), "|a");
+    let options = FollowOptions {
+        cursor: cursor_of(&follow),
+        window: Some(1),
+        ..FollowOptions::default()
+    };
+    drop(follow);
+    junction.offer("bc");
+    junction.offer_archive_withdraw("d");
+    let mut resumed = reader.follow_with(&options, "").unwrap();
+    assert_eq!(some_of(&mut resumed, 1), "|");
+    let held = resumed.next_item().unwrap(); // b, and the window is full
+    assert!(resumed.try_next().unwrap().is_none());
+    thread::scope(|scope| {
+        scope.spawn(|| drop(held));
+        assert_eq!(some_of(&mut resumed, 1), "c");
+    });
+    // Nothing comes but what the store has.
+    let held = junction.served.demand("name=c", TIMEOUT).unwrap();
+    assert_eq!(some_of(&mut resumed, 1), "d");
+    drop(held);
+}
+
+/// A reader that waits with all in hand that it may hold goes on in the store as soon as it has released some.
+#[test]
+fn a_release_lets_the_store_go_on() {
+    let junction = Junction::new();
+    let reader = junction.reader();
+    let mut follow = reader.follow("").unwrap();
+    junction.offer("a");
+    assert_eq!(some_of(&mut follow, 2), "|a");
+    let options = FollowOptions {
+        cursor: cursor_of(&follow),
+        window: Some(1),
+        ..FollowOptions::default()
+    };
+    drop(follow);
+    junction.offer("b");
+    junction.offer_archive_withdraw("cd");
+    let mut resumed = reader.follow_with(&options, "").unwrap();
+    assert_eq!(some_of(&mut resumed, 1), "|");
+    let held = resumed.next_item().unwrap();
+    assert!(resumed.try_next().unwrap().is_none());
+    thread::scope(|scope| {
+        scope.spawn(|| drop(held));
+        assert_eq!(some_of(&mut resumed, 2), "cd");
+    });
+}
+
 #[test]
 fn a_cursor_among_what_was_there_goes_on_there() {
     let junction = Junction::new();
@@ -509,8 +565,199 @@ async fn tasks_demand_and_list_what_has_left_the_pool() {
     });
     let (found, _junction) = tokio::join!(late, offer);
     assert_eq!(&found.unwrap()[..], payload_of("d").as_bytes());
-    let refused = tasks.follow("").await.map(drop).unwrap_err();
-    assert_eq!(refused.code(), Code::Unsupported);
+}
+
+async fn some_for_a_task(follow: &mut aio::Follow, count: usize) -> String {
+    let mut said = String::new();
+    for _ in 0..count {
+        let next = tokio::time::timeout(Duration::from_secs(20), follow.next_item());
+        tell(&next.await.unwrap().unwrap().unwrap(), &mut said);
+    }
+    said
+}
+
+async fn all_for_a_task(follow: &mut aio::Follow) -> String {
+    let mut said = String::new();
+    while let Some(item) = follow.next_item().await.unwrap() {
+        tell(&item, &mut said);
+    }
+    said
+}
+
+#[tokio::test]
+async fn a_follow_of_tasks_begins_in_the_store_and_goes_on_live() {
+    let junction = Junction::new();
+    junction.offer_archive_withdraw("ace");
+    junction.offer("bd");
+    junction.archive("d");
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let mut follow = tasks.follow("").await.unwrap();
+    assert_eq!((follow.snapshot_sequence(), follow.window()), (5, 256));
+    junction.offer("f");
+    let mut said = some_for_a_task(&mut follow, 5).await;
+    assert!(!follow.is_live());
+    said += &some_for_a_task(&mut follow, 2).await;
+    assert_eq!((said.as_str(), follow.is_live()), ("abcde|f", true));
+    // As one that waits goes on from there.
+    let cursor = follow.cursor().map(|cursor| cursor.to_string());
+    junction.offer_archive_withdraw("g");
+    junction.offer("h");
+    assert_eq!(some_for_a_task(&mut follow, 2).await, "gh");
+    follow.stop().await.unwrap();
+    assert_eq!(
+        all_of(&mut junction.reader().follow_with(&until_live(cursor), "").unwrap()),
+        "|gh"
+    );
+    for (selector, expected) in [("name=a/c", "ac|"), ("name=b", "b|"), ("name=x", "|")] {
+        let mut only = tasks.follow_with(&until_live(None), selector).await.unwrap();
+        assert_eq!(all_for_a_task(&mut only).await, expected);
+        assert!(only.is_over() && only.is_live());
+    }
+}
+
+#[tokio::test]
+async fn a_follow_of_tasks_fills_gaps_and_tells_those_that_it_cannot_fill() {
+    let junction = Junction::new();
+    let options = FollowOptions {
+        window: Some(1),
+        ..FollowOptions::default()
+    };
+    junction.offer("a");
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let mut follow = tasks.follow_with(&options, "").await.unwrap();
+    let held = follow.next_item().await.unwrap().unwrap(); // the window is full
+    junction.offer_archive_withdraw("bc");
+    junction.offer("d");
+    junction.withdraw("d");
+    junction.offer("e");
+    drop(held);
+    assert_eq!(some_for_a_task(&mut follow, 5).await, "|bc?e");
+}
+
+#[tokio::test]
+async fn a_cursor_of_tasks_goes_on_in_the_store() {
+    let mut junction = Junction::new();
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let mut follow = tasks.follow("").await.unwrap();
+    junction.offer("za");
+    assert_eq!(some_for_a_task(&mut follow, 3).await, "|za");
+    let cursor = follow.cursor().map(|cursor| cursor.to_string());
+    drop(follow);
+    junction.offer_archive_withdraw("yb");
+    junction.offer("x");
+    junction.offer_archive_withdraw("c");
+    // In the order in which they became visible, and the last of them from the store.
+    let options = FollowOptions {
+        cursor,
+        ..FollowOptions::default()
+    };
+    let mut resumed = tasks.follow_with(&options, "").await.unwrap();
+    assert_eq!(some_for_a_task(&mut resumed, 5).await, "|ybxc");
+    drop((resumed, tasks));
+    // In the next life of the server it is in the order of keys.
+    junction.begin_anew();
+    junction.offer("e");
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let options = FollowOptions {
+        until_live: true,
+        ..options
+    };
+    let mut resumed = tasks.follow_with(&options, "").await.unwrap();
+    assert_eq!(all_for_a_task(&mut resumed).await, "bcey|");
+}
+
+/// What a task that is cancelled had asked for is there when it is asked again; what it never had is not lost.
+#[tokio::test]
+async fn who_gives_up_waiting_for_the_store_loses_nothing() {
+    const OBJECTS: usize = 500;
+    let junction = Junction::new();
+    let mut writer = junction.store.writer().unwrap();
+    let names: Vec<String> = (0..OBJECTS).map(|number| format!("{number:05}")).collect();
+    for name in &names {
+        let payload = [0; 10_000];
+        writer.archive([("name", name.as_str())], &payload).unwrap();
+    }
+    writer.flush().unwrap();
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let mut follow = tasks.follow("").await.unwrap();
+    let mut given = Vec::new();
+    while !follow.is_live() {
+        // Asked once, and given up in the middle of whatever it was.
+        match futures_once(follow.next_item()).await {
+            Some(item) => {
+                if let Some(Item::Object(object)) = item.unwrap() {
+                    given.push(object.get("name").unwrap().to_owned());
+                }
+            }
+            None => tokio::task::yield_now().await,
+        }
+    }
+    assert_eq!(given, names);
+}
+
+/// What a future has at once; it is dropped.
+async fn futures_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+    })
+    .await
+}
+
+/// Whoever drops a follow while a thread reads for it is not kept waiting, and the thread ends.
+#[tokio::test]
+async fn a_follow_of_tasks_is_dropped_while_it_reads() {
+    let junction = Junction::new();
+    junction.offer_archive_withdraw("abc");
+    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    for stops in [false, true] {
+        let mut follow = tasks.follow("").await.unwrap();
+        // It is at it, or has been.
+        let _ = futures_once(follow.next_item()).await;
+        if stops {
+            follow.stop().await.unwrap();
+        }
+    }
+    tasks.sync().await.unwrap();
+    let standing = tasks.stat().await.unwrap();
+    assert!(standing.contains(r#""standing":0"#), "{standing}");
+}
+
+/// A loop of others: it looks, takes, and has done elsewhere what takes long.
+#[test]
+fn a_loop_of_others_follows_into_the_store() {
+    let junction = Junction::new();
+    junction.offer_archive_withdraw("ac");
+    junction.offer("b");
+    let reader = junction.reader();
+    let mut begun = reader.begin_follow(&until_live(None), "").unwrap();
+    let mut follow = loop {
+        reader.look().unwrap();
+        if let Some(follow) = begun.take().unwrap() {
+            break follow;
+        }
+    };
+    let (mut said, mut errands) = (String::new(), 0);
+    while !follow.is_over() {
+        reader.look().unwrap();
+        while let Some(item) = follow.take_next().unwrap() {
+            tell(&item, &mut said);
+        }
+        if let Some(errand) = follow.take_errand().unwrap() {
+            // One at a time, and one that was not run comes again.
+            assert!(follow.take_errand().unwrap().is_none() && follow.take_next().unwrap().is_none());
+            follow.finish(errand).unwrap();
+            let mut errand = follow.take_errand().unwrap().unwrap();
+            let errand = thread::spawn(move || {
+                errand.run();
+                errand
+            });
+            follow.finish(errand.join().unwrap()).unwrap();
+            errands += 1;
+        }
+    }
+    assert_eq!((said.as_str(), errands), ("abc|", 3));
 }
 
 #[test]
@@ -518,8 +765,6 @@ fn who_must_not_wait_is_told_so() {
     let junction = Junction::new();
     let reader = junction.reader();
     assert_eq!(reader.begin_demand("", None).unwrap_err().code(), Code::Unsupported);
-    let begun = reader.begin_follow(&FollowOptions::default(), "");
-    assert_eq!(begun.unwrap_err().code(), Code::Unsupported);
     assert_eq!(
         reader.begin_list(&ListOptions::default(), "").unwrap_err().code(),
         Code::Unsupported

@@ -133,8 +133,9 @@ impl Pool {
     /// As there.
     pub async fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
         let pending = self.board.pool.begin_follow(options, selector)?;
-        let follow = self.board.answer(pending).await?;
-        Ok(Follow::new(&self.board, follow))
+        let mut follow = Follow::new(&self.board, self.board.answer(pending).await?);
+        follow.begin().await?;
+        Ok(follow)
     }
 
     /// Follows as one more member of a group that stands, as [`crate::Pool::join`].

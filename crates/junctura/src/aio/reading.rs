@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
@@ -12,11 +12,10 @@ use junctura_model::{Code, Result};
 
 use super::beside::{Beside, beside};
 use super::board::{Board, Place};
-use super::interest::{give_back, object};
+use super::interest::object;
 use crate::awaiting::Awaited;
-use crate::object::Unmade;
 use crate::pending::Pending;
-use crate::{Entry, FollowOptions, Gap, Item, Object, PoolEvent, Target};
+use crate::{Entry, Errand, FollowOptions, Gap, Item, Object, PoolEvent, Target};
 
 /// A follow; dropping it ends it, without waiting. Objects that it gave stay held until they are dropped themselves.
 ///
@@ -49,13 +48,13 @@ use crate::{Entry, FollowOptions, Gap, Item, Object, PoolEvent, Target};
 pub struct Follow {
     inner: crate::Follow,
     place: Place,
-    /// The next object, which takes long.
-    making: Option<Beside<Result<Object>>>,
+    /// What is done for the next item, and takes long.
+    errand: Option<Beside<Option<Errand>>>,
 }
 
 enum Next {
     Item(Item),
-    Unmade(Unmade),
+    Errand(Errand),
     Over,
 }
 
@@ -64,8 +63,16 @@ impl Follow {
         Self {
             inner,
             place: Place::new(board),
-            making: None,
+            errand: None,
         }
+    }
+
+    /// Looks into the store behind the pool, if there is one.
+    pub(super) async fn begin(&mut self) -> Result<()> {
+        if let Some(errand) = self.inner.beginning()? {
+            self.send_out(errand)?;
+        }
+        poll_fn(|cx| self.poll_errand(cx)).await
     }
 
     /// The next item; waits for it. `None`: the follow has ended.
@@ -78,21 +85,43 @@ impl Follow {
 
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
         loop {
-            if let Some(making) = &mut self.making {
-                let made = ready!(Pin::new(making).poll(cx));
-                self.making = None;
-                let object = made?;
-                self.inner.note(&object);
-                return Poll::Ready(Ok(Some(Item::Object(object))));
-            }
+            ready!(self.poll_errand(cx))?;
             match ready!(self.place.poll(cx, &mut self.inner, Awaited::awaiting, next))? {
                 Next::Item(item) => return Poll::Ready(Ok(Some(item))),
                 Next::Over => return Poll::Ready(Ok(None)),
-                Next::Unmade(unmade) => {
-                    self.making = Some(beside(move || unmade.make(), |made| give_back(made.ok()))?);
-                }
+                Next::Errand(errand) => self.send_out(errand)?,
             }
         }
+    }
+
+    /// It stays where a task that waited for it does not come back.
+    fn poll_errand(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let Some(errand) = &mut self.errand else {
+            return Poll::Ready(Ok(()));
+        };
+        let done = ready!(Pin::new(errand).poll(cx));
+        self.errand = None;
+        Poll::Ready(done.map_or(Ok(()), |errand| self.inner.finish(errand)))
+    }
+
+    fn send_out(&mut self, errand: Errand) -> Result<()> {
+        let errand = Arc::new(Mutex::new(Some(errand)));
+        let take = |errand: &Mutex<Option<Errand>>| errand.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sent = Arc::clone(&errand);
+        let run = move || {
+            let mut errand = take(&sent)?;
+            errand.run();
+            Some(errand)
+        };
+        match beside(run, drop) {
+            Ok(beside) => self.errand = Some(beside),
+            // Without a thread it stays to be done.
+            Err(error) => {
+                take(&errand).map_or(Ok(()), |errand| self.inner.finish(errand))?;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// As [`crate::Follow::is_over`].
@@ -130,18 +159,18 @@ impl Follow {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
     pub async fn stop(mut self) -> Result<()> {
-        self.making = None;
+        self.errand = None;
         ended(self.place.board(), self.inner.begin_stop()?).await
     }
 }
 
 fn next(follow: &mut crate::Follow) -> Option<Result<Next>> {
-    match follow.take_unmade() {
-        Ok(None) => match follow.take_next() {
+    match follow.take_next() {
+        Ok(None) => match follow.take_errand() {
             Ok(None) if follow.is_over() => Some(Ok(Next::Over)),
-            item => item.transpose().map(|item| item.map(Next::Item)),
+            errand => errand.transpose().map(|errand| errand.map(Next::Errand)),
         },
-        unmade => unmade.transpose().map(|unmade| unmade.map(Next::Unmade)),
+        item => item.transpose().map(|item| item.map(Next::Item)),
     }
 }
 

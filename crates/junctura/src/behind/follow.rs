@@ -8,37 +8,41 @@
 //! what is newer comes from the pool. A reader that goes on from a cursor gets what came since, and has left the pool, from the
 //! store, too, in the order in which it became visible; so does one whose cursor is of an earlier life of the server, in the
 //! order of keys.
+//!
+//! Here it is decided whose turn it is, and nothing waits. What waits for the store is a [`Lookup`], done by whoever may.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 use junctura_model::Result;
 use junctura_model::version::{Cursor, Phase};
 
+use super::lookup::{Beginning, Found, Lookup, Rows};
 use super::{Depot, Merge, Row, Sorting};
 use crate::connection::Connection;
 use crate::follow::Gap;
 use crate::mail::Letter;
-use crate::stream::Stream;
+use crate::object::{Object, Origin};
 
 /// What a follow asks the store for when it begins.
-#[derive(Clone, Copy)]
-pub(crate) enum Wants<'a> {
-    /// Only what comes.
-    New,
+#[derive(Clone, Debug)]
+pub(crate) enum Wants {
     /// All that a selector matches.
-    All(&'a str),
+    All(String),
     /// What comes after a cursor.
-    After(&'a str, &'a Cursor),
+    After(String, Cursor),
 }
 
 /// Whose turn it is in a follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    Store(Row),
-    /// Its next letter.
+    /// The store's, which has to be asked or read first.
+    Lookup,
+    /// What neither has is told.
+    Gap,
+    /// Its next letter, if there is one.
     Pool,
-    /// What the pool has was not said in time, and decides.
+    /// The pool says first what it has.
     Nobody,
 }
 
@@ -46,131 +50,212 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Replay {
     depot: Arc<Depot>,
-    connection: Arc<Connection>,
+    origin: Arc<Origin>,
+    sorting: Sorting,
     /// Where its first phase ends in the order of this incarnation.
     since: u64,
+    /// `None` once the store was asked.
+    wants: Option<Wants>,
     first: Merge,
     /// By sequence number, what became visible later and has gone.
     live: BTreeMap<u64, Row>,
+    /// What was read, and comes next.
+    read: VecDeque<Result<Object>>,
     /// What the pool has nothing before: up to here it was asked.
     clear: u64,
+    question: Question,
     /// What was given live, and may yet come from the pool.
     given: BTreeSet<u64>,
     /// What neither has: told once all of `live` was given.
     gap: Option<Gap>,
 }
 
+/// Whether the pool has something older than what the store is to give live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    None,
+    /// On its way. The answer counts if nothing comes before it.
+    Asked {
+        up_to: u64,
+        counts: bool,
+    },
+    /// The pool says nothing while the reader holds all that it may: the next release asks.
+    Held,
+}
+
+/// Rows that are read at one go, and bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    pub(crate) rows: usize,
+    pub(crate) bytes: u64,
+}
+
 impl Replay {
-    /// For a follow that the pool has begun at a sequence number.
-    ///
-    /// # Errors
-    /// Those of reading the store.
+    /// For a follow that the pool has begun at a sequence number. Reads nothing.
     pub(crate) fn new(
         depot: &Arc<Depot>,
-        connection: &Arc<Connection>,
+        origin: Arc<Origin>,
         sorting: Sorting,
         since: u64,
-        wants: Wants<'_>,
-    ) -> Result<Self> {
-        let incarnation = connection.greeting.incarnation;
-        let rows = match wants {
-            Wants::New => Vec::new(),
-            Wants::All(selector) | Wants::After(selector, _) => depot.newest(selector)?,
-        };
-        let (mut first, mut live) = (Vec::new(), BTreeMap::new());
-        for row in rows {
-            let is_after = row.is_after(incarnation, since);
-            match wants {
-                Wants::After(_, cursor) if is_after && cursor.incarnation == incarnation => {
-                    live.insert(row.version().sequence, row);
-                }
-                Wants::After(_, cursor) if !is_after && is_owed(&row, cursor, incarnation, &sorting)? => {
-                    first.push(row);
-                }
-                Wants::All(_) if !is_after => first.push(row),
-                _ => {}
-            }
-        }
-        Ok(Self {
+        wants: Option<Wants>,
+    ) -> Self {
+        Self {
             depot: Arc::clone(depot),
-            connection: Arc::clone(connection),
+            origin,
+            first: Merge::new(sorting.clone(), Vec::new()),
+            sorting,
             since,
-            first: Merge::new(sorting, first),
-            live,
+            wants,
+            live: BTreeMap::new(),
+            read: VecDeque::new(),
             clear: 0,
+            question: Question::None,
             given: BTreeSet::new(),
             gap: None,
-        })
-    }
-
-    /// Whether something goes before the pool's next letter.
-    ///
-    /// # Errors
-    /// `Disconnected`, as from the pool.
-    pub(crate) fn next(&mut self, stream: &mut Stream, is_live: bool, deadline: Option<Instant>) -> Result<Turn> {
-        let row = if is_live {
-            self.next_live(stream)?
-        } else if self.first.is_empty() {
-            None
-        } else {
-            match stream.peek(deadline)? {
-                Some(Letter::Delivered(arrived)) => self.first.before(arrived.standing(), true),
-                Some(Letter::Live) => self.first.pop(),
-                Some(_) => None,
-                None => return Ok(Turn::Nobody),
-            }
-        };
-        Ok(row.map_or(Turn::Pool, Turn::Store))
-    }
-
-    fn next_live(&mut self, stream: &mut Stream) -> Result<Option<Row>> {
-        let Some((&sequence, _)) = self.live.first_key_value() else {
-            return Ok(None);
-        };
-        if stream.try_peek()?.is_none() && self.clear < sequence {
-            // What the pool has for this reader comes before its answer.
-            let newest = self.live.last_key_value().map_or(sequence, |(&newest, _)| newest);
-            self.connection.sync()?;
-            self.clear = newest;
         }
-        let is_next = match stream.try_peek()? {
+    }
+
+    fn connection(&self) -> &Arc<Connection> {
+        &self.origin.connection
+    }
+
+    /// Whose turn it is before the pool's next letter, if that has come.
+    pub(crate) fn turn(&mut self, letter: Option<&Letter>, is_live: bool) -> Turn {
+        if self.wants.is_some() {
+            return Turn::Lookup;
+        }
+        let is_next = match (is_live, letter) {
+            (true, letter) => self.is_next_live(letter),
+            (false, _) if self.first.is_empty() => Some(false),
+            (false, Some(Letter::Delivered(arrived))) => Some(self.first.has_before(arrived.standing())),
+            (false, Some(letter)) => Some(matches!(letter, Letter::Live)),
+            (false, None) => None,
+        };
+        match is_next {
+            None => Turn::Nobody,
+            Some(true) => Turn::Lookup,
+            Some(false) if self.gap.is_some() && self.live.is_empty() => Turn::Gap,
+            Some(false) => Turn::Pool,
+        }
+    }
+
+    /// Whether the next row is due. `None`: the pool has not said yet what it has before that.
+    fn is_next_live(&mut self, letter: Option<&Letter>) -> Option<bool> {
+        let Some((&sequence, _)) = self.live.first_key_value() else {
+            return Some(false);
+        };
+        match letter {
+            None => (sequence <= self.clear).then_some(true),
             Some(Letter::Delivered(arrived)) if arrived.sequence() == sequence => {
                 self.live.remove(&sequence);
-                return Ok(None);
+                Some(false)
             }
-            Some(Letter::Delivered(arrived)) => arrived.sequence() > sequence,
-            Some(Letter::Ended(_)) | None => true,
-            Some(_) => false,
-        };
-        Ok(if is_next {
-            self.given.insert(sequence);
-            self.live.remove(&sequence)
-        } else {
-            None
-        })
+            Some(Letter::Delivered(arrived)) => Some(arrived.sequence() > sequence),
+            Some(letter) => Some(matches!(letter, Letter::Ended(_))),
+        }
     }
 
-    /// Whether an object that comes from the pool was given from the store before.
-    pub(crate) fn has_given(&mut self, sequence: u64) -> bool {
-        // What is older than what comes does not come any more.
-        self.given = self.given.split_off(&sequence);
-        self.given.remove(&sequence)
+    /// Whether there is something to do before anything comes from the pool.
+    pub(crate) fn is_due(&self, is_live: bool) -> bool {
+        let is_next = |(&sequence, _): (&u64, &Row)| sequence <= self.clear || self.question == Question::None;
+        self.has_read()
+            || self.wants.is_some()
+            || is_live && self.live.first_key_value().is_some_and(is_next)
+            || self.gap.is_some() && self.live.is_empty()
     }
 
-    /// Takes out of a gap what the store has, which is given in its turn. What is left of the gap comes after that.
+    /// Whether the store was not looked at yet.
+    pub(crate) fn is_to_begin(&self) -> bool {
+        self.wants.is_some()
+    }
+
+    /// Whether something that was read comes next.
+    pub(crate) fn has_read(&self) -> bool {
+        !self.read.is_empty()
+    }
+
+    /// What the store has to be asked in a turn that is a lookup's.
+    pub(crate) fn lookup(&mut self, letter: Option<&Letter>, is_live: bool, ahead: Ahead) -> Lookup {
+        if let Some(wants) = self.wants.take() {
+            return Lookup::Begin(Beginning {
+                depot: Arc::clone(&self.depot),
+                incarnation: self.connection().greeting.incarnation,
+                sorting: self.sorting.clone(),
+                since: self.since,
+                wants,
+            });
+        }
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while rows.len() < ahead.rows && (rows.is_empty() || bytes < ahead.bytes) {
+            let Some(row) = self.next_row(letter, is_live) else {
+                break;
+            };
+            bytes += row.bytes();
+            rows.push(row);
+        }
+        Lookup::Read {
+            rows,
+            origin: Arc::clone(&self.origin),
+            is_live,
+        }
+    }
+
+    fn next_row(&mut self, letter: Option<&Letter>, is_live: bool) -> Option<Row> {
+        if !is_live {
+            return match letter {
+                Some(Letter::Delivered(arrived)) => self.first.before(arrived.standing(), true),
+                _ => self.first.pop(),
+            };
+        }
+        self.is_next_live(letter).filter(|&is_next| is_next)?;
+        let (sequence, row) = self.live.pop_first()?;
+        self.given.insert(sequence);
+        Some(row)
+    }
+
+    /// Of a gap, what is to be looked for in the store.
+    pub(crate) fn look_for(&self, mut gap: Gap) -> Lookup {
+        gap.items.retain(|item| !self.given.contains(&item.version.sequence));
+        Lookup::Find {
+            depot: Arc::clone(&self.depot),
+            gap,
+        }
+    }
+
+    /// What the store has said.
     ///
     /// # Errors
-    /// Those of reading the store.
-    pub(crate) fn fill(&mut self, mut gap: Gap, is_live: bool) -> Result<()> {
-        let snapshot = self.depot.store.snapshot()?;
-        let mut missing = Vec::new();
-        for item in gap.items {
-            if self.given.contains(&item.version.sequence) {
-                continue;
+    /// Those of reading it.
+    pub(crate) fn was_found(&mut self, found: Found, is_live: bool) -> Result<()> {
+        match found {
+            Found::Begun(Ok(Rows { first, live }), _) => {
+                self.first = first;
+                self.live = live;
             }
-            let schema = item.object.schema();
-            let key = schema.parse_key(item.object.key())?;
-            let row = self.depot.version(&snapshot, schema, key.as_ref(), item.version)?;
+            Found::Begun(Err(error), wants) => {
+                // Whoever asks again begins again.
+                self.wants = Some(wants);
+                return Err(error);
+            }
+            Found::Read(objects) => self.read.extend(objects),
+            Found::Gap(gap, Ok(rows)) => self.is_missing(gap, rows, is_live),
+            Found::Gap(gap, Err(error)) => {
+                self.is_missing(gap, Vec::new(), is_live);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_read(&mut self) -> Option<Result<Object>> {
+        self.read.pop_front()
+    }
+
+    /// What the store has of a gap is given in its turn. What is left of the gap comes after that.
+    fn is_missing(&mut self, mut gap: Gap, rows: Vec<Option<Row>>, is_live: bool) {
+        let mut missing = Vec::new();
+        let rows = rows.into_iter().chain(std::iter::repeat_with(|| None));
+        for (item, row) in gap.items.into_iter().zip(rows) {
             let comes_live = is_live || item.version.sequence > self.since;
             match row {
                 Some(row) if comes_live => _ = self.live.insert(item.version.sequence, row),
@@ -184,17 +269,57 @@ impl Replay {
             gap.unnamed += earlier.unnamed;
         }
         self.gap = (!gap.items.is_empty() || gap.unnamed > 0).then_some(gap);
-        Ok(())
     }
 
-    /// A gap whose turn has come.
     pub(crate) fn take_gap(&mut self) -> Option<Gap> {
-        self.gap.take_if(|_| self.live.is_empty())
+        self.gap.take()
+    }
+
+    /// An object comes from the pool; whether it was given from the store before.
+    pub(crate) fn has_given(&mut self, sequence: u64) -> bool {
+        if let Question::Asked { counts, .. } = &mut self.question {
+            *counts = false;
+        }
+        // What is older than what comes does not come any more.
+        self.given = self.given.split_off(&sequence);
+        self.given.remove(&sequence)
+    }
+
+    /// Asks the pool, which is quiet, whether it has something before the next row, unless that was asked. Does not wait.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed`.
+    pub(crate) fn ask(&mut self, window: u32) -> Result<()> {
+        let Some((&up_to, _)) = self.live.last_key_value() else {
+            return Ok(());
+        };
+        if self.question != Question::None {
+            return Ok(());
+        }
+        if self.origin.holds_less_than(window) {
+            self.question = Question::Asked { up_to, counts: true };
+            return self.origin.ask();
+        }
+        self.question = Question::Held;
+        self.origin.ask_when_released(window)
+    }
+
+    /// The pool has answered: whatever it had for this reader has come before.
+    pub(crate) fn was_answered(&mut self) {
+        if let Question::Asked { up_to, counts: true } = self.question {
+            self.clear = up_to;
+        }
+        self.question = Question::None;
+    }
+
+    /// Whether the pool is about to answer.
+    pub(crate) fn is_asking(&self) -> bool {
+        matches!(self.question, Question::Asked { .. })
     }
 }
 
 /// Whether a reader that goes on from a cursor has not had a row that is no newer than its first phase.
-fn is_owed(row: &Row, cursor: &Cursor, incarnation: u64, sorting: &Sorting) -> Result<bool> {
+pub(super) fn is_owed(row: &Row, cursor: &Cursor, incarnation: u64, sorting: &Sorting) -> Result<bool> {
     let came_since = cursor.incarnation != incarnation && row.version() > cursor.version();
     match &cursor.phase {
         Phase::First { last_key, .. } if !came_since => sorting.is_behind(row, last_key),

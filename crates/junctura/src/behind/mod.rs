@@ -5,6 +5,7 @@
 //! comes from the pool.
 
 mod follow;
+mod lookup;
 mod order;
 
 use std::cmp::Ordering;
@@ -17,7 +18,8 @@ use junctura_store::{Listing, Snapshot, Store};
 use junctura_wire::body;
 use junctura_wire::fixed::{FIRST_PHASE, Holding};
 
-pub(crate) use follow::{Replay, Turn, Wants};
+pub(crate) use follow::{Ahead, Replay, Turn, Wants};
+pub(crate) use lookup::{Found, Lookup};
 pub(crate) use order::{Sorting, Standing};
 
 use crate::object::{Archived, Arrived, Place};
@@ -222,6 +224,18 @@ impl Merge {
             sorting,
             rows: rows.into(),
         }
+    }
+
+    /// Whether a row stands before an object of the pool that is visible. One with its key is left out.
+    pub(crate) fn has_before(&mut self, standing: Standing<'_>) -> bool {
+        while let Some(row) = self.rows.front() {
+            match self.sorting.compare(row.standing(), standing) {
+                Ordering::Less => return true,
+                Ordering::Equal => _ = self.rows.pop_front(),
+                Ordering::Greater => return false,
+            }
+        }
+        false
     }
 
     /// The next row, if it stands before an object of the pool. One with its key is left out, if the object is visible.

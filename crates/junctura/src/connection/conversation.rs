@@ -50,6 +50,14 @@ impl Connection {
         }
     }
 
+    /// Asks, within a conversation that goes on, what it has more; the answer comes behind that. Waits for nothing.
+    pub(crate) fn ask_within(&self, conversation: u64) -> Result<()> {
+        let mut state = self.lock()?;
+        let number = state.mail.next(conversation);
+        state.append(number, &Request::Sync)?;
+        state.send().map(|_| ())
+    }
+
     /// Begins a conversation, and waits for nothing.
     pub(crate) fn post(&self, talk: Talk, request: &Request<'_>) -> Result<u64> {
         let (mut state, number) = self.ask(talk, request)?;
