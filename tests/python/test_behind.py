@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,11 +103,84 @@ def test_what_must_not_wait_is_refused(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.errors.Unsupported, match="without a store"):
         pool.begin_demand(name="a")
 
-    async def follow() -> None:
-        await junctura.aio.Pool(pool).follow("name=a")
 
-    with pytest.raises(junctura.errors.Unsupported, match="without a store"):
-        asyncio.run(follow())
+def shown(item: object) -> str:
+    if isinstance(item, junctura.Object):
+        return str(item["name"])
+    return "|" if isinstance(item, junctura.Live) else "?"
+
+
+def test_a_follow_of_tasks_begins_in_the_store_and_goes_on_live(store: junctura.Store, pool: junctura.Pool) -> None:
+    with store:
+        store.archive(b"kept", name="c")
+
+    async def story() -> None:
+        tasks = junctura.aio.Pool(pool)
+        async with asyncio.timeout(60), tasks.follow("", gaps="yield", live="yield", window=1) as follow:
+            said = ""
+            for _ in range(4):
+                item = await follow.next()
+                said += shown(item)
+                if isinstance(item, junctura.Object):
+                    assert (item.transport == "store") == (item["name"] in "ac")
+                    assert not follow.is_live
+                    item.release()
+            assert (said, follow.is_live, follow.held) == ("abc|", True, 0)
+            with pytest.raises(junctura.errors.Timeout):
+                await follow.next(timeout=0)
+            await tasks.offer(b"new", name="d")
+            assert shown(await follow.next()) == "d"
+            cursor = follow.cursor
+        assert [obj async for obj in tasks.follow("", cursor=cursor, until_live=True)] == []
+        assert [shown(obj) async for obj in tasks.follow("name=a/b", until_live=True)] == ["a", "b"]
+        # What has been read is there for who does not wait.
+        async with tasks.follow("name=c", until_live=True) as follow:
+            assert [shown(await follow.next(timeout=0)), await follow.next()] == ["c", None]
+
+    asyncio.run(story())
+
+
+def test_who_is_cancelled_while_the_store_is_read_loses_nothing(tmp_path: Path) -> None:
+    names = [f"{number:03}" for number in range(200)]
+    with junctura.Store.create(tmp_path / "many", schema="free") as store:
+        store.archive_many((bytes(30_000), {"name": name}) for name in names)
+
+    async def story(pool: junctura.Pool) -> None:
+        given = []
+        async with asyncio.timeout(60), junctura.aio.Pool(pool).follow("", until_live=True) as follow:
+            turns = itertools.cycle((0, 1, 2, 5))
+            while True:
+                asked = asyncio.create_task(follow.next())
+                for _ in range(next(turns)):
+                    await asyncio.sleep(0)
+                asked.cancel()
+                try:
+                    item = await asked
+                except asyncio.CancelledError:
+                    continue
+                if item is None:
+                    break
+                given.append(item["name"])
+        assert given == names
+
+    with junctura.Pool(schema="free", store=tmp_path / "many") as pool:
+        asyncio.run(story(pool))
+
+
+def test_a_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with junctura.Store.create(tmp_path / "gone", schema="free") as store:
+        store.archive(b"kept", name="a")
+
+    async def story(pool: junctura.Pool) -> None:
+        tasks = junctura.aio.Pool(pool)
+        (tmp_path / "gone").rename(tmp_path / "elsewhere")
+        with pytest.raises(junctura.errors.Error):
+            await tasks.follow("")
+        (tmp_path / "elsewhere").rename(tmp_path / "gone")
+        assert [shown(obj) async for obj in tasks.follow("", until_live=True)] == ["a"]
+
+    with junctura.Pool(schema="free", store=tmp_path / "gone") as pool:
+        asyncio.run(story(pool))
 
 
 def test_where_no_store_is_there_is_no_pool(tmp_path: Path) -> None:

@@ -511,11 +511,6 @@ impl Follow {
         }
     }
 
-    /// Whether taking the next item is nothing for a loop's thread.
-    fn _is_slow(&self, py: Python<'_>) -> bool {
-        self.is_slow(py)
-    }
-
     /// Ends it without waiting.
     fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
         let Some(mut follow) = self.taken_over(py) else {

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::described::Described;
+use crate::errand::Out;
 use crate::error::{OrRaise, invalid, raise};
 use crate::interrupt::drop_detached;
 use crate::object::{Holdings, Object};
@@ -40,6 +41,7 @@ pub(crate) struct Arguments<'a> {
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct Follow {
     inner: Mutex<Option<junctura::Follow>>,
+    pub(crate) errand: Out,
     holdings: Holdings,
     window: usize,
     shown: Shown,
@@ -131,6 +133,7 @@ impl Follow {
             snapshot: follow.snapshot_sequence(),
             window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
+            errand: Mutex::new(None),
             holdings: Holdings::default(),
             shown,
         }
@@ -154,11 +157,18 @@ impl Follow {
         }
     }
 
-    pub(crate) fn is_slow(&self, py: Python<'_>) -> bool {
-        self.lock(py).as_mut().is_some_and(junctura::Follow::is_slow)
+    /// `None`: it was closed.
+    pub(crate) fn with<T>(&self, py: Python<'_>, with: impl FnOnce(&mut junctura::Follow) -> T) -> Option<T> {
+        self.lock(py).as_mut().map(with)
     }
 
     pub(crate) fn taken_over(&self, py: Python<'_>) -> Option<junctura::Follow> {
+        let errand = self
+            .errand
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(errand);
         self.lock(py).take()
     }
 

@@ -27,6 +27,7 @@ mod command;
 mod data;
 mod described;
 mod dtype;
+mod errand;
 mod error;
 mod events;
 mod exchange;

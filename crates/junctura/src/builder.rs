@@ -235,8 +235,9 @@ impl PoolBuilder {
 
     /// The store behind the pool, by its path or URL: what was archived there and has left the pool is found by [`Pool::demand`],
     /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself; for
-    /// `demand` and `list` of `aio::Pool` a thread does. What else begins without waiting (`begin_…`, a follow of tasks) does not
-    /// ask it, and fails with `Unsupported`.
+    /// `demand`, `list` and `follow` of `aio::Pool` threads do. [`Pool::begin_follow`] leaves that to errands
+    /// ([`Follow::take_errand`](crate::Follow::take_errand)); a demand or list that begins without waiting does not ask it, and fails
+    /// with `Unsupported`.
     ///
     /// ```
     /// # use junctura::Pool;

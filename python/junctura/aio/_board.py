@@ -14,7 +14,7 @@ from junctura import _native
 from junctura.errors import Closed, Disconnected, Error, Timeout
 
 if TYPE_CHECKING:
-    from junctura._native import _Answer
+    from junctura._native import _Answer, _Errand
 
     Native: TypeAlias = _native.Follow | _native.Subscription | _native.Bundle | _Answer[Any]
 
@@ -212,15 +212,20 @@ class Deadline:
     def __init__(self, timeout: float | None, subject: str, cause: str) -> None:
         self.loop = asyncio.get_running_loop()
         self.at = None if timeout is None else self.loop.time() + timeout
+        self.is_zero = timeout is not None and timeout <= 0
         self.error = Timeout(subject, cause)
 
-    async def run(self, wait: asyncio.Future[None]) -> None:
+    async def run(self, wait: Awaitable[None]) -> None:
         """Waits for what carries nothing, so that nothing is lost with it."""
         left = None if self.at is None else max(0.0, self.at - self.loop.time())
         try:
             await asyncio.wait_for(wait, left)
         except asyncio.TimeoutError:
             raise self.error from None
+
+    async def finish(self, work: Awaitable[None]) -> None:
+        """The same of work that has an end, if the limit is not to wait for what has not come."""
+        await (work if self.is_zero else self.run(work))
 
 
 def taking(
@@ -238,15 +243,45 @@ def _give_back(taken: tuple[Any] | None) -> None:
 
 async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: str) -> Any:
     """The next item of a follow, or the next event of a subscription."""
-    is_slow = getattr(of, "_is_slow", bool)
     # Most have come already.
-    if not is_slow() and (taken := of._take()) is not None:
+    if (taken := of._take()) is not None:
         return taken[0]
     within = Deadline(timeout, subject, "nothing came in time")
     if timeout is not None and timeout <= 0:
         # What has come by now is in time.
         board.look()
-    return (await board.until(lambda: taking(is_slow, of._take), of, within=within))[0]
+
+    def take() -> tuple[Any] | Awaitable[tuple[Any] | None] | None:
+        found: tuple[Any] | None = of._take()
+        if found is not None:
+            return found
+        errand = of._errand() if isinstance(of, _native.Follow) else None
+        return None if errand is None else after_errands(board, of, errand, within)
+
+    return (await board.until(take, of, within=within))[0]
+
+
+async def after_errands(
+    board: Switchboard, of: _native.Follow, errand: _Errand | None, within: Deadline | None = None
+) -> tuple[Any] | None:
+    """The next item, once what takes long for it was done beside the loop. Who is cancelled meanwhile loses nothing."""
+    taken = None
+    while errand is not None:
+        running = beside(errand.run)
+        await (running if within is None else within.finish(running))
+        of._finish(errand)
+        taken = of._take()
+        errand = of._errand() if taken is None else None
+    # Others may wait for the same follow.
+    board.look()
+    return taken
+
+
+async def begun(of: _native.Follow) -> None:
+    """Looks into the store behind the pool, if there is one."""
+    if (errand := of._errand()) is not None:
+        await beside(errand.run)
+        of._finish(errand)
 
 
 async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | None]) -> None:

@@ -471,6 +471,8 @@ class Pool:
     ) -> Follow:
         """Everything that matches a selector: what is there, then what comes. As `junctura.Pool.follow`.
 
+        Where a store is behind the pool, threads read there what the pool does not have any more.
+
         Returns
         -------
         Follow

@@ -1,5 +1,6 @@
 //! What has no descriptor to wait for, or takes long, is done by a thread beside the runtime: opening and closing a pool, reading
-//! what was spilled to a disk, verifying large checksums, waiting for room in a socket. All of it is rare.
+//! what was spilled to a disk or is in the store behind the pool, verifying large checksums, waiting for room in a socket. All of it is
+//! rare, or much at a time.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -36,7 +36,8 @@
 //! anything here is the runtime's own, around it: `tokio::time::timeout(limit, pool.sync())`.
 //!
 //! **What is done by a thread** is what has no descriptor to wait for, or takes long: opening and closing a pool, objects that were
-//! spilled to a disk or whose large payload has a checksum, taking parts of arrays, and sending when a socket is full. The copy of a payload is the
+//! spilled to a disk or whose large payload has a checksum, whatever is read from a store behind the pool, taking parts of arrays, and
+//! sending when a socket is full. The copy of a payload is the
 //! task's own: what is large is best filled in place ([`Pool::allocate`]).
 //!
 //! What waits for several things at once is the runtime's affair, too (`select!`, `join!`). Tasks of several runtimes may

@@ -31,6 +31,42 @@ const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
 /// What comes next in a follow, and takes long: [`Follow::take_errand`].
 ///
 /// Dropping it without giving it back leaves out what it was for.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let served = Pool::builder().schema("free").open()?;
+/// # let (url, folder) = (served.url(), tempfile::tempdir().unwrap());
+/// # let path = folder.path().join("archive").display().to_string();
+/// # let store = junctura_store::Store::create_url(&path, &served.schemas()?, &Default::default())?;
+/// # let mut writer = store.writer()?;
+/// # writer.archive([("name", "old")], b"payload")?;
+/// # writer.flush()?;
+/// let pool = Pool::builder().url(url).store(path).open()?;
+/// let mut begun = pool.begin_follow(&FollowOptions::default(), "")?;
+/// let mut follow = loop {
+///     pool.look()?; // when the pool's descriptor is readable
+///     if let Some(follow) = begun.take()? {
+///         break follow;
+///     }
+/// };
+/// let old = loop {
+///     pool.look()?;
+///     if let Some(Item::Object(object)) = follow.take_next()? {
+///         break object;
+///     }
+///     if let Some(mut errand) = follow.take_errand()? {
+///         let work = std::thread::spawn(move || {
+///             errand.run(); // reads the store
+///             errand
+///         });
+///         follow.finish(work.join().expect("no panic"))?; // a loop goes on meanwhile
+///     }
+/// };
+/// assert_eq!(&old[..], b"payload");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "what it is for comes once it was run and given back"]
 pub struct Errand {
     state: State,
