@@ -287,11 +287,10 @@ impl Pool {
         declines: bool,
     ) -> PyResult<Answer> {
         let attributes = Attributes::read(attributes, keywords)?;
-        let lists = attributes.lists(py)?;
-        let given = attributes.given(py, &lists)?;
-        py.detach(|| self.inner.begin_wanted(schema, given.iter().copied(), declines))
-            .or_raise(py)
-            .map(Answer::count)
+        let asked = attributes.ask(py, |given| {
+            self.inner.begin_wanted(schema, given.iter().copied(), declines)
+        });
+        asked.map(Answer::count)
     }
 
     fn _begin_stat(&self, py: Python<'_>) -> PyResult<Answer> {
@@ -467,14 +466,12 @@ impl Pool {
         let attributes = Attributes::read(attributes, keywords)?;
         let options =
             crate::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
-        let lists = attributes.lists(py)?;
-        let given = attributes.given(py, &lists)?;
-        let begun = py.detach(|| {
+        let begun = attributes.ask(py, |given| {
             self.inner
                 .begin_bundle(path.as_deref(), &options, given.iter().copied())
         });
         let (pool, counts) = (self.inner.clone(), members.is_some());
-        Ok(Answer::new(begun.or_raise(py)?, move |py, bundle| {
+        Ok(Answer::new(begun?, move |py, bundle| {
             Bundle::of(&pool, path.clone(), counts, bundle).into_py_any(py)
         }))
     }

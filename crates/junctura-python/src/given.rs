@@ -13,7 +13,7 @@ use pyo3::types::{
     PyBool, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTime, PyTuple,
 };
 
-use crate::error::{invalid, raise};
+use crate::error::{OrRaise, invalid, raise};
 
 /// Attributes of one offer, or of one key.
 #[derive(Default)]
@@ -166,6 +166,17 @@ impl<'py> Attributes<'py> {
             given.push((name.text().map_err(|_| not_unicode(py, "attributes"))?, value));
         }
         Ok(given)
+    }
+
+    /// What the facade says to these; the interpreter is free meanwhile.
+    pub(crate) fn ask<T: Send>(
+        &self,
+        py: Python<'py>,
+        ask: impl FnOnce(&[(&str, Given<'_>)]) -> junctura::Result<T> + Send,
+    ) -> PyResult<T> {
+        let lists = self.lists(py)?;
+        let given = self.given(py, &lists)?;
+        py.detach(|| ask(&given)).or_raise(py)
     }
 }
 

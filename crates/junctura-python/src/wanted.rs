@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::OrRaise;
 use crate::given::Attributes;
 use crate::pool::Pool;
 
@@ -41,9 +40,6 @@ impl Pool {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let attributes = Attributes::read(attributes, keywords)?;
-        let lists = attributes.lists(py)?;
-        let given = attributes.given(py, &lists)?;
-        py.detach(|| self.inner.wanted_with(schema, given.iter().copied()))
-            .or_raise(py)
+        attributes.ask(py, |given| self.inner.wanted_with(schema, given.iter().copied()))
     }
 }
