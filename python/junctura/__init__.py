@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from junctura._native import (
     Allocation,
+    Archiver,
+    ArchiverCounts,
     Bundle,
     BundleEntry,
     Checked,
@@ -101,6 +103,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Allocation",
     "AlreadyExists",
+    "Archiver",
+    "ArchiverCounts",
     "Bundle",
     "BundleClosed",
     "BundleEntry",

@@ -33,6 +33,8 @@ from junctura._native_model import (
 )
 from junctura._native_remap import _Course, _Weights
 from junctura._native_store import (
+    Archiver,
+    ArchiverCounts,
     Checked,
     Checkpointed,
     Compacted,
@@ -51,6 +53,8 @@ from junctura._native_store import (
 
 __all__ = [
     "Allocation",
+    "Archiver",
+    "ArchiverCounts",
     "Bundle",
     "BundleEntry",
     "Checked",

@@ -17,7 +17,7 @@ import pyarrow
 import xarray
 from typing_extensions import Self
 
-from junctura._native import Object, _Data, _SchemaSource, _Shape
+from junctura._native import Object, Pool, _Data, _SchemaSource, _Shape
 from junctura._native_model import Schema, Version, _Attributes, _Given, _Value
 
 _Archived: TypeAlias = _Data | Object
@@ -32,6 +32,52 @@ class Flushed:
     def objects(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class ArchiverCounts:
+    @property
+    def archived(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Archiver:
+    def __new__(
+        cls,
+        pool: Pool,
+        store: Store,
+        selector: str | Sequence[str],
+        *,
+        requirement: str = "archive",
+        every: int = 1,
+        flush_every: int | None = None,
+        flush_interval: _Age | None = None,
+        until_live: bool = False,
+        checkpoint_every: int = 1000,
+        window: int = 1024,
+    ) -> Self: ...
+    @property
+    def counts(self) -> ArchiverCounts: ...
+    @property
+    def is_over(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> ArchiverCounts: ...
+    def stop(self, timeout: float | None = None) -> ArchiverCounts: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        raised: type[BaseException] | None,
+        _value: BaseException | None,
+        _trace: TracebackType | None,
+        /,
+    ) -> None: ...
 
 @final
 class Removed:

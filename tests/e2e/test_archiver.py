@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,6 +119,53 @@ def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
     found = sorted(one.attributes["name"] for one in everything)
     assert found == sorted(f"{number}-{at}" for number in range(rounds) for at in range(objects))
     assert junctura.Store(store).check().damaged == []
+
+
+def test_programs_that_archive_and_the_command_go_on_where_the_other_was_killed(
+    shell: Shell, store: Path, pool: junctura.Pool, program: Callable[..., Process]
+) -> None:
+    """R2.8-R2.10 from Python: `junctura.Archiver` in a process that is killed, in another, then the command."""
+    objects = 40
+    with pool.subscribe(kinds=["archived"]) as events:
+        for number in range(4):
+            archiver = program("e2e_archiver.py")
+            assert archiver.ask(f"begin {store} space=a/b 1") == "begun"
+            for at in range(objects):
+                space = "abx"[at % 3]
+                pool.offer(
+                    b"%d" % at * 9000, space=space, name=f"{number}-{at}", schema="free", retention=junctura.Released(1)
+                )
+            next(events)  # It has archived something, and goes on.
+            archiver.kill()
+        last = program("e2e_archiver.py")
+        assert last.ask(f"begin {store} space=a/b 1") == "begun"
+        pool.offer(b"", space="a", name="durable", schema="free", durability="durable")
+        assert last.ask("stop").split()[1:] == ["0", "0", "0"]
+    pool.offer(b"", space="b", name="afterwards", schema="free")
+    rules = ("archiver", "unix:test", "space=a/b", "--store", store, "--until-live", "--json")
+    assert shell.documents(*rules)[-1]["objects"] == 1
+    found = sorted((one["space"], one["name"]) for one in junctura.Store(store).list("", all_versions=True))
+    offered = [("abx"[at % 3], f"{number}-{at}") for number in range(4) for at in range(objects)]
+    assert found == sorted([("a", "durable"), ("b", "afterwards"), *(one for one in offered if one[0] != "x")])
+    assert junctura.Store(store).check().damaged == []
+    assert {one["space"] for one in pool.list()} == {"a", "b", "x"}
+
+
+def test_a_server_that_is_killed_ends_an_archiver_of_python(
+    bare: Shell, tmp_path: Path, program: Callable[..., Process]
+) -> None:
+    server, store = bare.serve(), tmp_path / "store"
+    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    archiver = program("e2e_archiver.py")
+    assert archiver.ask(f"begin {store} * 2") == "begun"
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        pool.offer(b"kept", name="a", schema="free", durability="durable")
+        with pytest.raises(junctura.Io, match="left out"):
+            pool.offer(b"", name="b", schema="free", durability="durable")
+    server.kill()
+    assert archiver.ask("stop").startswith("Disconnected")
+    assert archiver.ask("counts") == "1 1 0 0"
+    assert [one["name"] for one in junctura.Store(store).list()] == ["a"]
 
 
 def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> None:

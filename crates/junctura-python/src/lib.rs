@@ -98,8 +98,8 @@ mod _native {
     use crate::selector::Selector;
     #[pymodule_export]
     use crate::store::{
-        Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved, Objects, Payload, Removed,
-        Snapshot, Store, Stored,
+        Archiver, ArchiverCounts, Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved,
+        Objects, Payload, Removed, Snapshot, Store, Stored,
     };
     #[pymodule_export]
     use crate::version::Version;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::connection::Connection;
@@ -38,6 +39,8 @@ pub(crate) enum What {
     Ready,
     Letters(Arc<Connection>, u64),
     Until(Instant),
+    /// Another thread raises it, and then has the server say something, so that whoever waits looks.
+    Raised(Arc<AtomicBool>),
     Never,
 }
 
@@ -63,6 +66,7 @@ impl Awaiting {
             What::Ready => true,
             What::Letters(_, number) => state.mail.has_mail(*number),
             What::Until(at) => *at <= now,
+            What::Raised(flag) => flag.load(Ordering::Acquire),
             What::Never => false,
         }
     }
@@ -74,6 +78,7 @@ impl fmt::Debug for Awaiting {
             What::Ready => f.write_str("Awaiting(nothing)"),
             What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
             What::Until(at) => write!(f, "Awaiting({at:?})"),
+            What::Raised(_) => f.write_str("Awaiting(another thread)"),
             What::Never => f.write_str("Awaiting(what does not come)"),
         }
     }

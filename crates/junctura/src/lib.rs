@@ -60,6 +60,7 @@
 //! | compute only what somebody wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
 //! | say how long an object stays | [`Retention`], [`OfferOptions::retention`] |
 //! | take something out again | [`Pool::withdraw`], [`Pool::retire`] |
+//! | keep in a store what passes, all of it or one of so many | [`Archiver`] |
 //! | go on where an earlier run was | [`Follow::cursor`], [`RequireOptions::name`] |
 //! | wait for several things, in a thread or in a loop of your own | [`Pool::wait`], [`Pool::descriptor`] |
 //! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
@@ -72,8 +73,8 @@
 //!
 //! # What to rely on
 //! An object is whole or not there; nobody changes it after its offer; its memory stays readable for as long as the [`Object`]
-//! lives, whatever becomes of the pool; it is released when it is dropped. Everything here may be used from any number of threads; no
-//! function keeps a thread of its own: the thread that waits reads the connection and hands on to the others what is theirs.
+//! lives, whatever becomes of the pool; it is released when it is dropped. Everything here may be used from any number of threads; nothing but
+//! [`Archiver::start`] keeps a thread of its own: the thread that waits reads the connection and hands on to the others what is theirs.
 //! There is no global state. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the
 //! parent.
 //!
@@ -93,6 +94,7 @@ mod guide {}
 #[cfg(feature = "async")]
 pub mod aio;
 mod allocation;
+mod archiver;
 mod array;
 mod awaiting;
 mod behind;
@@ -126,6 +128,7 @@ mod wanted;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
+pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
 pub use array::{DemandedArray, Exchange, Part, Piece};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;

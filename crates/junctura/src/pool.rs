@@ -106,7 +106,11 @@ impl Pool {
     }
 
     pub(crate) fn open(place: Place, introduction: Introduction, store: Option<&str>, home: Home) -> Result<Pool> {
-        let connection = Arc::new(connect(&place, &introduction, &Arc::new(home))?);
+        Self::open_with(place, introduction, store, &Arc::new(home))
+    }
+
+    fn open_with(place: Place, introduction: Introduction, store: Option<&str>, home: &Arc<Home>) -> Result<Pool> {
+        let connection = Arc::new(connect(&place, &introduction, home)?);
         let open = |url| Depot::open(url, &connection.greeting.schemas).map(Arc::new);
         let depot = store.map(open).transpose()?;
         let url = place.to_string();
@@ -122,6 +126,24 @@ impl Pool {
                 anew: Mutex::new(None),
             }),
         })
+    }
+
+    /// Another client of the same server, by the same way: a thread that has its own waits for nobody else's. It has neither
+    /// the interrupt hook nor the store behind the pool, and keeps an embedded server as this one does.
+    pub(crate) fn beside(&self, role: &str) -> Result<Pool> {
+        let shared = &*self.shared;
+        let introduction = Introduction {
+            name: format!("{} {role}", shared.introduction.name),
+            hook: None,
+            ..shared.introduction.clone()
+        };
+        let home = self.connection()?.home();
+        Self::open_with(shared.place.clone(), introduction, None, &home)
+    }
+
+    /// What the interrupt hook says.
+    pub(crate) fn ask_hook(&self) -> Result<()> {
+        self.connection()?.ask_hook()
     }
 
     /// Whether both are clones of one pool.

@@ -11,7 +11,6 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
-mod sample;
 pub(crate) mod stat;
 pub(crate) mod tier;
 

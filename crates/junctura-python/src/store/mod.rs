@@ -1,6 +1,7 @@
 //! The store as Python users hold it.
 
 mod archive;
+mod archiver;
 mod done;
 mod follow;
 mod home;
@@ -27,6 +28,7 @@ use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
 use crate::schema::Schema;
 
+pub(crate) use archiver::{Archiver, ArchiverCounts};
 pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Moved, Removed};
 pub(crate) use follow::Following;
 use home::Home;

@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     /// Ends last: what is to go goes before.
     beside: Carried,
     /// An embedded server lives as long as anybody is connected from here.
-    _home: Arc<Home>,
+    home: Arc<Home>,
 }
 
 struct Reader {
@@ -87,7 +87,7 @@ impl Connection {
             socket,
             bell,
             beside,
-            _home: home,
+            home,
         })
     }
 
@@ -123,6 +123,11 @@ impl Connection {
     /// As the server is asked.
     pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::Target<'a>> {
         target.resolve(&self.greeting.schemas, self.greeting.default_schema)
+    }
+
+    /// What another connection of this process keeps alive, too.
+    pub(crate) fn home(&self) -> Arc<Home> {
+        Arc::clone(&self.home)
     }
 
     /// Whether this is a forked child of the process that connected.

@@ -344,7 +344,7 @@ impl Connection {
         }
     }
 
-    fn ask_hook(&self) -> Result<()> {
+    pub(crate) fn ask_hook(&self) -> Result<()> {
         self.hook.as_ref().map_or(Ok(()), |hook| hook())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use junctura::Object;
+use crate::object::Object;
 
 /// Where more are counted than this, all begin again.
 const COUNTED_MAX: usize = 1 << 20;

@@ -1,0 +1,461 @@
+//! From a pool into a store, for as long as the pool lasts.
+//!
+//! ```text
+//!  pool --requirement, a window of objects--> held --archived--> the writer's file --flush--> told --> released
+//! ```
+//! What is to be archived stays in the pool until it is: the requirement has a name and outlives its reader. What a reader
+//! that died had archived and not released comes again, and is found in the store by its version.
+
+mod options;
+mod sample;
+mod thread;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Given, Result, Schema};
+use junctura_store::{Store, Writer};
+
+use self::sample::Sample;
+use self::thread::Progress;
+use crate::follow::{Follow, FollowOptions, Gap, Item};
+use crate::object::Object;
+use crate::pool::Pool;
+use crate::require::{Archived, Requirement};
+use crate::wait::Timer;
+
+pub use self::options::{ArchiverCounts, ArchiverEvent, ArchiverOptions};
+pub use self::thread::ArchiverThread;
+
+/// Bytes that are flushed together; one payload may be longer.
+const TOGETHER_BYTES_MAX: u64 = 256 << 20;
+/// How long a disk that has refused something is left alone.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Looks for what ends the pause meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Keeps in a store what a pool has: all that a selector matches, or one of so many of it.
+///
+/// It follows a requirement with a name, which keeps what matches in the pool until it is in the store, whoever releases it, also
+/// while no archiver runs; [`Pool::retract`] ends it. Several may share the work as long as their requirements differ. Producers that offer
+/// with durability [`Durable`](crate::Durability::Durable) are answered when their objects are on the disk.
+///
+/// [`Archiver::run`] works in the thread that calls it, [`Archiver::start`] in one of its own, beside the caller's:
+/// ```
+/// # use junctura::{Archiver, ArchiverOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// let pool = Pool::builder().schema("free").open()?;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("archive").display().to_string();
+/// let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
+///
+/// let images = ArchiverOptions { every: 2, ..ArchiverOptions::default() };
+/// let archiver = Archiver::start(&pool, &store, "type=image", &images)?;
+/// for name in ["a", "b", "c"] {
+///     pool.offer([("type", "image"), ("name", name)], b"pixels")?;
+/// }
+/// let counts = archiver.stop()?; // when all that was offered before is archived, or left out
+/// assert_eq!((counts.archived, counts.left_out), (2, 1));
+/// # pool.retract("archive")?;
+///
+/// // What is there, in this thread.
+/// let rest = ArchiverOptions { requirement: "rest".to_owned(), until_live: true, ..ArchiverOptions::default() };
+/// let mut archiver = Archiver::new(&pool, &store, "name=b", &rest)?;
+/// archiver.run(&mut |event| Ok(println!("{event:?}")))?;
+/// assert_eq!(archiver.counts().archived, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Archiver {
+    pool: Pool,
+    requirement: Requirement,
+    /// Until it runs.
+    follow: Option<Follow>,
+    options: ArchiverOptions,
+    store: Store,
+    writer: Writer,
+    /// Schemas of the pool that the store has, too.
+    agreed: Vec<String>,
+    /// What is archived and not flushed, or was flushed before.
+    held: Vec<Object>,
+    held_bytes: u64,
+    /// Since when the first of it is held.
+    since: Instant,
+    sample: Sample,
+    /// What is not to be archived, and has not been released yet.
+    left_out: Vec<Object>,
+    /// The last commit at which a checkpoint was begun.
+    checkpoint: u64,
+    checkpoints: Option<JoinHandle<Result<()>>>,
+    progress: Arc<Progress>,
+}
+
+/// What somebody is told while it goes on.
+type Told<'a> = dyn FnMut(&ArchiverEvent<'_>) -> Result<()> + 'a;
+
+impl Archiver {
+    /// Makes the requirement, or joins it, and begins to read through it; nothing is archived before [`Archiver::run`].
+    ///
+    /// # Errors
+    /// `InvalidSelector`; `InvalidArgument` for numbers of 0, or more objects for a flush than may be held; `Conflict` where the
+    /// requirement's name stands for another selector, or another archiver reads it; `Io` when the system has no random numbers.
+    pub fn new(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<Self> {
+        options.check()?;
+        let requirement = pool.require_with(&options.terms(), selector)?;
+        let follow = requirement.follow_with(&FollowOptions {
+            window: Some(options.window),
+            until_live: options.until_live,
+            ..FollowOptions::default()
+        })?;
+        Ok(Self {
+            pool: pool.clone(),
+            requirement,
+            follow: Some(follow),
+            writer: store.writer()?,
+            store: store.clone(),
+            agreed: Vec::new(),
+            held: Vec::new(),
+            held_bytes: 0,
+            since: Instant::now(),
+            sample: Sample::new(options.every),
+            left_out: Vec::new(),
+            checkpoint: 0,
+            checkpoints: None,
+            progress: Arc::default(),
+            options: options.clone(),
+        })
+    }
+
+    /// Begins to archive in a thread, with a connection of its own, so that nobody who uses the pool waits for the disk.
+    ///
+    /// # Errors
+    /// As [`Archiver::new`] and [`Pool::connect`]; `Io` when the system gives no thread. What goes wrong later, [`ArchiverThread::stop`] and
+    /// [`ArchiverThread::wait`] say.
+    pub fn start(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<ArchiverThread> {
+        options.check()?;
+        let beside = pool.beside("archiver")?;
+        ArchiverThread::begin(Self::new(&beside, store, selector, options)?, beside)
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counts(&self) -> ArchiverCounts {
+        self.progress.counts()
+    }
+
+    /// Archives, until the pool ends or, with [`ArchiverOptions::until_live`], until all that is there is archived. `told` hears of
+    /// everything; an error of it ends the work. A disk that refuses is tried again, as long as it takes.
+    ///
+    /// # Errors
+    /// `Closed` when the pool has ended, or it has run before; `Gone` when something that matched went before it was archived; `SchemaMismatch` or `NotFound` for
+    /// an object whose schema the store does not have so; `Unavailable` or `Expired` for a flush that cannot be tried again;
+    /// `Disconnected`. What was not archived stays in the pool.
+    pub fn run(&mut self, told: &mut Told<'_>) -> Result<()> {
+        let outcome = self.archive_all(told);
+        let outcome = self.finish(outcome, told);
+        if self.options.until_live {
+            self.pool.retract(&self.options.requirement)?;
+        }
+        outcome
+    }
+
+    fn archive_all(&mut self, told: &mut Told<'_>) -> Result<()> {
+        let Some(mut follow) = self.follow.take() else {
+            return Err(Error::new(Code::Closed, "archiver", "it has run"));
+        };
+        while let Some(item) = self.next(&mut follow, told)? {
+            self.take(item, told)?;
+        }
+        if self.progress.is_to_stop() && !follow.is_over() {
+            return self.drain(&mut follow, told);
+        }
+        self.flush(told)?;
+        if self.options.until_live {
+            return Ok(());
+        }
+        Err(Error::new(Code::Closed, self.pool.url(), "the pool has ended"))
+    }
+
+    /// The next item; before there is a wait, what was taken is flushed, if it is due. `None`: there is none, or it is to stop.
+    fn next(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
+        loop {
+            self.pool.ask_hook()?;
+            if self.progress.is_to_stop() {
+                return Ok(None);
+            }
+            if let Some(item) = follow.try_next()? {
+                return Ok(Some(item));
+            }
+            self.release_left_out()?;
+            let due = self.due();
+            if due.is_none_or(|due| due <= Instant::now()) {
+                self.flush(told)?;
+            }
+            if follow.is_over() {
+                return Ok(None);
+            }
+            let timer = due.filter(|_| !self.held.is_empty()).map(Timer::at);
+            let timer = timer.unwrap_or(Timer::after(Duration::MAX));
+            self.pool.wait(&[&*follow, &*self.progress, &timer], None)?;
+        }
+    }
+
+    /// When what is held is flushed though more could come; `None`: at once.
+    fn due(&self) -> Option<Instant> {
+        self.options.flush_interval.map(|time| self.since + time)
+    }
+
+    /// Whether what is held is flushed though more has come.
+    fn is_full(&self) -> bool {
+        let held = self.held.len() as u64;
+        held >= self.options.flush_every.unwrap_or(u64::MAX)
+            || held + self.left_out.len() as u64 >= u64::from(self.options.window)
+            || self.held_bytes >= TOGETHER_BYTES_MAX
+            || held > 0 && self.due().is_some_and(|due| due <= Instant::now())
+    }
+
+    fn take(&mut self, item: Item, told: &mut Told<'_>) -> Result<()> {
+        match item {
+            Item::Object(object) if self.sample.takes(&object) => self.archive(object)?,
+            Item::Object(object) => self.left_out.push(object),
+            Item::Gap(gap) => self.miss(&gap, told)?,
+            Item::Live => {}
+        }
+        if self.is_full() { self.flush(told) } else { Ok(()) }
+    }
+
+    /// All that was there when it was to stop; what comes after that is the next one's.
+    fn drain(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
+        let again = self
+            .pool
+            .require_with(&self.options.terms(), self.requirement.selector())?;
+        let last = again.sequence();
+        loop {
+            let mut came = false;
+            while let Some(item) = self.drained(follow)? {
+                match item {
+                    Item::Object(object) if object.version().sequence > last => {
+                        object.give_back()?;
+                        return self.flush(told);
+                    }
+                    item => self.take(item, told)?,
+                }
+                came = true;
+            }
+            self.flush(told)?;
+            if !came {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next item of what the server has for this reader by now.
+    fn drained(&self, follow: &mut Follow) -> Result<Option<Item>> {
+        if let Some(item) = follow.try_next()? {
+            return Ok(Some(item));
+        }
+        // Once this is answered, the rest has come.
+        self.pool.sync(None)?;
+        follow.try_next()
+    }
+
+    fn archive(&mut self, object: Object) -> Result<()> {
+        if let Err(error) = self.write(&object) {
+            // Released, it would count as archived: somebody else may fare better with it.
+            let sequence = object.version().sequence;
+            self.progress.count(|counts| counts.failed += 1);
+            self.requirement.not_archived(&[sequence], &error.to_string())?;
+            object.give_back()?;
+            return Err(error);
+        }
+        if self.held.is_empty() {
+            self.since = Instant::now();
+        }
+        self.held_bytes += object.payload().len() as u64;
+        self.held.push(object);
+        Ok(())
+    }
+
+    fn write(&mut self, object: &Object) -> Result<()> {
+        self.agree(object.schema())?;
+        if object.redelivered() && self.is_there(object)? {
+            return Ok(());
+        }
+        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
+        let schema = object.schema().name();
+        self.writer
+            .archive_version(schema, attributes, object.payload(), object.version())
+    }
+
+    /// Whether another archiver has flushed it, and died before it said so.
+    fn is_there(&self, object: &Object) -> Result<bool> {
+        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
+        let snapshot = self.store.snapshot()?;
+        snapshot.has_version(object.schema().name(), attributes, object.version())
+    }
+
+    /// Both must mean the same by a schema's name.
+    fn agree(&mut self, schema: &Arc<Schema>) -> Result<()> {
+        if self.agreed.iter().any(|name| name == schema.name()) {
+            return Ok(());
+        }
+        let ours = self.store.schema(Some(schema.name()))?;
+        if let Some(difference) = ours.first_difference(schema) {
+            let cause = format!("the pool and the store mean different things by it: {difference}");
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                format!("schema {}", schema.name()),
+                cause,
+            ));
+        }
+        self.agreed.push(schema.name().to_owned());
+        Ok(())
+    }
+
+    /// Makes what is held last, says so, and releases it. A disk that refuses is tried again, unless it is to stop; what waits for it
+    /// is told.
+    fn flush(&mut self, told: &mut Told<'_>) -> Result<()> {
+        self.release_left_out()?;
+        let mut is_told = false;
+        while !self.held.is_empty() {
+            let error = match self.writer.flush() {
+                Ok(flushed) => return self.release(flushed.commit, told),
+                Err(error) => error,
+            };
+            if !is_told {
+                self.complain(&error, told)?;
+            }
+            is_told = true;
+            let is_final = !self.writer.flush_is_known() || error.code() == Code::Expired;
+            if is_final || self.progress.is_to_stop() {
+                return Err(error);
+            }
+            self.pause()?;
+        }
+        Ok(())
+    }
+
+    fn pause(&self) -> Result<()> {
+        let until = Instant::now() + PAUSE;
+        while Instant::now() < until && !self.progress.is_to_stop() {
+            self.pool.ask_hook()?;
+            std::thread::park_timeout(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Who waits for the disk with one of them is told that it will not be there.
+    fn release_left_out(&mut self) -> Result<()> {
+        if self.left_out.is_empty() {
+            return Ok(());
+        }
+        let why = format!("it is left out, since the archiver keeps one of {}", self.options.every);
+        let sequences = sequences(&self.left_out);
+        self.requirement.not_archived(&sequences, &why)?;
+        self.progress.count(|counts| counts.left_out += sequences.len() as u64);
+        self.left_out.clear();
+        Ok(())
+    }
+
+    fn complain(&self, error: &Error, told: &mut Told<'_>) -> Result<()> {
+        let objects = self.held.len() as u64;
+        told(&ArchiverEvent::Refused { objects, error })?;
+        let sequences = sequences(&self.held);
+        self.requirement.not_archived(&sequences, &error.to_string()).map(drop)
+    }
+
+    /// Where the store is.
+    fn location(&self) -> Cow<'_, str> {
+        let given = self.options.location.as_deref().map(Cow::Borrowed);
+        given.unwrap_or_else(|| self.store.uri("").into())
+    }
+
+    fn release(&mut self, commit: u64, told: &mut Told<'_>) -> Result<()> {
+        let location = format!("{} commit {commit}", self.location());
+        let archived = |object: &Object| Archived {
+            sequence: object.version().sequence,
+            location: location.clone(),
+        };
+        let archived: Vec<Archived> = self.held.iter().map(archived).collect();
+        self.requirement.archived(&archived)?;
+        let (objects, bytes) = (self.held.len() as u64, self.held_bytes);
+        self.progress.count(|counts| {
+            counts.archived += objects;
+            counts.bytes += bytes;
+        });
+        self.held_bytes = 0;
+        for object in std::mem::take(&mut self.held) {
+            told(&ArchiverEvent::Archived {
+                object: &object,
+                commit,
+            })?;
+        }
+        told(&ArchiverEvent::Flushed { commit })?;
+        self.checkpoint_if_due(commit, told)
+    }
+
+    /// Beside what goes on; one at a time.
+    fn checkpoint_if_due(&mut self, commit: u64, told: &mut Told<'_>) -> Result<()> {
+        let every = self.options.checkpoint_every;
+        let is_due = every > 0 && commit.saturating_sub(self.checkpoint) >= every;
+        if !is_due
+            || self
+                .checkpoints
+                .as_ref()
+                .is_some_and(|under_way| !under_way.is_finished())
+        {
+            return Ok(());
+        }
+        self.checkpoint = commit;
+        self.end_checkpoint(told)?;
+        let store = self.store.clone();
+        self.checkpoints = Some(std::thread::spawn(move || store.checkpoint().map(drop)));
+        Ok(())
+    }
+
+    /// What has become of the last one.
+    fn end_checkpoint(&mut self, told: &mut Told<'_>) -> Result<()> {
+        // It does not panic.
+        let ended = self.checkpoints.take().and_then(|thread| thread.join().ok());
+        match ended {
+            Some(Err(error)) => told(&ArchiverEvent::NoCheckpoint(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn miss(&mut self, gap: &Gap, told: &mut Told<'_>) -> Result<()> {
+        let missed = gap.items.len() as u64 + gap.unnamed;
+        self.progress.count(|counts| counts.missed += missed);
+        told(&ArchiverEvent::Missed(gap))
+    }
+
+    /// Gives back what is not known to last; returns what went wrong.
+    fn finish(&mut self, outcome: Result<()>, told: &mut Told<'_>) -> Result<()> {
+        self.progress.count(|counts| counts.failed += self.held.len() as u64);
+        let unfinished = self.held.drain(..).chain(self.left_out.drain(..));
+        unfinished.for_each(|object| drop(object.give_back()));
+        let told = self.end_checkpoint(told);
+        outcome.and(told)?;
+        match self.counts().missed {
+            0 => Ok(()),
+            missed => {
+                let subject = format!("{missed} objects that matched");
+                Err(Error::new(Code::Gone, subject, "went before they were archived"))
+            }
+        }
+    }
+}
+
+fn sequences(objects: &[Object]) -> Vec<u64> {
+    objects.iter().map(|object| object.version().sequence).collect()
+}
+
+impl fmt::Debug for Archiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (self.pool.url(), self.location());
+        write!(f, "Archiver({from} {:?} -> {to})", self.requirement.selector())
+    }
+}

@@ -1,0 +1,203 @@
+//! An archiver in a thread of its own.
+//!
+//! ```text
+//!  begin --> archives --begin_stop--> archives what is there --> over, with what went wrong
+//!               '--- the pool ends, or something fails ------------^
+//! ```
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+
+use super::{Archiver, ArchiverCounts, ArchiverEvent};
+use crate::awaiting::{Awaited, Awaiting, What};
+use crate::pool::Pool;
+
+/// What the thread that archives shares with those who look.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    counts: Mutex<ArchiverCounts>,
+    is_to_stop: Arc<AtomicBool>,
+    outcome: Mutex<Option<Result<()>>>,
+    is_over: Condvar,
+}
+
+impl Progress {
+    pub(super) fn counts(&self) -> ArchiverCounts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut ArchiverCounts)) {
+        count(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn is_to_stop(&self) -> bool {
+        self.is_to_stop.load(Ordering::Acquire)
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<()>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, outcome: Result<()>) {
+        self.outcome().get_or_insert(outcome);
+        self.is_over.notify_all();
+    }
+}
+
+impl Awaited for Progress {
+    /// That it is to stop.
+    fn awaiting(&self) -> Awaiting {
+        Awaiting(What::Raised(Arc::clone(&self.is_to_stop)))
+    }
+}
+
+/// An archiver that works in a thread: see [`Archiver::start`]. Dropped, it stops by itself, when what is there is archived.
+///
+/// Any thread may ask it. In a forked child it is its parent's: nothing of it goes on there.
+///
+/// ```
+/// # use junctura::{Archiver, ArchiverOptions, Code, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("archive").display().to_string();
+/// # let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
+/// let archiver = Archiver::start(&pool, &store, "", &ArchiverOptions::default())?;
+/// pool.offer([("name", "a")], b"payload")?;
+/// assert_eq!(archiver.wait(Some(Duration::ZERO)).unwrap_err().code(), Code::Timeout); // it goes on
+/// println!("{} so far", archiver.counts().archived);
+///
+/// archiver.begin_stop();
+/// assert_eq!(archiver.wait(None)?.archived, 1);
+/// assert!(archiver.is_over());
+/// assert_eq!(archiver.stop()?.archived, 1); // says the same again
+/// # Ok(())
+/// # }
+/// ```
+pub struct ArchiverThread {
+    progress: Arc<Progress>,
+    pool: Pool,
+    process: u32,
+}
+
+impl ArchiverThread {
+    pub(super) fn begin(mut archiver: Archiver, pool: Pool) -> Result<Self> {
+        let progress = Arc::clone(&archiver.progress);
+        let ends = Ends(Arc::clone(&progress));
+        let work = move || {
+            let outcome = archiver.run(&mut tell);
+            // Whoever is told that it is over finds nothing of it any more.
+            drop(archiver);
+            ends.0.end(outcome);
+        };
+        let thread = std::thread::Builder::new().name("archiver".to_owned()).spawn(work);
+        thread.map_err(|error| Error::new(Code::Io, "archiver", format!("no thread: {error}")))?;
+        Ok(Self {
+            progress,
+            pool,
+            process: std::process::id(),
+        })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> ArchiverCounts {
+        self.progress.counts()
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_inherited() || self.progress.outcome().is_some()
+    }
+
+    /// Has it end when all that the pool has for it now is archived. Asks the server once, and does not wait for the disk.
+    pub fn begin_stop(&self) {
+        if self.is_over() || self.progress.is_to_stop.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // The answer has the thread look. Without a server it has ended.
+        let _ = self.pool.sync(None);
+    }
+
+    /// Waits until it has ended, by [`ArchiverThread::begin_stop`] or otherwise; `None`: as long as it takes.
+    ///
+    /// # Errors
+    /// `Timeout`: it goes on. What has ended it, as [`Archiver::run`] says: the same to everybody who asks.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<ArchiverCounts> {
+        if self.is_inherited() {
+            let cause = "it is that of the parent process";
+            return Err(Error::new(Code::Closed, "archiver", cause));
+        }
+        let until = timeout.and_then(|time| Instant::now().checked_add(time));
+        let mut outcome = self.progress.outcome();
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone().map(|()| self.counts());
+            }
+            let bell = &self.progress.is_over;
+            outcome = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => bell.wait(outcome).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return Err(Error::new(Code::Timeout, "archiver", "it goes on")),
+                Some(time) => {
+                    bell.wait_timeout(outcome, time)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+    }
+
+    /// Ends it, when all that the pool has for it now is archived; gives what it has done. What comes later stays for the next one,
+    /// unless the requirement is retracted ([`Pool::retract`]). A disk that refuses is not waited for.
+    ///
+    /// # Errors
+    /// As [`Archiver::run`].
+    pub fn stop(&self) -> Result<ArchiverCounts> {
+        self.begin_stop();
+        self.wait(None)
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
+}
+
+impl Drop for ArchiverThread {
+    fn drop(&mut self) {
+        self.begin_stop();
+    }
+}
+
+impl fmt::Debug for ArchiverThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchiverThread({}, {:?})", self.pool.url(), self.counts())
+    }
+}
+
+/// Says that it is over also where the thread has panicked.
+struct Ends(Arc<Progress>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0
+            .end(Err(Error::new(Code::Closed, "archiver", "its thread panicked")));
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "as whoever else is told")]
+fn tell(event: &ArchiverEvent<'_>) -> Result<()> {
+    match event {
+        ArchiverEvent::Refused { objects, error } => {
+            tracing::warn!(objects, %error, "not archived yet");
+        }
+        ArchiverEvent::NoCheckpoint(error) => tracing::warn!(%error, "no checkpoint"),
+        ArchiverEvent::Archived { .. } | ArchiverEvent::Flushed { .. } | ArchiverEvent::Missed(_) => {}
+    }
+    Ok(())
+}
