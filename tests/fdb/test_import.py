@@ -118,6 +118,51 @@ def test_again_it_copies_what_is_new(bare: Shell, filled: Fdb, to: list[str]) ->
     assert bare.text("ls", *to, "--count", "--all-versions") == f"{first['objects'] + 2}\n"
 
 
+def versions(to: list[str], selector: str) -> list[bytes]:
+    """Of a key, the oldest first."""
+    return [obj.read() for obj in junctura.Store(to[1]).list(selector, all_versions=True)]
+
+
+def test_versions_that_are_masked_come_in_their_order(bare: Shell, fdb: Fdb, to: list[str]) -> None:
+    (fdb.root / "schema").write_text("[ class [ type [ number ]]]")
+
+    def write(*fields: tuple[str, str] | None) -> None:
+        fdb.write(*(one and field({"class": "rd", "type": "x", "number": one[0]}, one[1]) for one in fields))
+
+    write(("1", "a1"), ("2", "b1"), None, ("1", "a2"), None, ("1", "never flushed"), ("1", "a3"), ("2", "b2"))
+    write(("3", "c1"), ("1", "a4"))
+    assert imported(bare, fdb, *to, "--create", "--dry-run", "--all-versions")["objects"] == 7
+    summary = imported(bare, fdb, *to, "--create", "--all-versions", "--every", "2")
+    assert (summary["objects"], summary["there_already"], summary["failed"]) == (7, 0, 0)
+    assert kept(bare, to) == fdb.fields()
+    assert versions(to, "number=1") == [b"a1", b"a2", b"a3", b"a4"]
+    assert versions(to, "number=2") == [b"b1", b"b2"]
+
+    again = imported(bare, fdb, *to, "--all-versions")
+    assert (again["objects"], again["there_already"]) == (0, 7)
+    write(("2", "b3"))
+    write(("2", "b2"))
+    more = imported(bare, fdb, *to, "--all-versions")
+    assert (more["objects"], more["there_already"]) == (2, 7)
+    assert versions(to, "number=2") == [b"b1", b"b2", b"b3", b"b2"]
+
+    # Where the newest was copied before, it stays the newest.
+    late = ["--store", f"{to[1]}-late"]
+    imported(bare, fdb, *late, "--create", "number=1")
+    assert versions(late, "number=1") == [b"a4"]
+    assert imported(bare, fdb, *late, "--all-versions", "number=1")["objects"] == 4
+    assert versions(late, "number=1") == [b"a4", b"a1", b"a2", b"a3", b"a4"]
+    assert imported(bare, fdb, *late, "--all-versions")["objects"] == 5
+    assert kept(bare, late) == fdb.fields()
+
+
+def test_two_fields_that_would_be_one_are_named_with_all_versions(bare: Shell, fdb: Fdb, to: list[str]) -> None:
+    (fdb.root / "schema").write_text("number: Integer; [ class [ type [ number ]]]")
+    fdb.write(*(field({"class": "rd", "type": "x", "number": number}, number) for number in ("7", "007")))
+    said = bare.error(1, "import", "fdb", fdb.root, "--python", fdb.python, *to, "--create", "--all-versions")
+    assert "FDB has another field that is {class=rd}{type=x}{number=7} here" in said
+
+
 def test_only_what_is_asked_for(bare: Shell, filled: Fdb, to: list[str], tmp_path: Path) -> None:
     summary = imported(bare, filled, *to, "--create", "--dry-run", "param=130", "number=1/2")
     assert summary["objects"] == 8

@@ -10,8 +10,9 @@ use junctura::{Code, Error, Result, Schema};
 use junctura_model::{KeyHash, SelectorSet};
 use junctura_store::{Layout, Store, Writer};
 
-use super::fields::{DataFiles, Field, Fields, SchemaFile};
+use super::fields::{DataFiles, Field, Fields, Located, SchemaFile};
 use super::placing::place;
+use super::versions::{self, Content, Found, Listed, OfKey, two_in_one};
 use crate::attributes::about_selector;
 use crate::interrupt::Interrupt;
 use crate::program::Program;
@@ -24,11 +25,12 @@ const EXAMPLES: &str = "Examples:
   junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
   junctura import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
   junctura import fdb /fdb --store /data/archive --dry-run -v         what would be copied
+  junctura import fdb /fdb --store /data/archive --all-versions       and what was re-written, as long as FDB keeps it
 Again, it copies what is new or has changed: what the store has already, it compares by its checksum.";
 
 /// Copy what an FDB has
 ///
-/// Of each field the newest version, under the key that FDB lists, byte for byte. FDB is read with its own Python package
+/// Of each field the newest version, or all that FDB still has (--all-versions), under the key that FDB lists, byte for byte. FDB is read with its own Python package
 /// (pip install 'junctura[fdb]'). ROOT is a configuration file of FDB; or a folder with etc/fdb/config.yaml; or one with the
 /// file schema, and the data beside it or in the folder root. A field goes under the first schema of the store that has its
 /// attributes in the same levels.
@@ -46,6 +48,9 @@ pub(crate) struct Arguments {
     /// Make the store, if there is none: for the schema file of the FDB, and the built-in schemas
     #[arg(long)]
     create: bool,
+    /// Copy the versions that newer ones mask, too, oldest first; all keys are listed before the first one is copied
+    #[arg(long)]
+    all_versions: bool,
     /// Say what would be copied, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -63,12 +68,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let python = arguments.python.clone().unwrap_or_else(|| program.python());
-    let (schema, mut fields) = Fields::of(&arguments.root, &python)?;
+    let (schema, mut fields) = Fields::of(&arguments.root, &python, arguments.all_versions)?;
     let store = arguments.open(&schema)?;
     let selector = store::selector(&arguments.selectors, &store)?;
     let chosen = about_selector(SelectorSet::parse(&selector, store.schemas()), &selector)?;
     let mut import = Import {
-        known: known(&store, &selector)?,
+        known: known(&store, &selector, arguments.all_versions)?,
         writer: store.writer()?,
         schemas: store.schemas().to_vec(),
         chosen,
@@ -82,7 +87,11 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
         same: 0,
         tally: Tally::new(arguments.tell, None),
     };
-    let read = import.all(&mut fields, &interrupt);
+    let read = if arguments.all_versions {
+        import.all_versions(&mut fields, &interrupt)
+    } else {
+        import.all(&mut fields, &interrupt)
+    };
     let outcome = read.and_then(|()| import.flush());
     if arguments.dry_run && outcome.is_ok() && !arguments.tell.is_quiet() {
         import.tally.say(&"nothing was copied: this is what would be");
@@ -108,12 +117,20 @@ impl Arguments {
     }
 }
 
-/// Length and checksum of what the store has.
-fn known(store: &Store, selector: &str) -> Result<HashMap<KeyHash, (u64, u32)>> {
-    let listing = about_selector(store.snapshot()?.list(selector), selector)?;
-    let hash = |object: &junctura_store::Object<'_>| object.schema().key_hash(&object.key());
-    let what = |object: &junctura_store::Object<'_>| (object.bytes(), object.checksum());
-    Ok(listing.iter().map(|object| (hash(&object), what(&object))).collect())
+/// Length and checksum of what the store has, in the order of commits.
+fn known(store: &Store, selector: &str, all_versions: bool) -> Result<HashMap<KeyHash, Vec<Content>>> {
+    let snapshot = store.snapshot()?;
+    let listing = if all_versions {
+        snapshot.list_all(selector)
+    } else {
+        snapshot.list(selector)
+    };
+    let mut known: HashMap<KeyHash, Vec<Content>> = HashMap::new();
+    for object in about_selector(listing, selector)?.iter() {
+        let hash = object.schema().key_hash(&object.key());
+        known.entry(hash).or_default().push((object.bytes(), object.checksum()));
+    }
+    Ok(known)
 }
 
 /// An import on its way.
@@ -124,7 +141,7 @@ struct Import {
     dry_run: bool,
     every: u64,
     /// What the store had before.
-    known: HashMap<KeyHash, (u64, u32)>,
+    known: HashMap<KeyHash, Vec<Content>>,
     /// What this import has come across.
     met: HashSet<KeyHash>,
     files: DataFiles,
@@ -148,44 +165,112 @@ impl Import {
             if let Err(error) = self.take(&field) {
                 self.tally.failed(error)?;
             }
-            self.passed += field.length;
+            self.passed += field.bytes.length;
             self.tally.show(self.passed);
-            if self.unflushed.len() as u64 >= self.every {
-                self.flush()?;
-            }
+            self.flush_if_due()?;
         }
     }
 
+    /// As [`Self::all`]; FDB gives the newest first, and what is archived last masks the others.
+    fn all_versions(&mut self, fields: &mut Fields, interrupt: &Interrupt) -> Result<()> {
+        let mut listed = Listed::default();
+        loop {
+            let field = fields.next();
+            interrupt.check()?;
+            let Some(field) = field? else { break };
+            let added = self.chosen(&field).and_then(|found| match found {
+                Some(found) => listed.add(found, field),
+                None => Ok(()),
+            });
+            if let Err(error) = added {
+                self.tally.failed(error)?;
+            }
+        }
+        for versions in listed.into_oldest_first() {
+            let there = self
+                .there(&versions)
+                .or_else(|error| self.tally.failed(error).map(|()| 0))?;
+            self.same += there as u64;
+            for bytes in &versions.oldest_first[there..] {
+                interrupt.check()?;
+                let copied = self.files.read(&versions.name, bytes, &mut self.bytes);
+                if let Err(error) = copied.and_then(|()| self.archive(&versions.found, bytes)) {
+                    self.tally.failed(error)?;
+                }
+            }
+            // Whoever looks, or goes on after an end in between, finds of each key the newest version in front, or none.
+            self.flush_if_due()?;
+        }
+        Ok(())
+    }
+
+    /// How many versions of a key need not be copied.
+    fn there(&mut self, versions: &OfKey) -> Result<usize> {
+        let Some(ours) = self.known.get(&versions.found.hash) else {
+            return Ok(0);
+        };
+        let mut theirs = Vec::new();
+        for bytes in &versions.oldest_first {
+            self.files.read(&versions.name, bytes, &mut self.bytes)?;
+            theirs.push((bytes.length, junctura_store::checksum(&self.bytes)));
+        }
+        Ok(versions::there(&theirs, ours))
+    }
+
+    /// What a field is here, if it was asked for.
+    fn chosen(&self, field: &Field) -> Result<Option<Found>> {
+        let (schema, record) = place(field, &self.schemas)?;
+        let chosen = self.chosen.of(schema);
+        if !chosen.is_some_and(|selector| selector.matches(record.as_ref())) {
+            return Ok(None);
+        }
+        let key = self.schemas[schema].key_text(record.as_ref());
+        let hash = self.schemas[schema].key_hash(&key);
+        Ok(Some(Found {
+            schema,
+            record,
+            key,
+            hash,
+        }))
+    }
+
     fn take(&mut self, field: &Field) -> Result<()> {
-        let (at, record) = place(field, &self.schemas)?;
-        if !self
-            .chosen
-            .of(at)
-            .is_some_and(|selector| selector.matches(record.as_ref()))
-        {
+        let Some(found) = self.chosen(field)? else {
             return Ok(());
+        };
+        let name = field.name();
+        if !self.met.insert(found.hash) {
+            return Err(two_in_one(&name, &found.key));
         }
-        let schema = &self.schemas[at];
-        let key = schema.key_text(record.as_ref());
-        let hash = schema.key_hash(&key);
-        if !self.met.insert(hash) {
-            let cause = format!("FDB has another field that is {key} here");
-            return Err(Error::new(Code::AlreadyExists, field.name(), cause));
-        }
-        self.files.read(field, &mut self.bytes)?;
-        if self.known.get(&hash) == Some(&(field.length, junctura_store::checksum(&self.bytes))) {
+        self.files.read(&name, &field.bytes, &mut self.bytes)?;
+        let content = (field.bytes.length, junctura_store::checksum(&self.bytes));
+        if self.known.get(&found.hash).and_then(|ours| ours.last()) == Some(&content) {
             self.same += 1;
             return Ok(());
         }
+        self.archive(&found, &field.bytes)
+    }
+
+    /// What was read just now.
+    fn archive(&mut self, found: &Found, bytes: &Located) -> Result<()> {
         if !self.dry_run {
-            self.writer.archive_record(at, &record, &self.bytes, None)?;
+            self.writer
+                .archive_record(found.schema, &found.record, &self.bytes, None)?;
         }
         let file = Place {
-            file: field.file.as_str().into(),
+            file: bytes.file.as_str().into(),
             message: None,
         };
-        self.unflushed.push(Origin::new(&file, field.length, key));
+        self.unflushed.push(Origin::new(&file, bytes.length, found.key.clone()));
         Ok(())
+    }
+
+    fn flush_if_due(&mut self) -> Result<()> {
+        if self.unflushed.len() as u64 >= self.every {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -1,7 +1,8 @@
 """What an FDB has, for ``junctura import fdb``: a JSON line for each field, read with FDB's own package.
 
-``python -c PROGRAM ROOT``: standard output begins with the schema file, has the fields, and ends with ``"end"``; an
-error comes in place of what is left. FDB writes what it likes to standard output: that goes to standard error.
+``python -c PROGRAM ROOT newest|all``: standard output begins with the schema file, has the fields, and ends with
+``"end"``; an error comes in place of what is left. Of each field it has the newest version, or all that FDB has, newest
+first. FDB writes what it likes to standard output: that goes to standard error.
 """
 
 import sys
@@ -43,7 +44,7 @@ def schema(configured: dict[str, Any]) -> dict[str, str]:
         return {"file": str(file), "text": "", "error": str(error)}
 
 
-def listed(root: Path, out: TextIO) -> None:
+def listed(root: Path, versions: str, out: TextIO) -> None:
     """Writes everything."""
     try:
         import pyfdb
@@ -57,7 +58,7 @@ def listed(root: Path, out: TextIO) -> None:
 
     fdb = pyfdb.FDB(configuration(root))
     tell(schema=schema(fdb.config()[0]))
-    for element in fdb.list({}):
+    for element in fdb.list({}, include_masked=versions == "all"):
         uri = element.uri
         tell(
             field={
@@ -75,7 +76,7 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        listed(Path(sys.argv[1]).absolute(), out)
+        listed(Path(sys.argv[1]).absolute(), sys.argv[2], out)
     except Exception as error:
         code, cause = error.args if isinstance(error, Refused) else ("Io", f"{type(error).__name__}: {error}")
         out.write(json.dumps({"error": {"code": code, "cause": cause}}) + "\n")

@@ -30,6 +30,13 @@ const FILES_MAX: usize = 64;
 #[derive(Debug, Deserialize)]
 pub(super) struct Field {
     pub(super) key: [BTreeMap<String, String>; 3],
+    #[serde(flatten)]
+    pub(super) bytes: Located,
+}
+
+/// Where the bytes of a field are.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Located {
     scheme: String,
     pub(super) file: String,
     offset: u64,
@@ -85,13 +92,14 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Begins to list, with this Python; the schema comes first.
+    /// Begins to list, with this Python, of each field the newest version, or all of them, newest first; the schema comes first.
     ///
     /// # Errors
     /// `Unsupported` without Python or FDB's package; `NotFound` where no FDB is.
-    pub(super) fn of(root: &Path, python: &OsStr) -> Result<(SchemaFile, Fields)> {
+    pub(super) fn of(root: &Path, python: &OsStr, all_versions: bool) -> Result<(SchemaFile, Fields)> {
         let mut command = Command::new(python);
-        command.args(["-c", PROGRAM]).arg(root);
+        let versions = if all_versions { "all" } else { "newest" };
+        command.args(["-c", PROGRAM]).arg(root).arg(versions);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -182,21 +190,21 @@ pub(super) struct DataFiles {
 }
 
 impl DataFiles {
-    /// Reads the bytes of a field.
+    /// Reads the bytes of a field of this name.
     ///
     /// # Errors
     /// `Unsupported` for what lies in no file; what the system refuses.
-    pub(super) fn read(&mut self, field: &Field, bytes: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn read(&mut self, name: &str, field: &Located, bytes: &mut Vec<u8>) -> Result<()> {
         if !matches!(field.scheme.as_str(), "" | "file") {
             let cause = format!(
                 "its bytes are at {}: {}, and only files are read",
                 field.scheme, field.file
             );
-            return Err(Error::new(Code::Unsupported, field.name(), cause));
+            return Err(Error::new(Code::Unsupported, name, cause));
         }
         let failed = |error: std::io::Error| {
             let cause = format!("{} at {}: {error}", field.file, field.offset);
-            Error::new(Code::Io, field.name(), cause)
+            Error::new(Code::Io, name, cause)
         };
         if !self.open.contains_key(&field.file) && self.open.len() == FILES_MAX {
             self.open.clear();
@@ -210,7 +218,7 @@ impl DataFiles {
         let room = length.ok().filter(|&length| bytes.try_reserve_exact(length).is_ok());
         let Some(length) = room else {
             let cause = format!("{} bytes do not fit into memory", field.length);
-            return Err(Error::new(Code::TooLarge, field.name(), cause));
+            return Err(Error::new(Code::TooLarge, name, cause));
         };
         bytes.resize(length, 0);
         file.read_exact_at(bytes, field.offset).map_err(failed)

@@ -3,6 +3,7 @@
 mod fdb;
 mod fields;
 mod placing;
+mod versions;
 
 use clap::{Args, Subcommand};
 use junctura::Result;
