@@ -223,7 +223,12 @@ impl DataFile {
 /// # Errors
 /// `Corrupt` when the file is shorter, or not there.
 pub(crate) fn read_exact(file: &dyn File, name: &str, into: &mut [u8], at: u64) -> Result<()> {
-    let read = crate::disk::read_full(file, into, at).map_err(|error| refused(name, "cannot be read", &error))?;
+    let read =
+        crate::disk::read_full(file, into, at).map_err(|error| match refused(name, "cannot be read", &error) {
+            // A cache opens it when it has to.
+            gone if gone.code() == Code::NotFound => Error::new(Code::Corrupt, name, format!("it is gone: {error}")),
+            other => other,
+        })?;
     if read < into.len() {
         let cause = format!(
             "it ends at byte {}, and {} was expected",

@@ -12,7 +12,7 @@ use junctura_model::{Result, Schema};
 use crate::commits::{Commits, Log};
 use crate::disk::{Disk, MemoryDisk, write_all};
 use crate::frame;
-use crate::place::Place;
+use crate::place::{Cache, Place};
 use crate::root::{Ages, Root};
 use crate::store::Store;
 
@@ -70,7 +70,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
         data: None,
         compression: Ok(Vec::new()),
     };
-    Store::with(Arc::new(disk), root, clock)
+    Store::with(Arc::new(disk), root, clock, &Cache::default())
 }
 
 /// Puts a file there, or over the one that is there.

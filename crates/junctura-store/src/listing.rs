@@ -57,6 +57,8 @@ struct Files(Mutex<HashMap<Arc<str>, Opened>>);
 #[derive(Debug)]
 struct Opened {
     file: Arc<dyn File>,
+    /// What it was opened for: the bytes before this one are committed.
+    end: u64,
     map: Option<Arc<FileMap>>,
 }
 
@@ -269,18 +271,20 @@ impl Listing {
         &self.store().schemas()[part.schema]
     }
 
-    fn file(&self, name: &Arc<str>) -> Result<Arc<dyn File>> {
+    /// A file of which the bytes before `end` are committed.
+    fn file(&self, name: &Arc<str>, end: u64) -> Result<Arc<dyn File>> {
         let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = files.get(name) {
+        if let Some(known) = files.get(name).filter(|known| known.end >= end) {
             return Ok(Arc::clone(&known.file));
         }
         if files.len() >= FILES_MAX {
             files.retain(|_, opened| opened.map.is_some() || Arc::strong_count(&opened.file) > 1);
         }
-        let opened = self.store().disk().open(name);
+        let opened = self.store().disk().open_committed(name, end);
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
         let opened = Opened {
             file: Arc::clone(&file),
+            end,
             map: None,
         };
         files.insert(Arc::clone(name), opened);
@@ -560,7 +564,8 @@ impl Object<'_> {
     pub(crate) fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
         let place = self.place();
         let name = self.part.table.file_of(self.row);
-        let file = self.listing.file(name).map_err(|error| match error.code() {
+        let end = self.part.table.end_of_file(self.row);
+        let file = self.listing.file(name, end).map_err(|error| match error.code() {
             Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
             _ => error,
         })?;

@@ -2,12 +2,14 @@
 //!
 //! | text | is |
 //! |---|---|
-//! | a path, `file:PATH`, or `file:///PATH` | a folder |
+//! | a path, `file:PATH`, or `file:///PATH` | a folder; in the last, `%3F` is a `?` |
 //! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
 //! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
 //!
 //! What was read of a bucket is kept in a folder of this machine where its URL says `cache=FOLDER`, or the environment
-//! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said.
+//! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said. What was read of a
+//! folder is, where its URL says so: `file:///PATH?cache=FOLDER`. What a store has in other places is behind the cache of its URL, too,
+//! unless these say one of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +17,12 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 
 use crate::commits::Commits;
-use crate::disk::{Disk, LocalDisk, MemoryDisk, refused};
+use crate::disk::{CacheDisk, Disk, LocalDisk, MemoryDisk, refused};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    Folder(PathBuf),
+    Folder(PathBuf, Cache),
     Memory(String),
     S3(Bucket),
 }
@@ -45,28 +47,45 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    #[cfg(feature = "s3")]
     const BYTES_MAX: u64 = 10 << 30;
 
     /// The place, behind a cache if one was asked for.
     ///
     /// # Errors
     /// `InvalidArgument` for a size in the environment that is none.
-    #[cfg(feature = "s3")]
     fn in_front_of(&self, disk: Arc<dyn Disk>) -> Result<Arc<dyn Disk>> {
-        let environment = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let folder = self
-            .folder
-            .clone()
-            .or_else(|| environment("JUNCTURA_STORE_CACHE").map(PathBuf::from));
-        let Some(folder) = folder else { return Ok(disk) };
+        let Some(folder) = &self.folder else { return Ok(disk) };
         let bytes_max = match (self.bytes_max, environment("JUNCTURA_STORE_CACHE_SIZE")) {
             (Some(bytes), _) => bytes,
             (None, Some(text)) => size(&text.to_string_lossy())?,
             (None, None) => Self::BYTES_MAX,
         };
-        Ok(Arc::new(crate::disk::CacheDisk::new(disk, &folder, bytes_max)))
+        Ok(Arc::new(CacheDisk::new(disk, folder, bytes_max)))
     }
+
+    /// This one, or that of the environment.
+    #[cfg(feature = "s3")]
+    fn or_of_environment(&self) -> Self {
+        let folder = || environment("JUNCTURA_STORE_CACHE").map(PathBuf::from);
+        Self {
+            folder: self.folder.clone().or_else(folder),
+            bytes_max: self.bytes_max,
+        }
+    }
+
+    /// Takes an option of a URL; whether it is one of a cache.
+    fn set(&mut self, option: &str, value: &str) -> Result<bool> {
+        match option {
+            "cache" if !value.is_empty() => self.folder = Some(value.into()),
+            "cache_size" => self.bytes_max = Some(size(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn environment(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// A number of bytes: `500MiB`, `20 GiB`, `1000000`.
@@ -100,11 +119,11 @@ impl Place {
         let Some((scheme, rest)) = url else {
             return match text.strip_prefix("file:").unwrap_or(text) {
                 "" => Err(invalid("", "is empty")),
-                path => Ok(Self::Folder(path.into())),
+                path => Ok(Self::folder(Path::new(path))),
             };
         };
         match scheme {
-            "file" if rest.starts_with('/') => Ok(Self::Folder(decoded(rest)?.into())),
+            "file" if rest.starts_with('/') => cached_folder(rest),
             "file" => Err(invalid(text, "names a host: write file:///PATH")),
             "s3" => Bucket::parse(rest).map(Self::S3),
             other => Err(invalid(
@@ -114,22 +133,54 @@ impl Place {
         }
     }
 
+    /// A folder, without a cache.
+    pub(crate) fn folder(path: &Path) -> Self {
+        Self::Folder(path.to_owned(), Cache::default())
+    }
+
+    /// The cache that its text says.
+    pub(crate) fn cache(&self) -> &Cache {
+        static NONE: Cache = Cache {
+            folder: None,
+            bytes_max: None,
+        };
+        match self {
+            Self::Folder(_, cache) => cache,
+            Self::S3(bucket) => &bucket.cache,
+            Self::Memory(_) => &NONE,
+        }
+    }
+
+    /// The same behind this cache, unless it says one of its own.
+    pub(crate) fn behind(mut self, other: &Cache) -> Self {
+        match &mut self {
+            Self::Folder(_, cache) | Self::S3(Bucket { cache, .. }) if cache.folder.is_none() => {
+                other.clone_into(cache);
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// What it is reached through; a folder has to be there, but for `is_new`.
     ///
     /// # Errors
     /// `Unsupported` for what this build leaves out; what the system refuses.
     pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn Disk>> {
         match self {
-            Self::Folder(path) => {
+            Self::Folder(path, cache) => {
                 if is_new {
                     make_folder(path)?;
                 }
-                Ok(Arc::new(LocalDisk::new(path)))
+                cache.in_front_of(Arc::new(LocalDisk::new(path)))
             }
             Self::Memory(name) if name.is_empty() => Ok(Arc::new(MemoryDisk::default())),
             Self::Memory(name) => Ok(Arc::new(MemoryDisk::named(name))),
             #[cfg(feature = "s3")]
-            Self::S3(bucket) => bucket.cache.in_front_of(Arc::new(crate::disk::S3Disk::new(bucket)?)),
+            Self::S3(bucket) => {
+                let cache = bucket.cache.or_of_environment();
+                cache.in_front_of(Arc::new(crate::disk::S3Disk::new(bucket)?))
+            }
             #[cfg(not(feature = "s3"))]
             Self::S3(_) => {
                 let cause = "this was built without object stores (the feature s3)";
@@ -141,7 +192,7 @@ impl Place {
     /// How commits get their order here, unless it is said.
     pub(crate) fn commits(&self) -> Commits {
         match self {
-            Self::Folder(_) | Self::Memory(_) => Commits::Appended,
+            Self::Folder(..) | Self::Memory(_) => Commits::Appended,
             Self::S3(_) => Commits::Exclusive,
         }
     }
@@ -149,11 +200,32 @@ impl Place {
     /// Whether it is the same one for whoever reads its text, wherever.
     pub(crate) fn is_absolute(&self) -> bool {
         match self {
-            Self::Folder(path) => path.is_absolute(),
+            Self::Folder(path, _) => path.is_absolute(),
             Self::Memory(name) => !name.is_empty(),
             Self::S3(_) => true,
         }
     }
+}
+
+/// What stands behind `file://`.
+fn cached_folder(text: &str) -> Result<Place> {
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let mut cache = Cache::default();
+    for (option, value) in options(query) {
+        if !cache.set(option, &decoded(value)?)? {
+            return Err(invalid(
+                "file:///…",
+                "has an option that is none of cache and cache_size; a `?` in a name is written %3F",
+            ));
+        }
+    }
+    Ok(Place::Folder(decoded(path)?.into(), cache))
+}
+
+/// Those behind a `?`.
+fn options(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 fn make_folder(path: &Path) -> Result<()> {
@@ -203,9 +275,11 @@ impl Bucket {
             region: None,
             cache: Cache::default(),
         };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
-            bucket.set(option, decoded(value)?)?;
+        for (option, value) in options(query) {
+            let value = decoded(value)?;
+            if !bucket.cache.set(option, &value)? {
+                bucket.set(option, value)?;
+            }
         }
         Ok(bucket)
     }
@@ -223,8 +297,6 @@ impl Bucket {
                 self.endpoint = Some(value);
             }
             "region" => self.region = Some(value),
-            "cache" if !value.is_empty() => self.cache.folder = Some(value.into()),
-            "cache_size" => self.cache.bytes_max = Some(size(&value)?),
             // Not repeated, since it may be a key.
             _ => {
                 return Err(invalid(
@@ -275,10 +347,16 @@ mod tests {
 
     #[test]
     fn a_cache_is_read() {
-        let cache = |text: &str| match Place::parse(text).unwrap() {
-            Place::S3(bucket) => (bucket.cache.folder, bucket.cache.bytes_max),
-            other => panic!("{other:?}"),
+        let cache = |text: &str| {
+            let place = Place::parse(text).unwrap();
+            (place.cache().folder.clone(), place.cache().bytes_max)
         };
+        assert_eq!(
+            cache("file:///slow?cache=/fast&cache_size=1MiB"),
+            (Some("/fast".into()), Some(1 << 20))
+        );
+        assert_eq!(cache("file:///slow"), (None, None));
+        assert_eq!(cache("/slow?cache=/fast"), (None, None), "a path is a path");
         assert_eq!(cache("s3://fields"), (None, None));
         assert_eq!(cache("s3://fields?cache=/fast/a%20b"), (Some("/fast/a b".into()), None));
         assert_eq!(
@@ -293,8 +371,20 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_elsewhere_is_behind_the_same_cache() {
+        let place = |text: &str| Place::parse(text).unwrap();
+        let whole = place("file:///slow?cache=/fast&cache_size=1MiB");
+        let data = |text: &str| place(text).behind(whole.cache());
+        assert_eq!(data("/data"), place("file:///data?cache=/fast&cache_size=1MiB"));
+        assert_eq!(data("s3://fields"), place("s3://fields?cache=/fast&cache_size=1MiB"));
+        assert_eq!(data("s3://fields?cache=/own"), place("s3://fields?cache=/own"));
+        assert_eq!(data("memory:x"), place("memory:x"));
+        assert_eq!(place("/data").behind(place("/slow").cache()), place("/data"));
+    }
+
+    #[test]
     fn places_are_read() {
-        let folder = |path: &str| Place::Folder(path.into());
+        let folder = |path: &str| Place::folder(Path::new(path));
         let endpoint = Some("http://127.0.0.1:7070");
         for (text, expected) in [
             ("/a/b c", folder("/a/b c")),
@@ -303,6 +393,8 @@ mod tests {
             ("file:a", folder("a")),
             ("file:/a", folder("/a")),
             ("file:///a/b%20c", folder("/a/b c")),
+            ("file:///a/b%3Fc?", folder("/a/b?c")),
+            ("/a/b?c", folder("/a/b?c")),
             ("memory:", Place::Memory(String::new())),
             ("memory:x", Place::Memory("x".to_owned())),
             ("s3://fields", bucket("", None, None)),
@@ -338,6 +430,8 @@ mod tests {
             "s3://fields?endpoint=http://secret:secret@host",
             "s3://fields?endpoint=host",
             "s3://fields?cache=",
+            "file:///a?cache=",
+            "file:///a?b",
             "s3://fields?cache_size=secret",
         ] {
             let error = Place::parse(text).unwrap_err();

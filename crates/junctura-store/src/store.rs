@@ -11,7 +11,7 @@ use crate::checkpoint::{Checkpoint, Rest, Segment};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::packing::{Compression, Rule};
-use crate::place::Place;
+use crate::place::{Cache, Place};
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
@@ -94,7 +94,7 @@ impl Store {
     /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, two of one name, or a place of data that is none;
     /// what the system refuses.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<Layout>) -> Result<Self> {
-        Self::create_in(&Place::Folder(folder.to_owned()), schemas, &layout.into())
+        Self::create_in(&Place::folder(folder), schemas, &layout.into())
     }
 
     /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
@@ -137,7 +137,7 @@ impl Store {
             place.disk(true)?.probe(false)?;
         }
         Root::create(&*disk, schemas, commits, layout)?;
-        Self::open_on(disk, now)
+        Self::reached(place, disk)
     }
 
     /// Opens one.
@@ -145,7 +145,7 @@ impl Store {
     /// # Errors
     /// `NotFound` where there is none; `Unsupported` for one of a later version; `Corrupt`; what the system refuses.
     pub fn open(folder: &Path) -> Result<Self> {
-        Self::open_on(Place::Folder(folder.to_owned()).disk(false)?, now)
+        Self::open_in(&Place::folder(folder))
     }
 
     /// Opens the one at a path or URL, as [`Self::create_url`] takes it.
@@ -153,21 +153,30 @@ impl Store {
     /// # Errors
     /// As [`Self::open`]; `InvalidArgument` for what is no place; `Unsupported`, `Unavailable`, `Denied` as there.
     pub fn open_url(url: &str) -> Result<Self> {
-        Self::open_on(Place::parse(url)?.disk(false)?, now)
+        Self::open_in(&Place::parse(url)?)
     }
 
+    fn open_in(place: &Place) -> Result<Self> {
+        Self::reached(place, place.disk(false)?)
+    }
+
+    fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
+        let root = Root::open(&*disk)?;
+        Self::with(disk, root, now, place.cache())
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
         let root = Root::open(&*disk)?;
-        Self::with(disk, root, clock)
+        Self::with(disk, root, clock, &Cache::default())
     }
 
-    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Result<Self> {
-        let data = root
-            .data
-            .as_ref()
-            .map(|data| Place::parse(data)?.disk(false))
-            .transpose()?;
-        Ok(Self::of(Arc::new(TieredDisk::new(disk, data, tier::open)), root, clock))
+    /// What lies elsewhere is behind the same cache.
+    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock, cache: &Cache) -> Result<Self> {
+        let data = root.data.as_deref().map(Place::parse).transpose()?;
+        let data = data.map(|place| place.behind(cache).disk(false)).transpose()?;
+        let tiered = TieredDisk::new(disk, data, tier::open, cache.clone());
+        Ok(Self::of(Arc::new(tiered), root, clock))
     }
 
     fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Self {

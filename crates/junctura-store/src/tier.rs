@@ -11,7 +11,7 @@ use junctura_model::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
-use crate::place::Place;
+use crate::place::{Cache, Place};
 use crate::store::Store;
 
 /// Where they are said, and what the data files of all begin with.
@@ -187,8 +187,8 @@ pub(crate) fn of(file: &str) -> &str {
 }
 
 /// What a tier is reached through.
-pub(crate) fn open(catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>> {
-    reached(catalogue, name).map_err(|error| {
+pub(crate) fn open(catalogue: &dyn Disk, name: &str, cache: &Cache) -> io::Result<Arc<dyn Disk>> {
+    reached(catalogue, name, cache).map_err(|error| {
         let kind = match error.code() {
             Code::NotFound => io::ErrorKind::NotFound,
             Code::Denied => io::ErrorKind::PermissionDenied,
@@ -199,11 +199,11 @@ pub(crate) fn open(catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>
     })
 }
 
-fn reached(catalogue: &dyn Disk, name: &str) -> Result<Arc<dyn Disk>> {
+fn reached(catalogue: &dyn Disk, name: &str, cache: &Cache) -> Result<Arc<dyn Disk>> {
     check_name(name)?;
     let written = Written::read(catalogue, &path(name))?;
     let place = written.place.unwrap_or_default();
-    let disk = Place::parse(&place)?.disk(false)?;
+    let disk = Place::parse(&place)?.behind(cache).disk(false)?;
     let unavailable = |cause: &str| Err(Error::new(Code::Unavailable, format!("tier {name} at {place}"), cause));
     match Written::read(&*disk, &owner_path(name)) {
         Ok(there) if there.owner == written.owner => Ok(disk),

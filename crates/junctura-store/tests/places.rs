@@ -125,6 +125,28 @@ fn split() -> World {
     World::new(url, &layout, (folder, data))
 }
 
+/// A slow folder with a cache in front of it; so small that something has to go now and then.
+fn cached() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().display();
+    World::new(
+        format!("file://{at}/store?cache={at}/cache&cache_size=2MiB"),
+        &Layout::default(),
+        folder,
+    )
+}
+
+/// The same, the data elsewhere.
+fn cached_split() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().display();
+    let layout = Layout {
+        data: Some(format!("file://{at}/data")),
+        ..Layout::default()
+    };
+    World::new(format!("file://{at}/store?cache={at}/cache"), &layout, folder)
+}
+
 /// A prefix of its own in the object store that the runner of these tests has started.
 #[cfg(feature = "s3")]
 fn url_in_bucket() -> String {
@@ -186,7 +208,16 @@ macro_rules! suite {
     };
 }
 
-suite!(local, shared, packed, memory, memory_exclusive, split);
+suite!(
+    local,
+    shared,
+    packed,
+    memory,
+    memory_exclusive,
+    split,
+    cached,
+    cached_split
+);
 #[cfg(feature = "s3")]
 suite!(s3 #[ignore = "needs a server: tests/run.py store-s3"], s3_split #[ignore = "needs a server: tests/run.py store-s3"]);
 
@@ -607,5 +638,55 @@ mod stories {
                 assert_eq!(in_time(|| only(store, &format!("step={step}"))), payload(step, 100));
             }
         }
+    }
+}
+
+/// What was read once is read where it is quick, also what lies elsewhere, and while somebody writes on.
+#[test]
+fn what_was_read_of_a_slow_folder_is_read_from_its_cache() {
+    for data in [None, Some("data")] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().display();
+        let layout = Layout {
+            data: data.map(|name| format!("{at}/{name}")),
+            ..Layout::default()
+        };
+        let url = format!("file://{at}/store?cache={at}/cache");
+        let store = Store::create_url(&url, &[mars()], &layout).unwrap();
+        let mut writer = store.writer().unwrap();
+        let reader = Store::open_url(&url).unwrap();
+        let lengths = [70_000, 400_000, 3_000_000];
+        for step in 0..9 {
+            archive(&mut writer, step, "2t", &payload(step, lengths[step as usize % 3]));
+            writer.flush().unwrap();
+            // Not flushed, and behind what is read: the block of it is not kept.
+            archive(&mut writer, 100 + step, "2t", &payload(step, 300_000));
+            for earlier in 0..=step {
+                let found = only(&reader, &format!("step={earlier}")).unwrap();
+                assert_eq!(
+                    found,
+                    payload(earlier, lengths[earlier as usize % 3]),
+                    "{step} {earlier}"
+                );
+            }
+        }
+        writer.flush().unwrap();
+        drop(writer);
+        let slow = folder.path().join(data.map_or("store/data", |_| "data/data"));
+        std::fs::rename(&slow, folder.path().join("away")).unwrap();
+        let anew = Store::open_url(&url).unwrap();
+        for step in 0..9 {
+            let selector = format!("step={step}");
+            let listing = anew.snapshot().unwrap().list(&selector).unwrap();
+            let object = listing.get(0).unwrap();
+            let expected = payload(step, lengths[step as usize % 3]);
+            assert_eq!(*object.map().unwrap(), expected[..]);
+            assert!(!object.map().unwrap().is_mapped());
+        }
+        assert_eq!(
+            only(&anew, "step=108").unwrap_err().code(),
+            Code::Corrupt,
+            "nobody has read it"
+        );
     }
 }

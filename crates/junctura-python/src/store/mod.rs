@@ -50,7 +50,8 @@ pub(crate) use stored::{Location, Stored};
 /// Parameters
 /// ----------
 /// path : path or str
-///     The folder that it is in, or a URL: `file:///FOLDER`; `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` of an object store,
+///     The folder that it is in, or a URL: `file:///FOLDER`; the same with `?cache=FOLDER&cache_size=20GiB`, to keep what was read of a
+///     slow folder in a quick one; `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` of an object store,
 ///     with credentials from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); `memory:NAME` of this
 ///     process, gone with the last who has it open.
 /// create : bool
@@ -289,7 +290,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The folder that it is in; raises `Unsupported` where it is in none.
+    /// The folder that it is in; raises `Unsupported` where it is in none, or is opened by a URL with options.
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<&std::path::Path> {
         self.home.place().folder().or_raise(py)

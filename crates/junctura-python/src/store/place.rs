@@ -29,6 +29,8 @@ impl Place {
         };
         match (scheme, rest.strip_prefix("//")) {
             ("file", None) => local(py, rest),
+            // With options, such as a cache.
+            ("file", Some(rest)) if rest.contains('?') => Ok(Self::Url(format!("{scheme}://{rest}"))),
             ("file", Some(rest)) => {
                 let at = rest.find('/').unwrap_or(rest.len());
                 let (host, path) = rest.split_at(at);

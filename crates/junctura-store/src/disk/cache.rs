@@ -1,10 +1,12 @@
 //! A folder on a quick disk in front of a slower place: what was read once is read there again.
 //!
 //! ```text
-//! FOLDER/junctura-store/PLACE/FILE/length     how long a file is that never changes
-//! FOLDER/junctura-store/PLACE/FILE/NUMBER     one of its blocks of a mebibyte, and behind it what that has to be
+//! FOLDER/junctura-store/PLACE/FILE/length     how long a file is that never changes, or at least is
+//! FOLDER/junctura-store/PLACE/FILE/NUMBER     one of its blocks of a mebibyte, or its beginning, and behind it what that has to be
 //! ```
-//! Kept are blocks of data files and segments, whose bytes never change once they are named. Each is made beside its place and renamed; a
+//! Kept are blocks of data files and segments, whose bytes never change once they are named. Where a data file is written on, as in a
+//! folder, only what is committed never changes: behind that may be what another writer has half written, or writes anew after an
+//! error. So of such a file no more is kept than whoever opens it knows to be committed ([`Disk::open_committed`]). Each is made beside its place and renamed; a
 //! block that is not what its checksum says is none. Several processes may share a folder, and whoever likes may remove
 //! from it what he likes at any time. Where it cannot be written, everything is read as if there were none.
 
@@ -59,6 +61,10 @@ struct CachedFile {
     folder: PathBuf,
     /// How long it is, where that does not change.
     length: Option<u64>,
+    /// Up to here its bytes stay what they are.
+    fixed: u64,
+    /// How long it is at least, where it grows.
+    least: u64,
     /// The block that was read last, for those who read little by little.
     last: Mutex<Option<(u64, Arc<[u8]>)>>,
 }
@@ -88,31 +94,47 @@ fn named(text: &str) -> String {
 /// Whether a file's bytes stay what they are, as far as there are any.
 fn is_kept(path: &str) -> bool {
     let is_of_tier = path.strip_prefix("tiers/").is_some_and(|rest| rest.contains('/'));
-    path.starts_with("data/") || path.starts_with("segments/") || is_of_tier
+    path.starts_with("data/") || is_segment(path) || is_of_tier
+}
+
+/// It is written once, and named afterwards.
+fn is_segment(path: &str) -> bool {
+    path.starts_with("segments/")
 }
 
 impl Disk for CacheDisk {
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.open_committed(path, 0)
+    }
+
+    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn File>> {
         if !is_kept(path) {
             return self.slow.open(path);
         }
         let folder = self.room.folder.join(named(path));
-        let grows = self.slow.grows(path);
+        let grows = self.slow.grows(path) && !is_segment(path);
+        let is_enough = |&bytes: &u64| !grows || end > 0 && bytes >= end;
+        let known = kept_length(&folder).filter(is_enough);
         let mut file = CachedFile {
             path: path.to_owned(),
             disk: Arc::clone(&self.slow),
             slow: OnceLock::new(),
             room: Arc::clone(&self.room),
-            length: if grows { None } else { kept_length(&folder) },
             folder,
+            length: None,
+            fixed: end,
+            least: 0,
             last: Mutex::default(),
         };
-        if file.length.is_none() {
-            let bytes = file.slow()?.len()?;
-            if !grows {
-                self.room.keep(&file.folder, "length", &bytes.to_le_bytes());
-                file.length = Some(bytes);
-            }
+        let bytes = match known {
+            Some(bytes) => bytes,
+            None => file.ask_length()?,
+        };
+        if !grows {
+            (file.length, file.fixed) = (Some(bytes), bytes);
+        } else if end > 0 {
+            // Whoever says nothing of what is committed may want to know how long it is now.
+            file.least = bytes;
         }
         Ok(Arc::new(file))
     }
@@ -198,6 +220,13 @@ impl CachedFile {
         Ok(self.slow.get_or_init(|| file))
     }
 
+    /// How long it is in the slower place; kept.
+    fn ask_length(&self) -> io::Result<u64> {
+        let bytes = self.slow()?.len()?;
+        self.room.keep(&self.folder, "length", &bytes.to_le_bytes());
+        Ok(bytes)
+    }
+
     /// A block that is kept.
     fn block(&self, number: u64) -> Option<Arc<[u8]>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,11 +245,14 @@ impl CachedFile {
         into.resize(((blocks.end - blocks.start) * BLOCK_BYTES) as usize, 0);
         let read = read_full(&**self.slow()?, into, blocks.start * BLOCK_BYTES)?;
         for (block, bytes) in blocks.zip(into[..read].chunks(BLOCK_BYTES as usize)) {
-            // What has room for more may get it.
-            if bytes.len() as u64 == BLOCK_BYTES || self.length.is_some() {
-                self.room.keep(&self.folder, &block.to_string(), bytes);
+            let fixed = self.fixed.saturating_sub(block * BLOCK_BYTES);
+            let fixed = bytes.len().min(usize::try_from(fixed).unwrap_or(usize::MAX));
+            if fixed > 0 {
+                self.room.keep(&self.folder, &block.to_string(), &bytes[..fixed]);
             }
         }
+        // It may have been the beginning of one that is longer now.
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(read)
     }
 }
@@ -235,7 +267,11 @@ fn copy(from: &[u8], start: usize, into: &mut [u8]) -> usize {
 
 impl File for CachedFile {
     fn len(&self) -> io::Result<u64> {
-        self.length.map_or_else(|| self.slow()?.len(), Ok)
+        match self.length {
+            Some(length) => Ok(length),
+            None if self.least > 0 => Ok(self.least),
+            None => self.slow()?.len(),
+        }
     }
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
@@ -401,7 +437,7 @@ fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
 #[cfg(test)]
 mod tests {
     use super::super::conformance;
-    use super::super::{MemoryDisk, write_all};
+    use super::super::{LocalDisk, MemoryDisk, write_all};
     use super::*;
 
     const PATH: &str = "data/a/file";
@@ -439,6 +475,10 @@ mod tests {
             let disk: Arc<dyn Disk> = Arc::new(CacheDisk::new(Arc::new(slow), folder.path(), 1 << 30));
             conformance::all(&disk);
         }
+        let (folder, slow) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let slow = Arc::new(LocalDisk::new(slow.path()));
+        let disk: Arc<dyn Disk> = Arc::new(CacheDisk::new(slow, folder.path(), 1 << 30));
+        conformance::all(&disk);
     }
 
     #[test]
@@ -458,22 +498,58 @@ mod tests {
         assert_eq!(disk.open("data/a/other").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
+    fn read_committed(disk: &dyn Disk, path: &str, bytes: usize) -> Vec<u8> {
+        let file = disk.open_committed(path, bytes as u64).unwrap();
+        assert!(file.len().unwrap() >= bytes as u64);
+        let mut read = vec![0; bytes];
+        assert_eq!(read_full(&*file, &mut read, 0).unwrap(), bytes);
+        read
+    }
+
     #[test]
-    fn what_grows_is_kept_where_it_does_not_change() {
-        let (folder, mut bytes) = (tempfile::tempdir().unwrap(), bytes_of(1_500_000, 1));
+    fn of_what_grows_all_is_kept_that_is_committed_and_nothing_else() {
+        let (folder, mut bytes) = (tempfile::tempdir().unwrap(), bytes_of(2_700_000, 1));
         let slow: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
         add(&*slow, PATH, &bytes);
         let disk = cached(&slow, folder.path(), 1 << 30);
+        let committed = 1_500_000;
+        assert_eq!(read(&disk, PATH), bytes, "of what nothing is said of");
+        assert_eq!(read_committed(&disk, PATH, committed), bytes[..committed]);
+
+        // What is behind was half written, and is written anew.
+        bytes.truncate(committed);
+        bytes.extend(bytes_of(1_900_000, 2));
+        write_all(&*slow.open(PATH).unwrap(), &bytes[committed..], committed as u64).unwrap();
+        let open = disk.open_committed(PATH, committed as u64).unwrap();
+        let mut first = [0; 10];
+        assert_eq!(open.read_at(&mut first, 1_100_000).unwrap(), 10);
+        assert_eq!(read_committed(&disk, PATH, bytes.len()), bytes);
         assert_eq!(read(&disk, PATH), bytes);
-        let more = bytes_of(1_000_000, 2);
-        write_all(&*slow.open(PATH).unwrap(), &more, bytes.len() as u64).unwrap();
-        bytes.extend(more);
-        assert_eq!(read(&disk, PATH), bytes);
-        assert_eq!(
-            kept_files(&folder.path().join("junctura-store")).count(),
-            2,
-            "blocks that are whole"
-        );
+
+        // All of it is here now, for whoever knows no more.
+        slow.remove(PATH).unwrap();
+        for committed in [1, committed, bytes.len()] {
+            assert_eq!(read_committed(&disk, PATH, committed), bytes[..committed]);
+        }
+        let more = disk.open_committed(PATH, bytes.len() as u64 + 1);
+        assert_eq!(more.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn one_opening_reads_on_in_a_block_whose_beginning_was_kept() {
+        let (folder, bytes) = (tempfile::tempdir().unwrap(), bytes_of(900_000, 5));
+        let slow: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        add(&*slow, PATH, &bytes);
+        let disk = cached(&slow, folder.path(), 1 << 30);
+        read_committed(&disk, PATH, 1000);
+        let file = disk.open_committed(PATH, 900_000).unwrap();
+        let mut read = vec![0; 500_000];
+        for at in [0, 700, 300_000] {
+            assert_eq!(read_full(&*file, &mut read, at).unwrap(), 500_000);
+            assert_eq!(read, bytes[at as usize..][..500_000]);
+        }
+        slow.remove(PATH).unwrap();
+        assert_eq!(read_committed(&disk, PATH, 900_000), bytes);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::faulty::FaultyDisk;
 use super::tiered::OpenTier;
 use super::{Disk, Draft, File, LocalDisk, MemoryDisk, TieredDisk, read_full, write_all};
+use crate::place::Cache;
 
 fn draft(name: &str, bytes: &[u8]) -> Draft {
     Draft {
@@ -168,8 +169,13 @@ fn split_over_two_places() {
     let folder = tempfile::tempdir().unwrap();
     let data = Arc::new(MemoryDisk::default());
     let catalogue = Arc::new(LocalDisk::new(folder.path()));
-    let no_tier: OpenTier = |_, _| Err(std::io::ErrorKind::NotFound.into());
-    let split = TieredDisk::new(catalogue, Some(Arc::clone(&data) as Arc<dyn Disk>), no_tier);
+    let no_tier: OpenTier = |_, _, _| Err(std::io::ErrorKind::NotFound.into());
+    let split = TieredDisk::new(
+        catalogue,
+        Some(Arc::clone(&data) as Arc<dyn Disk>),
+        no_tier,
+        Cache::default(),
+    );
     all(&(Arc::new(split) as Arc<dyn Disk>));
     assert!(!folder.path().join("data").exists());
     assert_eq!(data.list("").unwrap(), ["data"]);

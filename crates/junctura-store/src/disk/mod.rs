@@ -9,7 +9,6 @@
 //!
 //! Paths are relative to the store's root, with `/` between names. `conformance.rs` is what all of them are held to.
 
-#[cfg(any(feature = "s3", test))]
 mod cache;
 #[cfg(test)]
 mod conformance;
@@ -31,7 +30,6 @@ use std::time::Duration;
 use junctura_memory::FileMap;
 use junctura_model::{Code, Error, Result};
 
-#[cfg(feature = "s3")]
 pub(crate) use cache::CacheDisk;
 pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
@@ -64,6 +62,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
     /// Opens a file, for writing too where that is allowed.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    /// The same, to read the bytes before this one: they are committed, and stay what they are.
+    fn open_committed(&self, path: &str, _end: u64) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
     /// Does for a draft what can be done before it has its name.
     fn stage(&self, draft: &Draft) -> io::Result<()> {
         let file = self.create(&draft.beside)?;

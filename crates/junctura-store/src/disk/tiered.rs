@@ -8,9 +8,10 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use super::{Disk, Draft, File, Pause, Watch};
+use crate::place::Cache;
 
-/// Says what the tier of this name is reached through, from what is written beside the catalogue.
-pub(crate) type OpenTier = fn(&dyn Disk, &str) -> io::Result<Arc<dyn Disk>>;
+/// Says what the tier of this name is reached through, from what is written beside the catalogue, and with this cache unless that says one.
+pub(crate) type OpenTier = fn(&dyn Disk, &str, &Cache) -> io::Result<Arc<dyn Disk>>;
 
 /// See the module.
 #[derive(Debug)]
@@ -21,15 +22,17 @@ pub(crate) struct TieredDisk {
     /// Those that were asked for.
     tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
     open: OpenTier,
+    cache: Cache,
 }
 
 impl TieredDisk {
-    pub(crate) fn new(catalogue: Arc<dyn Disk>, data: Option<Arc<dyn Disk>>, open: OpenTier) -> Self {
+    pub(crate) fn new(catalogue: Arc<dyn Disk>, data: Option<Arc<dyn Disk>>, open: OpenTier, cache: Cache) -> Self {
         Self {
             catalogue,
             data,
             tiers: Mutex::default(),
             open,
+            cache,
         }
     }
 
@@ -50,7 +53,7 @@ impl TieredDisk {
         if let Some(known) = tiers.get(name) {
             return Ok(Arc::clone(known));
         }
-        let tier = (self.open)(&*self.catalogue, name)?;
+        let tier = (self.open)(&*self.catalogue, name, &self.cache)?;
         tiers.insert(name.to_owned(), Arc::clone(&tier));
         Ok(tier)
     }
@@ -63,6 +66,10 @@ impl Disk for TieredDisk {
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.of(path)?.open(path)
+    }
+
+    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn File>> {
+        self.of(path)?.open_committed(path, end)
     }
 
     fn stage(&self, draft: &Draft) -> io::Result<()> {

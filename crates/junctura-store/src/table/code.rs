@@ -199,7 +199,7 @@ impl Table {
                 None => *files[at].insert(self.file_number(encoded.file)),
             };
             let offset = offset.checked_add(begins).ok_or_else(corrupt)?;
-            offset.checked_add(length).ok_or_else(corrupt)?;
+            self.reaches(file, offset.checked_add(length).ok_or_else(corrupt)?);
             self.spots.push(Spot {
                 file,
                 checksum,

@@ -63,6 +63,8 @@ pub(crate) struct Table {
     /// Where the column of a declared attribute is.
     declared: Vec<Option<u32>>,
     files: Vec<Arc<str>>,
+    /// Behind the last object of each.
+    ends: Vec<u64>,
     file_numbers: HashMap<Arc<str>, u32>,
     spots: Vec<Spot>,
     /// Rows of each commit: its number, and the row behind its last one.
@@ -105,6 +107,11 @@ impl Table {
 
     pub(crate) fn file_of(&self, row: u32) -> &Arc<str> {
         &self.files[self.spots[row as usize].file as usize]
+    }
+
+    /// Up to where the file of a row is known to be committed: whoever writes it has gone on behind that.
+    pub(crate) fn end_of_file(&self, row: u32) -> u64 {
+        self.ends[self.spots[row as usize].file as usize]
     }
 
     /// Whether some of its rows may lie packed.
@@ -156,6 +163,14 @@ impl Table {
         let file = self.file_number(file);
         let spot = &mut self.spots[row as usize];
         (spot.file, spot.offset) = (file, offset);
+        let end = offset.saturating_add(spot.length);
+        self.reaches(file, end);
+    }
+
+    /// Something in a file ends there.
+    fn reaches(&mut self, file: u32, end: u64) {
+        let known = &mut self.ends[file as usize];
+        *known = end.max(*known);
     }
 
     /// The rows that have no numbers yet get those from `first` on.
@@ -253,6 +268,7 @@ impl Table {
             column.clear();
         }
         self.files.clear();
+        self.ends.clear();
         self.file_numbers.clear();
         self.spots.clear();
         self.packed.clear();
@@ -304,6 +320,7 @@ impl Table {
         let number = *self.file_numbers.entry(Arc::clone(name)).or_insert(next);
         if number == next {
             self.files.push(Arc::clone(name));
+            self.ends.push(0);
         }
         number
     }
@@ -322,6 +339,9 @@ impl Table {
             self.columns[at].append(first, column);
         }
         let files: Vec<u32> = other.files.iter().map(|name| self.file_number(name)).collect();
+        for (&file, &end) in files.iter().zip(&other.ends) {
+            self.reaches(file, end);
+        }
         self.packed.append(self.len(), &other.packed, other.len());
         self.versions.append(self.len(), &other.versions, other.len());
         let spots = other.spots.iter().map(|&spot| Spot {
@@ -355,6 +375,7 @@ impl Table {
     pub(crate) fn push_place(&mut self, place: Place, version: Option<Version>) {
         self.packed.push(self.len(), place.packed);
         self.versions.push(self.len(), version);
+        self.reaches(place.file, place.offset.saturating_add(place.length));
         self.spots.push(Spot {
             file: place.file,
             checksum: place.checksum,
