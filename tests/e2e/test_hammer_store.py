@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from e2e_shell import ROOT, Document, Process, Shell
+from e2e_shell import Document, Process, Shell
 
-PLOT = ROOT / "benches/hammer_plot.py"
 SMALL = ["--members", "2", "--steps", "3", "--levels", "5", "--params", "4", "--every", "10", "--json"]
 OBJECTS = 120
 RATES = ("write_per_s", "write_gib_per_s", "read_per_s", "read_gib_per_s", "list_per_s", "limit_write_gib_per_s")
@@ -67,12 +65,24 @@ def test_a_sweep_has_a_row_for_each_and_a_picture(bare: Shell, place: list[str],
     rows = hammer(bare, *place, "--writers", "1,2,3", "--threads", "1,2", "--size", "1KiB")
     assert [(row["writers"], row["threads"]) for row in rows] == [(w, t) for w in (1, 2, 3) for t in (1, 2)]
     assert bare.text("ls", *place, "--count") == f"{6 * OBJECTS}\n", "each has objects of its own"
-    lines = bare.text("hammer", *place, *SMALL, "--writers", "1,2", "--size", "1KiB")
     picture = tmp_path / "sweep.png"
-    drawn = subprocess.run([sys.executable, str(PLOT), "--out", str(picture)], input=lines, text=True, check=False)
-    assert drawn.returncode == 0
+    drawn = ["--plot", str(picture), "--python", sys.executable]
+    hammer(bare, *place, "--writers", "1,2", "--threads", "1,2", "--size", "1KiB", *drawn)
     assert picture.read_bytes().startswith(b"\x89PNG\r\n")
     assert picture.stat().st_size > 5000
+
+
+def test_a_picture_that_cannot_be_is_refused_before_the_load(bare: Shell, place: list[str], tmp_path: Path) -> None:
+    def refused(status: int, picture: Path, python: str) -> str:
+        return bare.error(status, "hammer", *place, *SMALL, "--plot", picture, "--python", python)
+
+    assert "there is no folder" in refused(2, tmp_path / "none/sweep.png", sys.executable)
+    assert ".png" in refused(2, tmp_path / "sweep.xyz", sys.executable)
+    assert "--python says by which" in refused(1, tmp_path / "sweep.png", "no-such-python")
+    bare.environment["PYTHONPATH"] = str(tmp_path)
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('no matplotlib')")
+    assert "pip install matplotlib" in refused(1, tmp_path / "sweep.png", sys.executable)
+    assert not Path(place[1]).exists()
 
 
 def test_people_get_a_table(bare: Shell, place: list[str]) -> None:

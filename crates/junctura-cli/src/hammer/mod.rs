@@ -72,6 +72,7 @@ const EXAMPLES: &str = "Examples:
   junctura hammer --size 804KiB --mode touch             how many bytes a second, written and read
   junctura hammer --producers 4 --consumers 4 --groups 2 --json
   junctura hammer --store --preset ensemble --writers 1,2,4   what a store takes and gives, beside a plain write
+  junctura hammer --store --preset ensemble --scale 0.01 --writers 1,2,4 --threads 1,2 --plot sweep.png
   junctura hammer --store /data/scratch --pattern b --contended --catalogue checkpoint --threads 1,4 --json";
 
 /// Load a pool as an ensemble forecast does, and measure

@@ -1,5 +1,8 @@
 //! What `junctura hammer --store` can be told.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Result};
 use serde::Serialize;
@@ -63,6 +66,12 @@ pub(in crate::hammer) struct StoreArguments {
         requires = "store"
     )]
     pub(super) threads: Vec<u32>,
+    /// Draw the rows of the table, too: a PNG, or whatever else matplotlib makes of the name's ending
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub(super) plot: Option<PathBuf>,
+    /// The Python that has matplotlib, for --plot (default: the one that runs this command, else python3)
+    #[arg(long, value_name = "PROGRAM", requires = "plot")]
+    pub(super) python: Option<OsString>,
 }
 
 /// Options that say nothing about a store.
@@ -242,6 +251,8 @@ mod tests {
                 "cannot be used with",
             ),
             (&["--pattern", "b"], "--store"),
+            (&["--plot", "a.png"], "--store"),
+            (&["--store", "--python", "python3"], "--plot"),
             (&["--store", "--scale", "0"], "--scale"),
             (&["--store", "--scale", "1.5"], "--scale"),
             (&["--store", "--scale", "nan"], "--scale"),

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::arguments::{Catalogue, Load, Pattern};
 use super::crew::{Crew, Reported};
 use super::objects::{Objects, SCHEMA};
+use super::plot::Plot;
 use super::row::{About, Done, Row};
 use super::{Plan, Role};
 use crate::hammer::Arguments;
@@ -26,6 +27,7 @@ const TOUCHED: &str =
 pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
     let load = Load::of(arguments)?;
     let interrupt = Interrupt::install()?;
+    let mut plot = plot(arguments)?;
     let mut out = Out::new();
     if !arguments.json {
         out.heading(Row::heading())?;
@@ -40,13 +42,25 @@ pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
             writeln!(out, "{}", row.line())?;
         }
         out.flush()?;
+        plot.as_mut().map_or(Ok(()), |plot| plot.add(&row))?;
         (lost, damaged) = (lost + row.lost, damaged + row.damaged);
     }
+    plot.map_or(Ok(()), Plot::draw)?;
     if lost + damaged > 0 {
         let cause = format!("{lost} lost, {damaged} damaged");
         return Err(Error::new(Code::Corrupt, "hammer", cause));
     }
     Ok(())
+}
+
+/// The picture, if one is wanted.
+fn plot(arguments: &Arguments) -> Result<Option<Plot>> {
+    let Some(file) = &arguments.store.plot else {
+        return Ok(None);
+    };
+    let python = arguments.store.python.clone();
+    let python = python.unwrap_or_else(|| arguments.program.python());
+    Plot::begin(file, &python).map(Some)
 }
 
 /// A store while it is loaded by so many.

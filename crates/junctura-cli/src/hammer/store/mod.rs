@@ -14,6 +14,7 @@ mod coordinator;
 mod crew;
 mod limit;
 mod objects;
+mod plot;
 mod reader;
 mod row;
 mod writer;

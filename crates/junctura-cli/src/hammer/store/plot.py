@@ -1,22 +1,23 @@
-"""Draws what ``junctura hammer --store ... --json`` has measured.
+"""Draws what ``junctura hammer --store`` has measured: ``--plot FILE``.
 
-``junctura hammer --store --writers 1,2,4 --threads 1,2 --json | hammer_plot.py --out sweep.png``. The bandwidth of
-writing and reading beside that of a plain write, and how fast everything was listed, over the number of processes; a
-line for each number of threads.
+``plot.py FILE``, with a line of JSON for each row of the table on standard input, as ``--json`` prints them. The
+bandwidth of writing and reading beside that of a plain write, and how fast everything was listed, over the number of
+processes; a line for each number of threads. Standard output says ``ready`` before the first row is read, and ``drawn``
+at the end, or in place of either what is wrong.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
+# ruff: noqa: E402
 import sys
+
+# Modules come from where Python has its own, not from the folder in which the command happens to run.
+sys.path = [folder for folder in sys.path if folder]
+
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-
-plt.switch_backend("Agg")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Row = dict[str, Any]
 # A figure, what it is called, and how its line is drawn.
@@ -48,7 +49,7 @@ def title(run: Row) -> str:
     )
 
 
-def panel(axes: Axes, rows: list[Row], figures: tuple[tuple[str, str, str], ...], unit: str) -> None:
+def panel(axes: "Axes", rows: list[Row], figures: tuple[tuple[str, str, str], ...], unit: str) -> None:
     threads = sorted({row["threads"] for row in rows})
     for number, count in enumerate(threads):
         of_count = sorted((row for row in rows if row["threads"] == count), key=lambda row: row["writers"])
@@ -63,17 +64,36 @@ def panel(axes: Axes, rows: list[Row], figures: tuple[tuple[str, str, str], ...]
     axes.legend(fontsize="small")
 
 
+def refused(out: Path) -> str | None:
+    """Why there can be no such picture, before anybody has worked for it."""
+    if not out.parent.is_dir():
+        return f"there is no folder {out.parent}"
+    kinds = plt.gcf().canvas.get_supported_filetypes()
+    if out.suffix[1:].lower() not in kinds:
+        return f"a picture is a file that ends with one of .{', .'.join(sorted(kinds))}"
+    return None
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Draw what junctura hammer --store --json has measured.")
-    parser.add_argument("figures", nargs="?", type=Path, help="the lines of JSON (default: standard input)")
-    parser.add_argument("--out", type=Path, default=Path("hammer.png"), help="the picture (default: hammer.png)")
-    arguments = parser.parse_args()
-    lines = arguments.figures.read_text(encoding="utf-8") if arguments.figures else sys.stdin.read()
-    rows: list[Row] = [json.loads(line) for line in lines.splitlines() if line.strip()]
-    if not rows:
-        print("hammer_plot: there are no figures", file=sys.stderr)
+    out = Path(sys.argv[1])
+    try:
+        global plt
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        print(f"{error}; a picture is drawn by matplotlib: pip install matplotlib")
         return 1
-    draw(rows, arguments.out)
+    plt.switch_backend("Agg")
+    if (wrong := refused(out)) is not None:
+        print(wrong)
+        return 1
+    print("ready", flush=True)
+    rows: list[Row] = [json.loads(line) for line in sys.stdin if line.strip()]
+    try:
+        draw(rows, out)
+    except OSError as error:
+        print(error)
+        return 1
+    print("drawn")
     return 0
 
 
