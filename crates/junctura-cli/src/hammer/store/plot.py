@@ -12,6 +12,7 @@ import sys
 # Modules come from where Python has its own, not from the folder in which the command happens to run.
 sys.path = [folder for folder in sys.path if folder]
 
+import importlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = dict[str, Any]
+# matplotlib's, once it is known to be there.
+plt: Any = None
 # A figure, what it is called, and how its line is drawn.
 BANDWIDTHS = (
     ("write_gib_per_s", "write", "o-"),
@@ -75,10 +78,10 @@ def refused(out: Path) -> str | None:
 
 
 def main() -> int:
+    global plt
     out = Path(sys.argv[1])
     try:
-        global plt
-        import matplotlib.pyplot as plt
+        plt = importlib.import_module("matplotlib.pyplot")
     except ImportError as error:
         print(f"{error}; a picture is drawn by matplotlib: pip install matplotlib")
         return 1
