@@ -255,7 +255,7 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
         assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
         with own.demand(name="array/0", timeout=0) as kept:
             assert kept.transport == "shared"
-            assert [np.shares_memory(one.values, np.frombuffer(kept, np.uint8)) for one in given] == [True]
+            assert [np.shares_memory(one.values, np.frombuffer(memoryview(kept), np.uint8)) for one in given] == [True]
         np.testing.assert_array_equal(given[0].values, values)
         worker.close()
 
