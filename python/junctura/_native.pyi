@@ -311,6 +311,7 @@ class Bundle:
         *,
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> Staged: ...
     def offer_many(
@@ -320,6 +321,7 @@ class Bundle:
         window: int = 1024,
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
+        durability: Literal["memory", "durable"] | None = None,
     ) -> list[Staged]: ...
     def seal(self) -> Completed: ...
     def _take_completed(self) -> Completed | None: ...
@@ -372,6 +374,7 @@ class Pipeline:
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
         if_wanted: bool = False,
+        durability: Literal["memory", "durable"] | None = None,
         **keywords: _Given,
     ) -> int: ...
     def flush(self) -> None: ...
@@ -598,6 +601,7 @@ class Pool:
         window: int = 1024,
         schema: str | None = None,
         retention: str | datetime.timedelta | Released | None = None,
+        durability: Literal["memory", "durable"] | None = None,
     ) -> builtins.list[Version]: ...
     def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None
@@ -739,6 +743,7 @@ class Pool:
         schema: str | None,
         retention: str | datetime.timedelta | Released | None,
         if_wanted: bool,
+        durability: Literal["memory", "durable"] | None,
         keywords: dict[str, Any] | None,
         bundle: Bundle | None,
     ) -> _Answer[Any]: ...

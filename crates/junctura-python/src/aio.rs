@@ -339,7 +339,7 @@ impl Pool {
 
     /// Tells the server of the names in a retention, if it does not know them.
     fn _begin_names(&self, py: Python<'_>, retention: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
-        let Some(retention) = offer_options(None, retention, false)?.retention else {
+        let Some(retention) = offer_options(None, retention, false, None)?.retention else {
             return Ok(None);
         };
         let pending = py.detach(|| self.inner.begin_names(&retention)).or_raise(py)?;
@@ -347,7 +347,7 @@ impl Pool {
     }
 
     /// Offers an allocation, or a payload that travels inside the message.
-    #[pyo3(signature = (data, attributes, schema, retention, if_wanted, keywords, bundle))]
+    #[pyo3(signature = (data, attributes, schema, retention, if_wanted, durability, keywords, bundle))]
     #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn _begin_offer<'py>(
         &self,
@@ -357,10 +357,11 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
+        durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
         bundle: Option<&Bound<'py, Bundle>>,
     ) -> PyResult<Answer> {
-        let options = offer_options(schema, retention, if_wanted)?;
+        let options = offer_options(schema, retention, if_wanted, durability)?;
         let bundle = bundle.map(|bundle| bundle.get().get(py)).transpose()?;
         let prepared = Prepared::new(&self.inner, data, attributes, keywords, &options)?;
         let begun = prepared.begin(py, &self.inner, bundle.as_deref(), options)?;

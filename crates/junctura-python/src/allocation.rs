@@ -13,7 +13,7 @@ use crate::bundle::current;
 use crate::data::{Form, Prepared, arrays};
 use crate::error::{OrRaise, closed, invalid};
 use crate::interrupt::drop_detached;
-use crate::options::{offer_options, with_durability};
+use crate::options::offer_options;
 use crate::version::Version;
 
 /// Memory in the pool for one payload, to be filled and offered.
@@ -258,7 +258,7 @@ impl Allocation {
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Version>> {
-        let options = with_durability(offer_options(schema, retention, if_wanted)?, durability)?;
+        let options = offer_options(schema, retention, if_wanted, durability)?;
         let pool = &slf.get().pool;
         Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
     }

@@ -234,7 +234,8 @@ impl Bundle {
     ///     Staged members are what fills the memory: said at once, since only the end of a bundle could free it.
     /// Error
     ///     As for `Pool.offer`.
-    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, **keywords))]
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, durability=None, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
         &self,
         py: Python<'py>,
@@ -242,9 +243,10 @@ impl Bundle {
         attributes: Option<&Bound<'py, PyAny>>,
         schema: Option<&str>,
         retention: Option<&Bound<'py, PyAny>>,
+        durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Staged> {
-        let options = offer_options(schema, retention, false)?;
+        let options = offer_options(schema, retention, false, durability)?;
         let bundle = self.get(py)?;
         Prepared::new(&self.pool, data, attributes, keywords, &options)?
             .stage(py, &bundle, options)
@@ -255,7 +257,7 @@ impl Bundle {
     ///
     /// Parameters
     /// ----------
-    /// objects, window, schema, retention
+    /// objects, window, schema, retention, durability
     ///     As for `Pool.offer_many`.
     ///
     /// Returns
@@ -266,7 +268,7 @@ impl Bundle {
     /// ------
     /// Error
     ///     That of the first object that failed; its `index` says which. Others may be staged.
-    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None))]
+    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None, durability=None))]
     fn offer_many(
         &self,
         py: Python<'_>,
@@ -274,6 +276,7 @@ impl Bundle {
         window: usize,
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
+        durability: Option<&str>,
     ) -> PyResult<Vec<Staged>> {
         let bundle = self.get(py)?;
         stage_many(
@@ -281,7 +284,7 @@ impl Bundle {
             &self.pool,
             &bundle,
             objects,
-            offer_options(schema, retention, false)?,
+            offer_options(schema, retention, false, durability)?,
             window,
         )
     }

@@ -59,27 +59,25 @@ pub(crate) fn offer_options<'a>(
     schema: Option<&'a str>,
     retention: Option<&Bound<'_, PyAny>>,
     if_wanted: bool,
+    durability: Option<&str>,
 ) -> PyResult<OfferOptions<'a>> {
     Ok(OfferOptions {
         schema,
         retention: retention.map(read_retention).transpose()?,
         if_wanted,
-        durability: None,
+        durability: durability.map(read_durability).transpose()?,
     })
 }
 
-/// The same, and what has happened when the offer returns.
-pub(crate) fn with_durability<'a>(options: OfferOptions<'a>, name: Option<&str>) -> PyResult<OfferOptions<'a>> {
-    let durability = match name {
-        None => options.durability,
-        Some("memory") => Some(Durability::Memory),
-        Some("durable") => Some(Durability::Durable),
-        Some(other) => {
+fn read_durability(name: &str) -> PyResult<Durability> {
+    match name {
+        "memory" => Ok(Durability::Memory),
+        "durable" => Ok(Durability::Durable),
+        other => {
             let cause = format!("\"memory\" or \"durable\", not {other:?}");
-            return Python::attach(|py| Err(invalid(py, "durability", cause)));
+            Python::attach(|py| Err(invalid(py, "durability", cause)))
         }
-    };
-    Ok(OfferOptions { durability, ..options })
+    }
 }
 
 fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {

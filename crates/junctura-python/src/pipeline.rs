@@ -63,14 +63,14 @@ impl Pipeline {
 #[pymethods]
 impl Pipeline {
     /// Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. Waits only while the window is
-    /// full.
+    /// full. With `durability="durable"` it is acknowledged when it is archived.
     ///
     /// Raises
     /// ------
     /// Error
     ///     What is wrong with this offer, or the first failure of an earlier one that nobody was told of: this one was not
     ///     made then.
-    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, **keywords))]
+    #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, durability=None, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
         &self,
@@ -80,9 +80,10 @@ impl Pipeline {
         schema: Option<&str>,
         retention: Option<&Bound<'py, PyAny>>,
         if_wanted: bool,
+        durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
-        let options = offer_options(schema, retention, if_wanted)?;
+        let options = offer_options(schema, retention, if_wanted, durability)?;
         let prepared = Prepared::new(&self.pool, data, attributes, keywords, &options)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;
@@ -98,7 +99,7 @@ impl Pipeline {
         })
     }
 
-    /// Awaits every offer; all are visible afterwards.
+    /// Awaits every offer; all are visible afterwards, and archived that are to be durable.
     ///
     /// Raises
     /// ------

@@ -15,7 +15,7 @@ use crate::events::Subscription;
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{command_words, offer_options, own_name, settle, timeout as read_timeout, with_durability};
+use crate::options::{command_words, offer_options, own_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
 use crate::require::refuse_staged;
 use crate::schema::Schema;
@@ -374,11 +374,12 @@ impl Pool {
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Version>> {
-        let options = with_durability(offer_options(schema, retention, if_wanted)?, durability)?;
+        let options = offer_options(schema, retention, if_wanted, durability)?;
         Prepared::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
     }
 
-    /// Offers many objects and returns when all are visible: a round trip for about `window` of them.
+    /// Offers many objects and returns when all are visible, or archived where they are to be durable: a round trip for about
+    /// `window` of them.
     ///
     /// Parameters
     /// ----------
@@ -386,7 +387,7 @@ impl Pool {
     ///     Each as for `offer`. A list or tuple is quickest; of anything else each object is offered as it comes.
     /// window : int
     ///     How many offers may be unacknowledged.
-    /// schema, retention : optional
+    /// schema, retention, durability : optional
     ///     As for `offer`, for all of them.
     ///
     /// Returns
@@ -404,7 +405,7 @@ impl Pool {
     /// ...     versions = pool.offer_many([(b"1", {"name": "a"}), (b"2", {"name": "b"})])
     /// ...     [entry["name"] for entry in pool.list()]
     /// ['a', 'b']
-    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None))]
+    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None, durability=None))]
     fn offer_many(
         &self,
         py: Python<'_>,
@@ -412,6 +413,7 @@ impl Pool {
         window: usize,
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
+        durability: Option<&str>,
     ) -> PyResult<Vec<Version>> {
         let bundle = current(py, &self.inner);
         offer_many(
@@ -419,7 +421,7 @@ impl Pool {
             &self.inner,
             bundle.as_deref(),
             objects,
-            offer_options(schema, retention, false)?,
+            offer_options(schema, retention, false, durability)?,
             window,
         )
     }

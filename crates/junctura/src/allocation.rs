@@ -165,7 +165,8 @@ impl Allocation {
         connection.offer_one(terms, &record, ready.content())
     }
 
-    /// As [`Allocation::offer_with`], without waiting. See [`PendingAllocation`](crate::PendingAllocation).
+    /// As [`Allocation::offer_with`], without waiting; the answer to a durable offer comes when its object is archived. See
+    /// [`PendingAllocation`](crate::PendingAllocation).
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer. The memory is free again then.
@@ -175,7 +176,7 @@ impl Allocation {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Pending<Version>> {
         let connection = Arc::clone(&self.connection);
-        let terms = connection.terms(options)?.acknowledged_only()?;
+        let terms = connection.terms(options)?;
         let mut record = Vec::new();
         connection.record(terms, attributes, &mut record)?;
         self.begin_offer_on(terms, &record)

@@ -70,7 +70,12 @@ impl Connection {
                 last: page.last,
                 entries: page.entries.to_vec(),
             },
-            Ok(Reply::Done(count)) => Letter::Done(count),
+            Ok(Reply::Done(count)) => {
+                if state.mail.archived(request) {
+                    return Ok(());
+                }
+                Letter::Done(count)
+            }
             Ok(Reply::Completed { head, members }) => Letter::Completed {
                 first: head.first.get(),
                 objects: head.objects.get(),

@@ -116,6 +116,7 @@ mod place;
 mod pool;
 mod require;
 mod segments;
+mod sent;
 mod start;
 mod state;
 mod stop;

@@ -17,6 +17,7 @@ use std::mem;
 use junctura_model::{Code, Error, Result};
 
 use crate::object::Arrived;
+use crate::sent::Offers;
 
 const BOX_BITS: u32 = 20;
 const BOXES_MAX: usize = 1 << BOX_BITS;
@@ -91,13 +92,6 @@ pub(crate) struct SlotId {
     pub(crate) slot: u32,
 }
 
-/// An offer that is not acknowledged.
-#[derive(Debug)]
-struct Sent {
-    request: u64,
-    slot: Option<SlotId>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Vacant,
@@ -112,7 +106,7 @@ pub(crate) struct Mailbox {
     /// The number with which the conversation began.
     first: u64,
     letters: VecDeque<Letter>,
-    sent: VecDeque<Sent>,
+    offers: Offers,
     acks: VecDeque<Result<u64>>,
     /// The conversation that is over once this one is.
     stops: Option<u64>,
@@ -131,7 +125,7 @@ impl Mailbox {
             talk: Talk::Once,
             first: 0,
             letters: VecDeque::new(),
-            sent: VecDeque::new(),
+            offers: Offers::default(),
             acks: VecDeque::new(),
             stops: None,
             untold: None,
@@ -166,8 +160,8 @@ impl Mailbox {
     }
 
     /// Remembers an offer until it is acknowledged.
-    pub(crate) fn sent(&mut self, request: u64, slot: Option<SlotId>) {
-        self.sent.push_back(Sent { request, slot });
+    pub(crate) fn sent(&mut self, request: u64, slot: Option<SlotId>, is_durable: bool) {
+        self.offers.push(request, slot, is_durable);
     }
 
     fn has_mail(&self) -> bool {
@@ -255,17 +249,37 @@ impl Mail {
 
     /// The server has answered an offer: the slot that is the client's again, if there is one.
     pub(crate) fn acknowledge(&mut self, request: u64, outcome: Result<u64>) -> Option<SlotId> {
-        let mailbox = self.get(request)?;
-        // The server answers offers in their order, so the first one is nearly always meant.
-        let at = mailbox.sent.iter().position(|sent| sent.request == request)?;
-        let slot = mailbox.sent.remove(at)?.slot.filter(|_| outcome.is_err());
-        if mailbox.state == State::Open {
-            mailbox.acks.push_back(outcome);
+        let slot = self.get(request)?.offers.answer(request, outcome);
+        self.pass_acks_on(request);
+        slot
+    }
+
+    /// Something is done. True: it was that the object of a durable offer is archived.
+    pub(crate) fn archived(&mut self, request: u64) -> bool {
+        let is_archived = self
+            .get(request)
+            .is_some_and(|mailbox| mailbox.talk == Talk::Offers && mailbox.offers.archived(request));
+        if is_archived {
+            self.pass_acks_on(request);
+        }
+        is_archived
+    }
+
+    fn pass_acks_on(&mut self, request: u64) {
+        let Some(mailbox) = self.get(request) else { return };
+        let is_open = mailbox.state == State::Open;
+        let mut came = false;
+        while let Some(ack) = mailbox.offers.pop() {
+            came = true;
+            if is_open {
+                mailbox.acks.push_back(ack);
+            }
+        }
+        if is_open && came {
             self.came(index(request));
-        } else if mailbox.sent.is_empty() {
+        } else if !is_open && mailbox.offers.is_empty() {
             self.close(request);
         }
-        slot
     }
 
     /// From now on somebody waits in a loop of his own.
@@ -315,10 +329,9 @@ impl Mail {
         untold.is_empty()
     }
 
-    /// Whether the next answer to `request` is the acknowledgement of an offer. A durable one is answered once more.
+    /// Whether an answer to this offer is to come.
     pub(crate) fn is_unacknowledged(&mut self, request: u64) -> bool {
-        let mailbox = self.get(request);
-        mailbox.is_some_and(|mailbox| mailbox.sent.iter().any(|sent| sent.request == request))
+        self.get(request).is_some_and(|mailbox| mailbox.offers.awaits(request))
     }
 
     /// The conversation is over, on both sides.
@@ -327,7 +340,7 @@ impl Mail {
         mailbox.state = State::Vacant;
         mailbox.letters.clear();
         mailbox.acks.clear();
-        mailbox.sent.clear();
+        mailbox.offers.clear();
         mailbox.untold = None;
         let stops = mailbox.stops.take();
         self.vacant.push(index(request));
@@ -348,7 +361,7 @@ impl Mail {
         let letters = mem::take(&mut mailbox.letters);
         let talk = mailbox.talk;
         let over = match talk {
-            Talk::Offers => mailbox.sent.is_empty(),
+            Talk::Offers => mailbox.offers.is_empty(),
             Talk::Once | Talk::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
         };
         if over {

@@ -11,7 +11,7 @@ use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
-use crate::connection::{Connection, Guard, Wait, unexpected};
+use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, SlotId, Talk};
 use crate::pool::Pool;
 use crate::state::{State, Stop};
@@ -170,18 +170,6 @@ impl Terms {
     pub(crate) fn is_durable(self) -> bool {
         self.flags & DURABLE != 0
     }
-
-    /// The same, for those who do not wait for what the server says after it has acknowledged the offer.
-    ///
-    /// # Errors
-    /// `Unsupported` for a durable one.
-    pub(crate) fn acknowledged_only(self) -> Result<Self> {
-        if self.is_durable() {
-            let cause = "only an offer that waits can say when it is durable; here, subscribe to `archived`";
-            return Err(Error::new(Code::Unsupported, "durability", cause));
-        }
-        Ok(self)
-    }
 }
 
 /// An offer's payload, ready to go.
@@ -302,15 +290,11 @@ impl Connection {
             state.abandon_now(number, Stop::Silently);
             return Err(error);
         }
+        state.mail.close(number);
         let sequence = acks
             .pop_front()
-            .unwrap_or_else(|| Err(unexpected("no acknowledgement")));
-        if sequence.is_ok() && terms.is_durable() {
-            self.await_archive(state, number)?;
-        } else {
-            state.mail.close(number);
-        }
-        Ok((number, sequence?))
+            .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
+        Ok((number, sequence))
     }
 
     /// Looks into the store behind the pool, where an offer is to be refused for what it finds there. Who must not wait for a disk does not.
@@ -328,26 +312,6 @@ impl Connection {
             self.lock()?.free_slot(slot);
         }
         looked
-    }
-
-    /// Waits until an offer's object is archived, and ends the conversation.
-    fn await_archive(&self, state: Guard<'_>, number: u64) -> Result<()> {
-        let take = |state: &mut State| state.mail.get(number)?.take();
-        let (mut state, letter) = self.wait_keeping(state, Wait::letters(&number), take);
-        match letter {
-            Err(error) => {
-                state.abandon_now(number, Stop::Silently);
-                Err(error)
-            }
-            Ok(letter) => {
-                state.mail.close(number);
-                match letter {
-                    Some(Letter::Done(_)) => Ok(()),
-                    Some(Letter::Failed(error)) => Err(error),
-                    _ => Err(unexpected("nothing about durability")),
-                }
-            }
-        }
     }
 
     /// Puts an offer into the outbox.
@@ -406,7 +370,7 @@ impl Connection {
             return Err(error);
         }
         if let Some(mailbox) = state.mail.get(number) {
-            mailbox.sent(number, slot);
+            mailbox.sent(number, slot, terms.is_durable());
         }
         Ok(())
     }

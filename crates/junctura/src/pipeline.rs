@@ -2,7 +2,8 @@
 //!
 //! A pipeline sends offers and goes on, up to a window of offers that are not acknowledged. Offers gather for some
 //! microseconds, so that many go with one system call: before a producer turns to something else for longer, it calls
-//! [`Pipeline::push`] or [`Pipeline::flush`].
+//! [`Pipeline::push`] or [`Pipeline::flush`]. A durable offer is acknowledged when its object is archived; until then it has its
+//! place in the window, and keeps back the acknowledgements of those behind it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,7 +27,8 @@ use crate::state::Stop;
 pub struct Ack {
     /// Which offer of its pipeline it was, counted from 0.
     pub number: u64,
-    /// The version under which it is visible, or why it is not. For a member of a bundle, sequence number 0: it is staged.
+    /// The version under which it is visible, or why it is not; of a durable offer it is said when the object is archived, or why
+    /// it is not. For a member of a bundle, sequence number 0: it is staged.
     pub outcome: Result<Version>,
 }
 
@@ -185,6 +187,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of [`Pipeline::offer`]; `NotFound` for a schema that the pool does not have, `InvalidArgument` for a retention that cannot be.
+    /// What a durable offer may fail with comes with its acknowledgement: see [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &mut self,
         options: OfferOptions<'_>,
@@ -345,7 +348,7 @@ impl Pipeline {
         options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Terms> {
-        let mut terms = self.connection.terms(options)?.acknowledged_only()?;
+        let mut terms = self.connection.terms(options)?;
         if let Some(bundle) = self.bundle {
             terms = terms.within(bundle);
         }

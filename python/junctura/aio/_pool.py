@@ -17,7 +17,7 @@ import numpy.typing as npt
 from junctura import _arrays, _labels, _native
 from junctura.aio._board import Deadline, Switchboard, beside, board_of
 from junctura.aio._reading import Follow, Requirement, Subscription
-from junctura.aio._writing import Bundle, Pipeline
+from junctura.aio._writing import Bundle, How, Pipeline
 from junctura.errors import Closed, Disconnected, Error, Gone, InvalidArgument, NotFound, NotWanted, Timeout
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         _Shape,
     )
     from junctura._native_model import _Attributes, _Given, _Kind
-    from junctura.aio._writing import Retention
+    from junctura.aio._writing import Durability, Retention
 
 # Copies of more bytes than this are made beside the loop.
 COPIED_AT_ONCE = 1 << 20
@@ -221,6 +221,7 @@ class Pool:
         schema: str | None = None,
         retention: Retention = None,
         if_wanted: Literal[False] = False,
+        durability: Durability = None,
         **keywords: _Given,
     ) -> Version: ...
     @overload
@@ -233,6 +234,7 @@ class Pool:
         schema: str | None = None,
         retention: Retention = None,
         if_wanted: bool,
+        durability: Durability = None,
         **keywords: _Given,
     ) -> Version | None: ...
     async def offer(
@@ -244,20 +246,23 @@ class Pool:
         schema: str | None = None,
         retention: Retention = None,
         if_wanted: bool = False,
+        durability: Durability = None,
         **keywords: _Given,
     ) -> Version | None:
-        """Offers an object, as `junctura.Pool.offer`; returns when it is visible to all.
+        """Offers an object, as `junctura.Pool.offer`; returns when it is visible to all, or archived where it is to be
+        durable.
 
         Where the pool is full it waits for memory, and other tasks run meanwhile. More than a mebibyte is copied by a
         thread.
 
         Raises
         ------
-        SchemaMismatch, TypeMismatch, TooLarge, AlreadyExists, PoolFull
+        SchemaMismatch, TypeMismatch, TooLarge, AlreadyExists, PoolFull, Io, Timeout
             As there.
 
         """
-        version: Version | None = await self._offer(data, attributes, schema, retention, if_wanted, keywords, None)
+        how = How(schema, retention, if_wanted, durability)
+        version: Version | None = await self._offer(data, attributes, how, keywords, None)
         return version
 
     async def offer_many(
@@ -267,8 +272,10 @@ class Pool:
         window: int = 1024,
         schema: str | None = None,
         retention: Retention = None,
+        durability: Durability = None,
     ) -> builtins.list[Version]:
-        """Offers many objects and returns when all are visible: a round trip for about `window` of them.
+        """Offers many objects and returns when all are visible, or archived where they are to be durable: a round trip
+        for about `window` of them.
 
         Raises
         ------
@@ -277,6 +284,7 @@ class Pool:
             be.
 
         """
+        how = How(schema, retention, False, durability)
         versions: builtins.list[Version] = []
         sent: deque[_Answer[Version]] = deque()
         at = 0
@@ -291,7 +299,7 @@ class Pool:
                 if len(sent) >= max(1, window):
                     await hear()
                 at = len(versions) + len(sent)
-                begun = await self._begin_offer(data, attributes, schema, retention, False, {}, None)
+                begun = await self._begin_offer(data, attributes, how, {}, None)
                 if begun is not None:
                     sent.append(begun)
             while sent:
@@ -637,38 +645,34 @@ class Pool:
         self,
         data: _Data,
         attributes: _Attributes | None,
-        schema: str | None,
-        retention: Retention,
-        if_wanted: bool,
+        how: How,
         keywords: dict[str, Any],
         bundle: _native.Bundle | None,
     ) -> Any:
-        begun = await self._begin_offer(data, attributes, schema, retention, if_wanted, keywords, bundle)
+        begun = await self._begin_offer(data, attributes, how, keywords, bundle)
         return None if begun is None else await self._board.answer(begun)
 
     async def _begin_offer(
         self,
         data: _Data,
         attributes: _Attributes | None,
-        schema: str | None,
-        retention: Retention,
-        if_wanted: bool,
+        how: How,
         keywords: dict[str, Any],
         bundle: _native.Bundle | None,
     ) -> _Answer[Any] | None:
         """Copies the payload and sends the offer; None: nothing wants it."""
         native = self.blocking
-        if retention is not None and (names := native._begin_names(retention)) is not None:
+        if how.retention is not None and (names := native._begin_names(how.retention)) is not None:
             await self._board.answer(names)
         if _labels.is_labelled(data):
             said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
-            data, labels = _labels.given(data, native.schema(schema), said)
+            data, labels = _labels.given(data, native.schema(how.schema), said)
             attributes = {**labels, **(attributes or {})}
         if not isinstance(data, _native.Allocation):
             array, nbytes, dtype, shape = _arrays.describe(data)
             if nbytes > native._inline_max:
-                if if_wanted and not await self._board.answer(
-                    native._begin_wanted(attributes, schema, keywords, True),
+                if how.if_wanted and not await self._board.answer(
+                    native._begin_wanted(attributes, how.schema, keywords, True),
                 ):
                     return None
                 data = await self._board.answer(native._begin_allocate(nbytes, dtype, shape, bundle))
@@ -676,4 +680,4 @@ class Pool:
                     _arrays.fill(data, array)
                 else:
                     await beside(_arrays.fill, data, array)
-        return native._begin_offer(data, attributes, schema, retention, if_wanted, keywords, bundle)
+        return native._begin_offer(data, attributes, *how, keywords, bundle)

@@ -8,7 +8,7 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from junctura import _native
 from junctura.aio._board import Deadline, Opening, ended, forget
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from junctura.aio._pool import Pool
 
     Retention: TypeAlias = str | datetime.timedelta | Released | None
+    Durability: TypeAlias = Literal["memory", "durable"] | None
+
+
+class How(NamedTuple):
+    """How an object is offered."""
+
+    schema: str | None
+    retention: Retention
+    if_wanted: bool
+    durability: Durability
 
 
 class Bundle(Opening["_native.Bundle"]):
@@ -79,13 +89,14 @@ class Bundle(Opening["_native.Bundle"]):
         *,
         schema: str | None = None,
         retention: Retention = None,
+        durability: Durability = None,
         **keywords: _Given,
     ) -> Staged:
         """Offers an object into the bundle; returns when it is staged, or visible if it completed the bundle.
 
         Parameters
         ----------
-        data, attributes, schema, retention, **keywords
+        data, attributes, schema, retention, durability, **keywords
             As for `Pool.offer`.
 
         Returns
@@ -99,7 +110,8 @@ class Bundle(Opening["_native.Bundle"]):
 
         """
         opened = await self._get()
-        staged = await self._pool._offer(data, attributes, schema, retention, False, keywords, opened)
+        how = How(schema, retention, False, durability)
+        staged = await self._pool._offer(data, attributes, how, keywords, opened)
         found: Staged = staged
         return found
 
@@ -197,9 +209,11 @@ class Pipeline:
         schema: str | None = None,
         retention: Retention = None,
         if_wanted: bool = False,
+        durability: Durability = None,
         **keywords: _Given,
     ) -> int:
-        """Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline.
+        """Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. It is acknowledged when
+        it is visible, or archived where it is to be durable.
 
         Raises
         ------
@@ -212,7 +226,8 @@ class Pipeline:
             while len(self._sent) >= self._window:
                 await self._hear()
             self._check()
-            begun = await self._pool._begin_offer(data, attributes, schema, retention, if_wanted, keywords, None)
+            how = How(schema, retention, if_wanted, durability)
+            begun = await self._pool._begin_offer(data, attributes, how, keywords, None)
             if begun is not None:
                 self._sent.append(begun)
             self._count += 1

@@ -86,7 +86,7 @@ impl Pool {
     ) -> PyResult<()> {
         let layout = layout::read(layout)?;
         let rank = layout::rank_of(py, &layout, rank, comm)?;
-        let options = offer_options(schema, retention, false)?;
+        let options = offer_options(schema, retention, false, None)?;
         let attributes = Attributes::read(attributes, keywords)?;
         let piece = |element: Element| Piece {
             layout: &layout,

@@ -48,11 +48,7 @@ impl<'o> Prepared<'o> {
         {
             board.answer(names).await?;
         }
-        board
-            .pool
-            .connection()?
-            .terms(self.options.clone())?
-            .acknowledged_only()
+        board.pool.connection()?.terms(self.options.clone())
     }
 
     /// Asks before a payload is copied, where the offer is made only if somebody wants it.
