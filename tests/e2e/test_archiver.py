@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from e2e_shell import Process, Shell
 
 import junctura
+import junctura.aio
 
 
 def begin(shell: Shell, store: Path, *more: str) -> Process:
@@ -172,6 +176,109 @@ def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> 
     told = shell.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "nowhere", "--until-live")
     assert "junctura create" in told
     assert shell.stat()["interests"]["named"] == 0
+
+
+def test_many_durable_offers_are_on_their_way_at_once(shell: Shell, store: Path, pool: junctura.Pool) -> None:
+    pool.require("", name="archive")
+    archiver = begin(shell, store)
+    kept = junctura.Store(store)
+    with pool.pipeline(window=16) as pipeline:
+        for at in range(100):
+            pipeline.offer(b"%d" % at * 3000, name=f"p{at}", schema="free", durability="durable")
+    assert len(kept.list('name~"^p"')) == 100
+    pool.offer_many([(b"", {"name": f"m{at}"}) for at in range(50)], schema="free", durability="durable")
+    assert len(kept.list('name~"^m"')) == 50
+
+    async def tasks() -> None:
+        async with junctura.aio.Pool(pool) as tasked:
+            await tasked.offer(b"task", name="t", schema="free", durability="durable")
+            assert len(kept.list("name=t")) == 1
+            async with tasked.pipeline(window=4) as pipeline:
+                for at in range(20):
+                    await pipeline.offer(b"", name=f"a{at}", schema="free", durability="durable")
+            assert len(kept.list('name~"^a"')) == 20
+            async with tasked.bundle() as bundle:
+                await bundle.offer(b"", name="b1", schema="free", durability="durable")
+                await bundle.offer(b"", name="b2", schema="free", durability="durable")
+            assert len(kept.list("name=b1/b2")) == 2
+
+    asyncio.run(tasks())
+    archiver.signal(signal.SIGINT)
+    archiver.end()
+
+
+def test_a_bundle_is_archived_with_one_commit(shell: Shell, store: Path, pool: junctura.Pool) -> None:
+    """Each commit is of whole bundles, however many come at once and whatever comes between them."""
+    pool.require("space!=none", name="archive")
+    archiver = shell.start("archiver", "unix:test", "space!=none", "--store", store, "--json", "--window", "300")
+    lines: list[str] = []
+    hearing = threading.Thread(target=lambda: lines.extend(iter(archiver.line, "")))
+    hearing.start()
+    bundles, members = 30, 40
+
+    def between() -> None:
+        for at in range(400):
+            pool.offer(b"", space="between", name=f"{at}", schema="free")
+
+    thread = threading.Thread(target=between)
+    thread.start()
+    for number in range(bundles):
+        with pool.bundle() as bundle:
+            for at in range(members):
+                space = "none" if at == members - 1 else f"s{number}"
+                bundle.offer(
+                    b"%d" % at * 100, space=space, name=f"{number}-{at:02}", schema="free", durability="memory"
+                )
+            # One is enough: who seals a bundle with a durable member waits for it.
+            bundle.offer(b"", space=f"s{number}", name=f"{number}-durable", schema="free", durability="durable")
+        assert len(junctura.Store(store).list(f"space=s{number}")) == members
+    thread.join()
+    archiver.signal(signal.SIGINT)
+    hearing.join()
+    archiver.end()
+    commits: dict[str, set[int]] = {}
+    for line in map(json.loads, lines[:-1]):
+        commits.setdefault(line["key"].split("space=")[1].split("}")[0], set()).add(line["commit"])
+    assert {space: len(of) for space, of in commits.items() if space != "between"} == {
+        f"s{number}": 1 for number in range(bundles)
+    }
+
+
+def test_a_bundle_that_no_window_holds_is_archived_in_parts(shell: Shell, store: Path, pool: junctura.Pool) -> None:
+    pool.require("", name="archive")
+    archiver = begin(shell, store, "--window", "8")
+    with pool.bundle() as bundle:
+        for at in range(50):
+            bundle.offer(b"", name=f"{at}", schema="free", durability="durable")
+    assert len(junctura.Store(store).list("")) == 50
+    archiver.signal(signal.SIGINT)
+    archiver.end()
+    # It is not archived: the seal says so, and all is visible.
+    pool.retract("archive")
+    with pytest.raises(junctura.errors.Io, match=r"bundle is visible, and a member of it is not archived: nothing"):  # noqa: SIM117
+        with pool.bundle() as bundle:
+            bundle.offer(b"", name="late", schema="free", durability="durable")
+    assert bytes(pool.demand(name="late", schema="free")) == b""
+
+
+def test_an_array_in_pieces_is_archived_whole(shell: Shell, store: Path, pool: junctura.Pool) -> None:
+    everything = np.arange(24, dtype=np.float32).reshape(4, 6)
+    halves = junctura.Layout("shape=4x6 grid=1x2 order=F")
+    pool.require("", name="archive")
+    for rank in range(2):
+        mine = np.asfortranarray(everything[:, 3 * rank : 3 * rank + 3])
+        pool.offer_piece(mine, halves, rank, name="t", schema="free", retention="released_by:archive")
+    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    pool.offer(everything, name="plain", schema="free", retention="released_by:archive")
+    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    kept = list(junctura.Store(store).list(""))
+    assert {one.attributes["name"] for one in kept} == {"plain", "t"}
+    for one in kept:
+        assert one.read() == everything.tobytes()
+        assert (np.dtype(one.attributes["dtype"]), one.attributes["shape"]) == (everything.dtype, [4, 6])
+    assert pool.list() == []
+    with junctura.Pool(pool.url, store=store) as reader:
+        assert np.array_equal(reader.demand(name="t", schema="free").array(), everything)
 
 
 def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: Path) -> None:

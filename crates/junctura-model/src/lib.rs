@@ -22,7 +22,7 @@ pub mod yaml;
 
 pub use described::Described;
 pub use error::{Advice, Code, Error, Result};
-pub use given::IntoGiven;
+pub use given::{IntoGiven, with_given};
 pub use key::KeyHash;
 pub use record::{Record, RecordRef, list_items};
 pub use schema::{AttrId, Attribute, Consumers, Durability, Fingerprint, Retention, SameKey, Schema};

@@ -172,7 +172,7 @@ impl World {
         let stays = if is_long { Stays::UntilWithdrawn } else { stays(rng) };
         let malformed = rng.percent(1);
         let if_wanted = rng.percent(self.plan.if_wanted);
-        let durable = bundle.is_none() && rng.percent(self.plan.durable);
+        let durable = rng.percent(self.plan.durable);
         let id = &universe.keys[key].text;
         let n = client.numbers + 1;
         let path = bundle.map_or_else(|| "null".to_owned(), |bundle| format!("\"{bundle}\""));
@@ -195,7 +195,7 @@ impl World {
         };
         match bundle {
             None => self.ask(place, Ask::Offer(offer), Doing::Offer(at, durable)),
-            Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle)),
+            Some(bundle) => self.ask(place, Ask::Stage { bundle, offer }, Doing::Stage(at, bundle, durable)),
         };
         Ok(())
     }

@@ -12,7 +12,7 @@ pub enum Doing {
     Hello,
     /// An offer: where its payload lies, and whether it is durable.
     Offer(Place, bool),
-    /// An offer whose object is visible, and is to be archived.
+    /// An offer of what is visible, and is to be archived: an object, or the bundle that it completed.
     Durable,
     /// A lease.
     Lease,
@@ -29,8 +29,8 @@ pub enum Doing {
     Use(usize),
     /// A bundle that it has open, or had when it became visible.
     Bundle,
-    /// An offer into a bundle: where its payload lies, and the request that has the bundle open.
-    Stage(Place, u64),
+    /// An offer into a bundle: where its payload lies, the request that has the bundle open, and whether it is durable.
+    Stage(Place, u64, bool),
     /// The end of the bundle of this request.
     Abort(u64),
     /// A withdraw, a retire, a retraction, a seal, a sync, or a question what is wanted.

@@ -123,7 +123,7 @@ pub struct Plan {
     pub crowd: usize,
     /// Of a hundred offers, those that are made only if somebody wants them.
     pub if_wanted: usize,
-    /// Of a hundred offers that are not for bundles, those that are durable.
+    /// Of a hundred offers those that are durable.
     pub durable: usize,
     /// Of a hundred releases, those before which the client says that what it releases is archived. Such runs are of archivers:
     /// memory is short, and objects stay long.

@@ -89,7 +89,20 @@ impl World {
                 Ok(())
             }
             (Doing::Offer(_, durable), Said::Offered(sequence)) => self.offered(place, request, *sequence, durable),
+            (Doing::Stage(_, _, durable), Said::Offered(sequence)) => {
+                client.doing.remove(&request);
+                if durable && *sequence > 0 {
+                    client.doing.insert(request, Doing::Durable);
+                }
+                Ok(())
+            }
             (Doing::Bundle, Said::Completed { versions, .. }) => self.completed(place, request, versions),
+            (Doing::Bundle, Said::Ended(Some(Code::Io))) => {
+                // Its members are visible, under versions that it is not told.
+                client.doing.remove(&request);
+                client.staged.retain(|_, bundle| *bundle != request);
+                Ok(())
+            }
             (Doing::Bundle, Said::Ended(_)) => {
                 client.doing.remove(&request);
                 self.completed(place, request, &[])
@@ -116,7 +129,6 @@ impl World {
             (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe | Doing::Bundle, Said::Began(_))
             | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
             (Doing::Withdraw | Doing::Durable, Said::Done(_))
-            | (Doing::Stage(..), Said::Offered(_))
             | (Doing::Stat, Said::Stats)
             | (Doing::Subscribe | Doing::Use(_), Said::Ended(_)) => {
                 client.doing.remove(&request);
@@ -182,7 +194,7 @@ impl World {
         let code = code.ok_or("no code of ours")?;
         let client = self.client(place)?;
         match client.doing.remove(&request) {
-            Some(Doing::Offer(at, _) | Doing::Stage(at, _)) => {
+            Some(Doing::Offer(at, _) | Doing::Stage(at, ..)) => {
                 client.staged.remove(&request);
                 if let Place::Slot(segment, slot) = at
                     && !client

@@ -218,7 +218,7 @@ impl World {
         let number = client.numbers;
         note!(self, "client {} sends {number}: {ask:?}", client.id);
         let bytes = ask.encode(number, &self.universe);
-        if let Doing::Stage(_, bundle) = doing {
+        if let Doing::Stage(_, bundle, _) = doing {
             client.staged.insert(number, bundle);
         }
         client.doing.insert(number, doing);

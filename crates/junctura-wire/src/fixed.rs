@@ -71,7 +71,7 @@ pub struct OfferHead {
 
 /// ```text
 ///  0          8        10      12           16         20         24        28     32       40        44      48
-///  | sequence | schema | flags | record len | checksum | producer | segment | slot | length | holding | zero  | record … | payload if INLINE …
+///  | sequence | schema | flags | record len | checksum | producer | segment | slot | length | holding | rest  | record … | payload if INLINE …
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -96,8 +96,8 @@ pub struct DeliveredHead {
     pub length: U64,
     /// What the client says when it releases the object.
     pub holding: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// How many objects became visible with it, as members of its bundle, under the numbers that follow its own.
+    pub rest: U32,
 }
 
 /// One object given back; a `Release` frame holds any number of them.

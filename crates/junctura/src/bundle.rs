@@ -291,7 +291,8 @@ impl Bundle {
         self.path.as_deref()
     }
 
-    /// Offers a copy of `payload` into the bundle; returns when it is staged, or visible if it completed the bundle.
+    /// Offers a copy of `payload` into the bundle; returns when it is staged, or visible if it completed the bundle: then one that is
+    /// durable returns when all durable members are archived, as [`Bundle::seal`].
     ///
     /// The same key again, within this bundle, takes the place of the earlier one.
     ///
@@ -382,12 +383,13 @@ impl Bundle {
         Ok(pipeline.all_staged())
     }
 
-    /// Says that the bundle has all its members; returns when it is visible. One that is nested in another is visible with
+    /// Says that the bundle has all its members; returns when it is visible, and archived where members of it are durable. One that is nested in another is visible with
     /// that one: then it returns at once, without versions, and [`Bundle::wait`] gives them.
     ///
     /// # Errors
     /// `Conflict` where a number of members was said, or a bundle nested in it is not complete: it stays open then;
-    /// `BundleClosed` where it is complete; `Closed` where it was aborted.
+    /// `BundleClosed` where it is complete; `Closed` where it was aborted. It is visible where a durable member was not archived: `Io`,
+    /// or `Timeout` after the pool's offer timeout.
     pub fn seal(&self) -> Result<Completed> {
         let objects = self.end(&Request::Seal(self.number))?;
         self.sealed(objects)
@@ -435,10 +437,10 @@ impl Bundle {
         progress.outcome.clone().transpose()
     }
 
-    /// Waits until it is visible.
+    /// Waits until it is visible, and archived where members of it are durable.
     ///
     /// # Errors
-    /// `Timeout`; `Closed` where it was aborted, or left by this handle.
+    /// `Timeout`; `Closed` where it was aborted, or left by this handle; `Io` where a durable member was not archived: it is visible then.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Completed> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut progress = self.progress();

@@ -153,6 +153,7 @@ impl Connection {
             record_length: head.record_length.get(),
             checksum: head.checksum.get(),
             producer: head.producer.get(),
+            rest: head.rest.get(),
             length: head.length.get(),
             place,
             body,

@@ -47,6 +47,7 @@ pub(crate) struct Arrived {
     pub(crate) record_length: u32,
     pub(crate) checksum: u32,
     pub(crate) producer: u32,
+    pub(crate) rest: u32,
     pub(crate) length: u64,
     pub(crate) place: Place,
     /// The payload if it is inline, first, so that numbers in it are aligned as an allocation is; then the record.
@@ -243,7 +244,7 @@ impl Drop for Unmade {
 ///     }
 /// };
 /// let first = next()?;
-/// assert!(first.in_first_phase() && !first.redelivered());
+/// assert!(first.in_first_phase() && !first.redelivered() && first.rest_of_bundle() == 0);
 /// first.give_back()?;
 /// let mut again = next()?;
 /// assert!(again.redelivered());
@@ -370,6 +371,20 @@ impl Object {
     #[must_use]
     pub fn redelivered(&self) -> bool {
         self.arrived.flags & REDELIVERED != 0
+    }
+
+    /// How many objects became visible with it, as members of its bundle, under the versions that follow its own. Who wants to treat a
+    /// bundle as one thing knows by it what is still to come, as far as its selector means it. 0 for what was in no bundle.
+    #[must_use]
+    pub fn rest_of_bundle(&self) -> u32 {
+        self.arrived.rest
+    }
+
+    /// Whether it is an array that was offered in pieces: then its payload says how these lie, and [`Pool::array`](crate::Pool::array)
+    /// has its elements.
+    #[must_use]
+    pub fn is_in_pieces(&self) -> bool {
+        crate::array::is_in_pieces(self.payload())
     }
 
     /// Where a follow that is to go on after this object begins; `None` for one that was demanded.

@@ -30,7 +30,8 @@ pub struct OfferOptions<'a> {
     pub if_wanted: bool,
     /// What has happened when the offer returns; `None`: as its schema says. With [`Durability::Durable`] somebody who requires the
     /// object has put it into a store, and said so ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from`
-    /// does). It is visible at once in any case.
+    /// does). It is visible at once in any case. A member of a bundle is staged when its offer returns, and durable with the bundle: see
+    /// [`Bundle::seal`](crate::Bundle::seal).
     pub durability: Option<Durability>,
 }
 

@@ -10,9 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use junctura::{
-    Archived, BundleOptions, Code, Consumers, DemandOptions, Durability, EventKind, FollowOptions, Item, Layout,
-    Object, OfferOptions, Part, Piece, Pool, PoolBuilder, RequireOptions, Result, Retention, Target, WithdrawOptions,
-    aio,
+    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, Object, OfferOptions, Part,
+    Piece, Pool, PoolBuilder, RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
 };
 use tokio_stream::StreamExt as _;
 
@@ -526,52 +525,6 @@ fn a_pipeline_keeps_to_its_window_and_tells_the_first_failure() {
         }
         pipeline.flush().await.unwrap();
         assert_eq!((told, pool.list("").await.unwrap().len()), (1, 200));
-    });
-}
-
-#[test]
-fn durable_offers_are_done_when_they_are_archived() {
-    everywhere(async |pool| {
-        let named = RequireOptions {
-            name: Some("archive".to_owned()),
-            ..RequireOptions::default()
-        };
-        let requirement = pool.blocking().require_with(&named, "").unwrap();
-        let through = DemandOptions {
-            requirement: Some("archive"),
-            ..DemandOptions::default()
-        };
-        let durable = OfferOptions {
-            durability: Some(Durability::Durable),
-            ..OfferOptions::default()
-        };
-        let mut offered = Box::pin(pool.offer_with(durable.clone(), [("name", "a")], b"payload"));
-        sleeps(offered.as_mut());
-        let object = pool.demand_with(&through, "name=a").await.unwrap();
-        sleeps(offered.as_mut());
-        let archived = |object: &Object| Archived {
-            sequence: object.version().sequence,
-            location: "file:///archive/1".to_owned(),
-        };
-        requirement.archived(&[archived(&object)]).unwrap();
-        assert_eq!(offered.await.unwrap(), object.version());
-
-        let mut pipeline = pool.pipeline(4).unwrap();
-        for name in ["b", "c"] {
-            pipeline
-                .offer_with(durable.clone(), [("name", name)], &vec![7; LARGE])
-                .await
-                .unwrap();
-        }
-        let b = pool.demand_with(&through, "name=b").await.unwrap();
-        let c = pool.demand_with(&through, "name=c").await.unwrap();
-        requirement.archived(&[archived(&b)]).unwrap();
-        requirement
-            .not_archived(&[c.version().sequence], "the disk is full")
-            .unwrap();
-        let error = pipeline.flush().await.unwrap_err();
-        assert_eq!(error.code(), Code::Io);
-        assert!(error.to_string().contains("the disk is full"), "{error}");
     });
 }
 

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use junctura::{
-    Ack, Archived, Code, Durability, Item, Object, OfferOptions, Pool, RequireOptions, Requirement, Retention, Version,
+    Ack, Archived, BundleOptions, Code, DemandOptions, Durability, Item, Object, OfferOptions, Pool, RequireOptions,
+    Requirement, Retention, Version, aio,
 };
 
 const LARGE: usize = 1 << 18;
@@ -197,4 +200,110 @@ fn an_offer_that_is_asked_for_is_answered_when_it_is_archived() {
     drop(object);
     pool.sync(None).unwrap();
     assert_eq!(pending.take().unwrap_err().code(), Code::Io);
+}
+
+#[test]
+fn a_bundle_is_sealed_when_its_durable_members_are_archived() {
+    let (pool, requirement) = world();
+    let bundle = pool.bundle().unwrap();
+    // Staged: nobody waits for the disk before the bundle is there.
+    let mut pipeline = bundle.pipeline(8).unwrap();
+    let number = pipeline.offer_with(durable(), [("name", "b")], b"two").unwrap();
+    pipeline.flush().unwrap();
+    let b = pipeline.staged(number).unwrap();
+    let a = bundle.offer_with(durable(), [("name", "a")], b"one").unwrap();
+    bundle.offer([("name", "c")], b"in memory").unwrap();
+    let mut sealed = bundle.begin_seal().unwrap();
+    let objects = ["a", "b"].map(|name| next(&requirement, name));
+    assert_eq!([2, 1], [objects[0].rest_of_bundle(), objects[1].rest_of_bundle()]);
+    pool.sync(None).unwrap();
+    assert!(sealed.take().unwrap().is_none() && bundle.completed().unwrap().is_none());
+    for object in objects {
+        archived(&requirement, object);
+    }
+    pool.sync(None).unwrap();
+    let completed = bundle.sealed(sealed.take().unwrap().unwrap()).unwrap();
+    assert_eq!(completed.objects(), 3);
+    assert!(completed.version(a) < completed.version(b));
+}
+
+#[test]
+fn the_durable_offer_that_completes_a_bundle_waits_for_all_of_it() {
+    let (pool, requirement) = world();
+    let two = BundleOptions {
+        members: Some(2),
+        ..BundleOptions::default()
+    };
+    let none: [(&str, &str); 0] = [];
+    let bundle = pool.open_bundle("step/6", &two, none).unwrap();
+    bundle.offer_with(durable(), [("name", "a")], b"").unwrap();
+    let archiver = std::thread::spawn(move || {
+        let (a, b) = (next(&requirement, "a"), next(&requirement, "b"));
+        let refused = requirement.not_archived(&[a.version().sequence], "the disk is full");
+        assert_eq!(refused.unwrap(), 1);
+        archived(&requirement, b);
+        requirement
+    });
+    let error = bundle.offer_with(durable(), [("name", "b")], b"").unwrap_err();
+    assert_eq!(error.code(), Code::Io);
+    assert!(
+        error
+            .to_string()
+            .contains("is visible, and a member of it is not archived: the disk is full"),
+        "{error}"
+    );
+    assert_eq!(bundle.wait(None).unwrap_err().code(), Code::Io);
+    assert_eq!(pool.list("").unwrap().len(), 2);
+    drop(archiver.join().unwrap());
+}
+
+fn polled_once<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn tasks_are_answered_when_their_objects_are_archived() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
+        let named = RequireOptions {
+            name: Some("archive".to_owned()),
+            ..RequireOptions::default()
+        };
+        let requirement = pool.blocking().require_with(&named, "").unwrap();
+        let through = DemandOptions {
+            requirement: Some("archive"),
+            ..DemandOptions::default()
+        };
+        let mut offered = Box::pin(pool.offer_with(durable(), [("name", "a")], b"payload"));
+        assert!(polled_once(offered.as_mut()).is_none());
+        let object = pool.demand_with(&through, "name=a").await.unwrap();
+        assert!(polled_once(offered.as_mut()).is_none());
+        let version = object.version();
+        archived(&requirement, object);
+        assert_eq!(offered.await.unwrap(), version);
+
+        let mut pipeline = pool.pipeline(4).unwrap();
+        for name in ["b", "c"] {
+            pipeline
+                .offer_with(durable(), [("name", name)], &vec![7; LARGE])
+                .await
+                .unwrap();
+        }
+        let b = pool.demand_with(&through, "name=b").await.unwrap();
+        let c = pool.demand_with(&through, "name=c").await.unwrap();
+        archived(&requirement, b);
+        requirement
+            .not_archived(&[c.version().sequence], "the disk is full")
+            .unwrap();
+        let error = pipeline.flush().await.unwrap_err();
+        assert_eq!(error.code(), Code::Io);
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+    });
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use junctura::{
-    Ack, Code, Error, Gap, Given, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version,
+    Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version,
 };
+use junctura_model::with_given;
 use serde_json::json;
 
 use crate::output::Out;
@@ -119,10 +120,11 @@ impl<'a> Copier<'a> {
             retention: self.retention.clone(),
             ..OfferOptions::default()
         };
-        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
-        self.pipeline
-            .offer_with(options, attributes, object.payload())
-            .map(drop)
+        let pipeline = &mut self.pipeline;
+        with_given(object.schema(), object.attributes(), |given| {
+            pipeline.offer_with(options, given.iter().copied(), object.payload())
+        })
+        .map(drop)
     }
 
     /// TO must mean the same by a schema's name.

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Write the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0: never
     #[arg(long, value_name = "N", default_value_t = 1000)]
     checkpoint_every: u64,
-    /// How many objects may be held at once
+    /// How many objects may be held at once. A bundle of so many, or fewer, is archived with one commit
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
     /// Print version, key and commit of each object once it is archived

@@ -8,33 +8,74 @@
 //! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
 //! reader.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Archived, Failure, events};
 
+use super::bundle::Lasting;
 use super::client::Pending;
 use super::subscribe::Where;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
+pub(super) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
+const UNARCHIVED: &str = "it was received and released, or taken out, and nobody has archived it";
+
 /// Offers that wait until their objects are archived.
 #[derive(Default)]
 pub(super) struct Durable {
-    /// By object: the client and its request.
-    waiting: HashMap<u32, (u32, u64)>,
+    /// By object: who waits for it.
+    pub(super) waiting: HashMap<u32, Waits>,
     /// Since this event nothing requires their objects any more.
     forsaken: Vec<(u32, u64)>,
+    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
+    pub(super) bundles: BTreeMap<u64, Lasting>,
+    pub(super) settled: Vec<u64>,
+}
+
+/// Who waits until an object is archived.
+#[derive(Clone, Copy)]
+pub(super) enum Waits {
+    /// A client and its request.
+    Offer(u32, u64),
+    /// Those who wait for a tree of bundles.
+    Bundle(u64),
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy)]
+pub(super) enum Awaits {
+    Object(u32),
+    /// A tree of bundles, by the number of its root.
+    Bundle(u64),
 }
 
 impl Durable {
-    pub(super) fn forget(&mut self, object: u32) {
-        self.waiting.remove(&object);
+    /// A request waits no more.
+    pub(super) fn forget(&mut self, client: u32, request: u64, awaits: Awaits) {
+        match awaits {
+            Awaits::Object(object) => _ = self.waiting.remove(&object),
+            Awaits::Bundle(root) => {
+                if let Some(lasting) = self.bundles.get_mut(&root) {
+                    lasting.forget(client, request);
+                }
+            }
+        }
     }
 
-    pub(super) fn has_forsaken(&self) -> bool {
-        !self.forsaken.is_empty()
+    /// A client does not have a bundle open any more.
+    pub(super) fn forget_opener(&mut self, client: u32, request: u64) {
+        self.bundles
+            .values_mut()
+            .for_each(|lasting| lasting.forget(client, request));
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        !self.forsaken.is_empty() || !self.settled.is_empty()
     }
 }
 
@@ -58,14 +99,19 @@ impl Core {
     fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, sequence: u64) -> Result<()> {
         let mut requirements = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
         let object = requirements.find_map(|one| one.object_of(sequence));
-        let object = object.ok_or_else(|| not_archived("nothing requires it that could archive it"))?;
-        self.add_pending(client, number, Pending::Durable(object))?;
-        self.durable.waiting.insert(object, (client, number));
+        let object = object.ok_or_else(|| not_archived(NOTHING_REQUIRES))?;
+        self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
+        self.durable.waiting.insert(object, Waits::Offer(client, number));
+        self.limit_wait(now, client, number);
+        Ok(())
+    }
+
+    /// Nobody waits for a disk longer than for memory.
+    pub(super) fn limit_wait(&mut self, now: Nanoseconds, client: u32, number: u64) {
         if let Some(timeout) = self.clients.get(&client).and_then(|state| state.offer_timeout) {
             let timer = Timer::Durable { client, number };
             self.timers.set(now.saturating_add(timeout), client, number, timer);
         }
-        Ok(())
     }
 
     /// The reader of a requirement says what became of objects that it holds.
@@ -99,7 +145,7 @@ impl Core {
                     self.count.unarchived += 1;
                     let place = Where { location: None, reason };
                     self.tell_about_object_where(object, events::UNARCHIVED, place, fx);
-                    self.end_durable(object, Some(&not_archived(reason)), fx);
+                    self.end_durable(object, Some(reason), fx);
                 }
             }
         }
@@ -108,9 +154,13 @@ impl Core {
     }
 
     /// An offer's object is archived, or will not be.
-    fn end_durable(&mut self, object: u32, failure: Option<&Error>, fx: &mut impl Effects) {
-        if let Some((client, number)) = self.durable.waiting.remove(&object) {
-            self.answer_durable(client, number, failure, fx);
+    fn end_durable(&mut self, object: u32, failure: Option<&str>, fx: &mut impl Effects) {
+        match self.durable.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => {
+                self.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
+            }
+            Some(Waits::Bundle(root)) => self.note_member(root, failure),
         }
     }
 
@@ -124,29 +174,34 @@ impl Core {
 
     /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
     pub(super) fn note_unrequired(&mut self, object: u32) {
-        if let Some(offer) = self.durable.waiting.remove(&object) {
-            self.durable.forsaken.push(offer);
+        match self.durable.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => self.durable.forsaken.push((client, number)),
+            Some(Waits::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
         }
     }
 
-    /// Answers offers that nobody has archived.
-    pub(super) fn answer_forsaken(&mut self, fx: &mut impl Effects) {
+    /// Answers offers that nobody has archived, and those who have waited for bundles.
+    pub(super) fn answer_durables(&mut self, fx: &mut impl Effects) {
         for (client, number) in std::mem::take(&mut self.durable.forsaken) {
-            let error = not_archived("it was received and released, or taken out, and nobody has archived it");
-            self.answer_durable(client, number, Some(&error), fx);
+            self.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
         }
+        self.answer_settled(fx);
     }
 
     pub(super) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
         let pending = self.clients.get(&client).and_then(|state| state.pending.get(&number));
-        let Some(&Pending::Durable(object)) = pending else {
+        let Some(&Pending::Durable(awaits)) = pending else {
             return;
         };
-        self.durable.forget(object);
+        self.durable.forget(client, number, awaits);
         let error = Error::new(
             Code::Timeout,
             "durability",
-            "the object is visible, and was not archived in time",
+            match awaits {
+                Awaits::Object(_) => "the object is visible, and was not archived in time",
+                Awaits::Bundle(_) => "the bundle is visible, and was not archived in time",
+            },
         );
         self.answer_durable(client, number, Some(&error), fx);
     }

@@ -8,6 +8,7 @@ use junctura_wire::body::{self, Hello, Welcome, events};
 use junctura_wire::{Reply, VERSION};
 use slab::Slab;
 
+use super::archive::Awaits;
 use super::list::Listing;
 use super::offer::WaitingOffer;
 use super::{Core, Nanoseconds};
@@ -56,8 +57,8 @@ pub(super) enum Pending {
     Drain,
     /// It waits behind offers.
     Sync,
-    /// An offer whose object is to be archived.
-    Durable(u32),
+    /// An offer whose object is to be archived, or what completed a bundle with such members.
+    Durable(Awaits),
 }
 
 #[derive(Default)]
@@ -224,7 +225,7 @@ impl Core {
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
-            Some(&Pending::Durable(object)) => self.durable.forget(object),
+            Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
             Some(Pending::Lease | Pending::Sync) | None => {}
         }
         self.settle_pending(client, request);

@@ -71,7 +71,7 @@ impl Core {
             slot: slot.into(),
             length: object.length.into(),
             holding: holding.into(),
-            reserved: 0.into(),
+            rest: object.rest.into(),
         };
         fx.reply(
             client,

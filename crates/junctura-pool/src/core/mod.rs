@@ -231,8 +231,8 @@ impl Core {
                 self.let_the_rest_go(now, bundle, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(now, fx);
-            } else if self.durable.has_forsaken() {
-                self.answer_forsaken(fx);
+            } else if self.durable.has_news() {
+                self.answer_durables(fx);
             } else if std::mem::take(&mut self.memory_freed) {
                 self.serve_waiting(now, fx);
             } else if !self.make_room(now, fx)

@@ -121,6 +121,8 @@ pub(super) struct Object {
     pub(super) leaving: Leaving,
     pub(super) checksum: Option<u32>,
     pub(super) producer: u32,
+    /// How many of its bundle have the numbers that follow its own.
+    pub(super) rest: u32,
     pub(super) schema: u16,
     pub(super) state: State,
     pub(super) until: Until,

@@ -67,7 +67,7 @@ impl Core {
             self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(sequence) => self.acknowledge(now, client, number, (sequence, content.head), fx),
+            Ok(sequence) => self.acknowledge(now, (client, number, bundle), sequence, content.head, fx),
             Err(Refusal::NoMemory) => {
                 if let Err(error) = self.wait_for_memory(now, client, number, bundle, content) {
                     self.fail(now, client, number, &error, fx);
@@ -77,18 +77,22 @@ impl Core {
         }
     }
 
-    /// An offer is answered; one that is durable, once more when its object is archived.
+    /// An offer is answered; one that is durable, once more when what it made visible is archived.
     fn acknowledge(
         &mut self,
         now: Nanoseconds,
-        client: u32,
-        number: u64,
-        (sequence, head): (u64, OfferHead),
+        (client, number, bundle): (u32, u64, Option<u64>),
+        sequence: u64,
+        head: OfferHead,
         fx: &mut impl Effects,
     ) {
         fx.reply(client, number, &Reply::Offered(sequence));
-        if head.flags.get() & fixed::DURABLE != 0 {
-            self.await_archive(now, client, number, sequence, fx);
+        if head.flags.get() & fixed::DURABLE == 0 || sequence == 0 {
+            return;
+        }
+        match bundle.and_then(|through| self.bundle_of(client, through).ok()) {
+            None => self.await_archive(now, client, number, sequence, fx),
+            Some(bundle) => self.answer_completing(now, (client, number), bundle, 0, fx),
         }
     }
 
@@ -252,6 +256,7 @@ impl Core {
             leaving: Leaving::No,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
+            rest: 0,
             schema: head.schema.get(),
             state,
             until: Until::from(examined.keep),
@@ -432,7 +437,9 @@ impl Core {
             };
             self.timers.cancel(client, offer.number);
             match outcome {
-                Ok(sequence) => self.acknowledge(now, client, offer.number, (sequence, offer.head), fx),
+                Ok(sequence) => {
+                    self.acknowledge(now, (client, offer.number, offer.bundle), sequence, offer.head, fx);
+                }
                 Err(error) => self.fail(now, client, offer.number, &error, fx),
             }
             self.answer_syncs(client, offer.syncs, fx);

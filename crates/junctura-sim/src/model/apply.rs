@@ -137,7 +137,7 @@ impl Model {
             Verdict::Visible => {
                 let sequence = self.take_up(client, number, bundle, offer);
                 self.want(client, number, Want::Offered(sequence));
-                self.await_archive(client, number, offer, sequence);
+                self.await_archive(client, number, bundle, offer, sequence);
             }
             Verdict::Fails(code) => self.fail(client, number, code),
             Verdict::Declined => self.decline_offer(client, number, offer),

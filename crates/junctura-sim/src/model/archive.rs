@@ -7,9 +7,23 @@ use super::{Checked, Going, Model, NOBODY, Number, Want};
 use crate::ask::Offer;
 
 impl Model {
-    /// A durable offer has made its object visible.
-    pub(super) fn await_archive(&mut self, client: u32, number: u64, offer: &Offer, sequence: u64) {
-        if offer.durable {
+    /// A durable offer has made its object visible, or completed the bundle of this request.
+    pub(super) fn await_archive(
+        &mut self,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        offer: &Offer,
+        sequence: u64,
+    ) {
+        if let Some(through) = bundle {
+            if offer.durable
+                && sequence > 0
+                && let Some(&Going::Bundle(which)) = self.going.get(&(client, through))
+            {
+                self.answer_completing(client, number, which, 0);
+            }
+        } else if offer.durable {
             let timeout = self.clients.get(&client).and_then(|state| state.offer_timeout);
             let deadline = timeout.map(|timeout| self.now + timeout);
             self.going
@@ -40,6 +54,7 @@ impl Model {
                 self.want(offer.0, offer.1, answer.clone());
             }
         }
+        self.note_members(&owed, fails);
         self.want(client, number, Want::Done(owed.len() as u64));
     }
 
@@ -60,12 +75,16 @@ impl Model {
     /// Whether what the core says of a durable offer may be so: its object is not archived, and nobody will, which is looked at
     /// when all that the event brought has been; its time is over; its client asks for too much.
     pub(super) fn durable_failed(&mut self, number: Number, code: Option<Code>) -> bool {
-        let Some(&Going::Durable { sequence, deadline }) = self.going.get(&number) else {
+        let Some(&(Going::Durable { deadline, .. } | Going::Lasting { deadline, .. })) = self.going.get(&number) else {
             return false;
         };
         let may_be = match code {
             Some(Code::Io) => {
-                self.forsaken.push(sequence);
+                match self.going.get(&number) {
+                    Some(&Going::Durable { sequence, .. }) => self.forsaken.push(sequence),
+                    Some(&Going::Lasting { root, .. }) => self.asker_gave_up(root),
+                    _ => {}
+                }
                 true
             }
             Some(Code::Timeout) => deadline.is_some_and(|deadline| deadline <= self.now),
@@ -89,6 +108,13 @@ impl Model {
             ));
         }
         for (number, going) in &self.going {
+            if let &Going::Lasting { root, deadline, .. } = going
+                && deadline.is_some_and(|deadline| deadline <= self.now)
+            {
+                return Err(format!(
+                    "{number:?} has waited long enough until bundle {root} is archived"
+                ));
+            }
             let &Going::Durable { sequence, deadline } = going else {
                 continue;
             };

@@ -324,14 +324,16 @@ impl Model {
         });
         let (first, objects) = (if all.is_empty() { 0 } else { self.sequence + 1 }, all.len() as u64);
         let mut told: BTreeMap<Number, Vec<(u64, u64)>> = BTreeMap::new();
+        let (mut durable, mut waiting) = (BTreeSet::new(), Vec::new());
         for (which, staged) in all {
             let sequence = self.appear(staged.producer, &staged.offer);
             told.entry(staged.by).or_default().push((staged.request, sequence));
+            durable.extend(staged.offer.durable.then_some(sequence));
             if let Some(one) = self.bundles.get_mut(&which) {
                 one.versions.insert(sequence);
             }
         }
-        for which in tree {
+        for which in tree.clone() {
             self.tell_of_bundle(events::COMPLETED, which, by);
             self.totals.completed += 1;
             let Some(one) = self.bundles.get_mut(&which) else {
@@ -349,9 +351,10 @@ impl Model {
                     objects,
                     versions,
                 };
-                self.want(opener.0, opener.1, want);
+                waiting.push((opener, want));
             }
         }
+        self.await_members(root, tree, durable, waiting);
     }
 
     pub(super) fn seal(&mut self, client: u32, number: u64, through: u64) {
@@ -365,7 +368,7 @@ impl Model {
         }
         let objects = self.staged_in(which);
         self.complete(which, Some(client));
-        self.want(client, number, Want::Done(objects));
+        self.answer_completing(client, number, which, objects);
     }
 
     fn staged_in(&self, top: u64) -> u64 {
@@ -421,6 +424,7 @@ impl Model {
 
     /// A client does not have a bundle open any more.
     pub(super) fn leave_bundle(&mut self, which: u64, opener: Number) {
+        self.forget_opener(opener);
         let Some(one) = self.bundles.get_mut(&which) else {
             return;
         };

@@ -27,6 +27,7 @@ impl Model {
         self.check_waiting()?;
         self.check_patience()?;
         self.check_durable()?;
+        self.check_lasting()?;
         let follows: Vec<Number> = self
             .going
             .iter()
@@ -128,7 +129,8 @@ impl Model {
             Going::Demand { deadline, .. }
             | Going::Lease { deadline, .. }
             | Going::Withdraw { deadline, .. }
-            | Going::Durable { deadline, .. } => *deadline,
+            | Going::Durable { deadline, .. }
+            | Going::Lasting { deadline, .. } => *deadline,
             _ => None,
         });
         let offers = self
@@ -177,6 +179,7 @@ impl Model {
                     | Going::Drain
                     | Going::Sync(_)
                     | Going::Durable { .. }
+                    | Going::Lasting { .. }
                     | Going::Use(_)
                     | Going::Bundle(_)
             )

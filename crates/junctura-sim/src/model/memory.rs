@@ -191,7 +191,7 @@ impl Model {
         }
         let expected = self.take_up(client, number, waiting.bundle, &waiting.offer);
         self.want(client, number, Want::Offered(expected));
-        self.await_archive(client, number, &waiting.offer, expected);
+        self.await_archive(client, number, waiting.bundle, &waiting.offer, expected);
         if sequence != expected {
             return Err(format!(
                 "offer {number} of client {client} got number {sequence}, due was {expected}"

@@ -23,6 +23,7 @@ mod drain;
 mod finish;
 mod group;
 mod interest;
+mod lasting;
 mod memory;
 mod named;
 mod objects;
@@ -284,6 +285,12 @@ enum Going {
         sequence: u64,
         deadline: Option<u64>,
     },
+    /// A request has completed a tree of bundles, and waits until its durable members are archived.
+    Lasting {
+        root: u64,
+        answer: u64,
+        deadline: Option<u64>,
+    },
     /// A client has a bundle open, or had when it became visible.
     Bundle(u64),
 }
@@ -382,6 +389,8 @@ pub struct Model {
     in_turns: bool,
     /// Somebody waited for memory when the event began.
     somebody_waited: bool,
+    /// Trees of bundles that are visible and not archived, by their roots.
+    lasting: BTreeMap<u64, lasting::Lasting>,
     /// Versions that nobody archived, as the core said in this event.
     forsaken: Vec<u64>,
     /// How many requests of each client have gone on in this event, at most: some may end in it after one was refused.
@@ -449,6 +458,7 @@ impl Model {
             lapsed: Vec::new(),
             in_turns: false,
             somebody_waited: false,
+            lasting: BTreeMap::new(),
             forsaken: Vec::new(),
             went_on: BTreeMap::new(),
             leaving: BTreeSet::new(),

@@ -71,6 +71,7 @@ impl Model {
             Said::Gap { items, reason } => self.gap(number, items, reason),
             Said::Broken { .. } | Said::Left(_) => Ok(()),
             Said::Live => self.live(number),
+            Said::Ended(code) if self.opener_failed(number, *code) => Ok(()),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
             Said::Event {

@@ -141,7 +141,7 @@ impl Words {
             slot: self.ints[3].into(),
             length: length.into(),
             holding: self.ints[5].into(),
-            reserved: 0.into(),
+            rest: 0.into(),
         }
     }
 

@@ -4,11 +4,13 @@
 //!  pool --requirement, a window of objects--> held --archived--> the writer's file --flush--> told --> released
 //! ```
 //! What is to be archived stays in the pool until it is: the requirement has a name and outlives its reader. What a reader
-//! that died had archived and not released comes again, and is found in the store by its version.
+//! that died had archived and not released comes again, and is found in the store by its version. What became visible together, as
+//! the members of a bundle, is archived with one commit, as far as the window has room for it.
 
 mod options;
 mod sample;
 mod thread;
+mod whole;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,11 +18,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use junctura_model::{Code, Error, Given, Result, Schema};
+use junctura_model::{Code, Error, Result, Schema, with_given};
 use junctura_store::{Store, Writer};
 
 use self::sample::Sample;
 use self::thread::Progress;
+use self::whole::{Gathering, Whole};
 use crate::follow::{Follow, FollowOptions, Gap, Item};
 use crate::object::Object;
 use crate::pool::Pool;
@@ -84,6 +87,8 @@ pub struct Archiver {
     held_bytes: u64,
     /// Since when the first of it is held.
     since: Instant,
+    /// What waits for the others of its bundle.
+    gathering: Gathering,
     sample: Sample,
     /// What is not to be archived, and has not been released yet.
     left_out: Vec<Object>,
@@ -120,6 +125,7 @@ impl Archiver {
             held: Vec::new(),
             held_bytes: 0,
             since: Instant::now(),
+            gathering: Gathering::default(),
             sample: Sample::new(options.every),
             left_out: Vec::new(),
             checkpoint: 0,
@@ -172,6 +178,7 @@ impl Archiver {
         if self.progress.is_to_stop() && !follow.is_over() {
             return self.drain(&mut follow, told);
         }
+        self.archive_gathered()?;
         self.flush(told)?;
         if self.options.until_live {
             return Ok(());
@@ -189,6 +196,12 @@ impl Archiver {
             if let Some(item) = follow.try_next()? {
                 return Ok(Some(item));
             }
+            if !self.gathering.is_empty() {
+                if let Some(item) = self.rest_of_bundle(follow, told)? {
+                    return Ok(Some(item));
+                }
+                continue;
+            }
             self.release_left_out()?;
             let due = self.due();
             if due.is_none_or(|due| due <= Instant::now()) {
@@ -201,6 +214,27 @@ impl Archiver {
             let timer = timer.unwrap_or(Timer::after(Duration::MAX));
             self.pool.wait(&[&*follow, &*self.progress, &timer], None)?;
         }
+    }
+
+    /// What comes of a bundle whose last members have not come. Where nothing does, its others are not meant, or too many for the window.
+    fn rest_of_bundle(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
+        // What the server had for this reader has come when it answers.
+        self.pool.sync(None)?;
+        let item = follow.try_next()?;
+        if item.is_none() {
+            if self.keeps_the_rest_away() {
+                self.flush(told)?;
+            } else {
+                self.archive_gathered()?;
+            }
+        }
+        Ok(item)
+    }
+
+    /// Whether what was held before leaves the window no room for what a bundle lacks.
+    fn keeps_the_rest_away(&self) -> bool {
+        let others = self.held.len() + self.left_out.len();
+        others > 0 && others + self.gathering.len() >= self.options.window as usize
     }
 
     /// When what is held is flushed though more could come; `None`: at once.
@@ -219,10 +253,17 @@ impl Archiver {
 
     fn take(&mut self, item: Item, told: &mut Told<'_>) -> Result<()> {
         match item {
-            Item::Object(object) if self.sample.takes(&object) => self.archive(object)?,
-            Item::Object(object) => self.left_out.push(object),
+            Item::Object(object) if self.sample.takes(&object) => {
+                let complete = self.gathering.add(object);
+                self.archive(complete)?;
+            }
+            Item::Object(object) => {
+                let complete = self.gathering.before(&object);
+                self.archive(complete)?;
+                self.left_out.push(object);
+            }
             Item::Gap(gap) => self.miss(&gap, told)?,
-            Item::Live => {}
+            Item::Live => self.archive_gathered()?,
         }
         if self.is_full() { self.flush(told) } else { Ok(()) }
     }
@@ -239,14 +280,19 @@ impl Archiver {
                 match item {
                     Item::Object(object) if object.version().sequence > last => {
                         object.give_back()?;
+                        self.archive_gathered()?;
                         return self.flush(told);
                     }
                     item => self.take(item, told)?,
                 }
                 came = true;
             }
+            let may_come = self.keeps_the_rest_away();
+            if !may_come {
+                self.archive_gathered()?;
+            }
             self.flush(told)?;
-            if !came {
+            if !came && !may_come {
                 return Ok(());
             }
         }
@@ -262,39 +308,77 @@ impl Archiver {
         follow.try_next()
     }
 
-    fn archive(&mut self, object: Object) -> Result<()> {
-        if let Err(error) = self.write(&object) {
-            // Released, it would count as archived: somebody else may fare better with it.
-            let sequence = object.version().sequence;
-            self.progress.count(|counts| counts.failed += 1);
-            self.requirement.not_archived(&[sequence], &error.to_string())?;
-            object.give_back()?;
-            return Err(error);
+    fn archive_gathered(&mut self) -> Result<()> {
+        let gathered = self.gathering.take_all();
+        self.archive(gathered)
+    }
+
+    fn archive(&mut self, objects: Vec<Object>) -> Result<()> {
+        let mut objects = objects.into_iter();
+        while let Some(object) = objects.next() {
+            if let Err(error) = self.archive_one(object) {
+                let others = objects.len() as u64;
+                self.progress.count(|counts| counts.failed += others);
+                objects.try_for_each(Object::give_back)?;
+                return Err(error);
+            }
         }
-        if self.held.is_empty() {
-            self.since = Instant::now();
-        }
-        self.held_bytes += object.payload().len() as u64;
-        self.held.push(object);
         Ok(())
     }
 
-    fn write(&mut self, object: &Object) -> Result<()> {
-        self.agree(object.schema())?;
-        if object.redelivered() && self.is_there(object)? {
-            return Ok(());
+    /// What cannot be archived is given back: released, it would count as archived, and somebody else may fare better with it.
+    fn archive_one(&mut self, object: Object) -> Result<()> {
+        let sequence = object.version().sequence;
+        let refused = match Whole::of(&self.pool, object) {
+            Ok((object, whole)) => match self.write(&object, whole.as_ref()) {
+                Ok(bytes) => {
+                    self.hold(object, bytes);
+                    return Ok(());
+                }
+                Err(error) => {
+                    object.give_back()?;
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        self.progress.count(|counts| counts.failed += 1);
+        self.requirement.not_archived(&[sequence], &refused.to_string())?;
+        Err(refused)
+    }
+
+    fn hold(&mut self, object: Object, bytes: u64) {
+        if self.held.is_empty() {
+            self.since = Instant::now();
         }
-        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
-        let schema = object.schema().name();
-        self.writer
-            .archive_version(schema, attributes, object.payload(), object.version())
+        self.held_bytes += bytes;
+        self.held.push(object);
+    }
+
+    /// Gives how many bytes the store has of it.
+    fn write(&mut self, object: &Object, whole: Option<&Whole>) -> Result<u64> {
+        self.agree(object.schema())?;
+        let payload = whole.map_or(object.payload(), |whole| &whole.bytes);
+        let bytes = payload.len() as u64;
+        if object.redelivered() && self.is_there(object)? {
+            return Ok(bytes);
+        }
+        let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
+        let (schema, version) = (object.schema(), object.version());
+        let writer = &mut self.writer;
+        with_given(schema, object.attributes().chain(more), |given| {
+            writer.archive_version(schema.name(), given.iter().copied(), payload, version)
+        })?;
+        Ok(bytes)
     }
 
     /// Whether another archiver has flushed it, and died before it said so.
     fn is_there(&self, object: &Object) -> Result<bool> {
-        let attributes = object.attributes().map(|(name, value)| (name, Given::Text(value)));
         let snapshot = self.store.snapshot()?;
-        snapshot.has_version(object.schema().name(), attributes, object.version())
+        let schema = object.schema();
+        with_given(schema, object.attributes(), |given| {
+            snapshot.has_version(schema.name(), given.iter().copied(), object.version())
+        })
     }
 
     /// Both must mean the same by a schema's name.
@@ -434,8 +518,10 @@ impl Archiver {
 
     /// Gives back what is not known to last; returns what went wrong.
     fn finish(&mut self, outcome: Result<()>, told: &mut Told<'_>) -> Result<()> {
-        self.progress.count(|counts| counts.failed += self.held.len() as u64);
-        let unfinished = self.held.drain(..).chain(self.left_out.drain(..));
+        let gathered = self.gathering.take_all();
+        let failed = (self.held.len() + gathered.len()) as u64;
+        self.progress.count(|counts| counts.failed += failed);
+        let unfinished = self.held.drain(..).chain(gathered).chain(self.left_out.drain(..));
         unfinished.for_each(|object| drop(object.give_back()));
         let told = self.end_checkpoint(told);
         outcome.and(told)?;

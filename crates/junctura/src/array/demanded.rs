@@ -39,6 +39,7 @@ use crate::target::Target;
 /// assert_eq!(array.take(&part)?, mine);
 /// array.release()?;
 /// pool.demand_array("name=t", None)?.give_back()?; // it was only looked at
+/// assert_eq!(pool.demand_array("name=t", None)?.into_object().get("name"), Some("t"));
 /// # Ok(())
 /// # }
 /// ```
@@ -94,6 +95,38 @@ impl<'l> Part<'l> {
 }
 
 impl Pool {
+    /// The array of an object that came in another way than by [`Pool::demand_array`], such as a follow. Does not wait.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{Layout, Part, Piece, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
+    /// for (rank, mine) in [[0_u8, 1], [2, 3]].iter().enumerate() {
+    ///     pool.offer_piece(&Piece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
+    /// }
+    /// let object = pool.demand("name=t", None)?;
+    /// assert!(object.is_in_pieces() && object.rest_of_bundle() == 2);
+    /// let array = pool.array(object)?;
+    /// assert_eq!(array.take(&Part::of(&Arc::new(Layout::one(&[4])?), 0))?, [0, 1, 2, 3]);
+    /// assert_eq!(array.into_object().get("name"), Some("t"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an object that is no array, `Corrupt`: the object is given back then, as by who has not had it.
+    pub fn array(&self, object: Object) -> Result<DemandedArray> {
+        match How::of(&object) {
+            Ok(_) => DemandedArray::new(self, object),
+            Err(error) => {
+                object.give_back()?;
+                Err(error)
+            }
+        }
+    }
+
     /// The array with this key, or the newest one that matches a selector; waits until all its pieces are there. What of it is
     /// wanted, and in which layout, is said when it is taken: [`DemandedArray::take`]. Also of an object that is an array by itself, if its
     /// attributes `dtype` and `shape` say so.
@@ -114,19 +147,36 @@ impl Pool {
     }
 }
 
+impl How {
+    fn of(object: &Object) -> Result<Self> {
+        match Head::read(object.payload())? {
+            Some(head) => Ok(Self::Pieces {
+                piece_of: piece_of(object.schema().name(), object.key())?,
+                head,
+            }),
+            None => plain(object),
+        }
+    }
+}
+
+/// Whether a payload says how the pieces of an array lie.
+pub(crate) fn is_in_pieces(payload: &[u8]) -> bool {
+    Head::is_one(payload)
+}
+
 impl DemandedArray {
     /// # Errors
     /// `InvalidArgument` for an object that is no array; `Corrupt`.
     pub(crate) fn new(pool: &Pool, object: Object) -> Result<Self> {
-        let how = match Head::read(object.payload())? {
-            Some(head) => How::Pieces {
-                piece_of: piece_of(object.schema().name(), object.key())?,
-                head,
-            },
-            None => plain(&object)?,
-        };
+        let how = How::of(&object)?;
         let pool = pool.clone();
         Ok(Self { pool, object, how })
+    }
+
+    /// The object alone, held as before.
+    #[must_use]
+    pub fn into_object(self) -> Object {
+        self.object
     }
 
     /// The object that it was found by.

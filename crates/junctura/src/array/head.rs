@@ -36,6 +36,11 @@ impl Head {
         text
     }
 
+    /// Whether a payload is that of an array's own object.
+    pub(crate) fn is_one(payload: &[u8]) -> bool {
+        payload.starts_with(MAGIC.as_bytes())
+    }
+
     /// `None` for a payload that is that of no array.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod offering;
 mod packed;
 mod plans;
 
+pub(crate) use demanded::is_in_pieces;
 pub use demanded::{DemandedArray, Part};
 pub use exchange::Exchange;
 #[cfg(feature = "async")]

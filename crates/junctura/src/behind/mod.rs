@@ -218,6 +218,7 @@ impl Row {
             flags: if in_first_phase { FIRST_PHASE } else { 0 },
             record_length: body.len() as u32,
             checksum: object.checksum(),
+            rest: 0,
             producer: 0,
             length: payload.len() as u64,
             place: Place::Archived(Box::new(Archived {

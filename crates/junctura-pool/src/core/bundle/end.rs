@@ -47,7 +47,7 @@ impl Core {
         }
         let objects = self.bundles.objects_within(number);
         self.complete(now, number, Some(client), fx);
-        fx.reply(client, request, &Reply::Done(objects));
+        self.answer_completing(now, (client, request), number, objects, fx);
         Ok(())
     }
 
@@ -105,15 +105,19 @@ impl Core {
         let members: Vec<(u128, Member)> = members.into_iter().flatten().collect();
         let first = if members.is_empty() { 0 } else { self.sequence + 1 };
         let mut told = Told::new();
+        let mut rest = members.len() as u32;
         for at in self.in_order(&members) {
             let (key, member) = &members[at as usize];
             self.unpin(*key, member);
+            rest -= 1;
+            self.objects[member.object as usize].rest = rest;
             let sequence = self.reveal_one(now, *key, member, fx);
             told.entry(member.by).or_default().push(MemberVersion {
                 request: member.request.into(),
                 sequence: sequence.into(),
             });
         }
+        self.await_members(root, &tree, &members);
         for number in tree {
             self.became_visible(number, first, members.len() as u64, &told, by, fx);
         }
@@ -185,7 +189,7 @@ impl Core {
         }
         for opener in openers {
             let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
-            send_completed(opener, first, objects, versions, fx);
+            self.tell_completed(number, opener, (first, objects), versions, fx);
         }
     }
 
@@ -356,7 +360,7 @@ impl Core {
     }
 }
 
-fn send_completed(
+pub(super) fn send_completed(
     (client, request): (u32, u64),
     first: u64,
     objects: u64,

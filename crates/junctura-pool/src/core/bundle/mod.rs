@@ -17,10 +17,12 @@
 //! remembered by its path: while one of its objects is visible, and then as long as a tombstone.
 
 mod end;
+mod last;
 mod look;
 mod path;
 mod stage;
 
+pub(super) use last::Lasting;
 pub(super) use stage::staged_flag;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -101,6 +103,7 @@ struct Member {
     /// The request with which it was staged.
     request: u64,
     keep: Keep,
+    is_durable: bool,
     /// Its key for sorting, where bytes can say it.
     order: Option<Box<[u8]>>,
 }
@@ -405,6 +408,7 @@ impl Core {
         number: u64,
         fx: &mut impl Effects,
     ) {
+        self.durable.forget_opener(client, request);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
@@ -419,7 +423,7 @@ impl Core {
     }
 
     /// The bundle that a request of this client has open.
-    fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
+    pub(super) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
         let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
         if let Some(&Pending::Bundle(number)) = pending {
             return Ok(number);

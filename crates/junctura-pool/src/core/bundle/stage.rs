@@ -43,10 +43,6 @@ impl Core {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
-        if content.head.flags.get() & fixed::DURABLE != 0 {
-            let cause = "members become visible with their bundle, which cannot be made durable yet";
-            return Err(Error::new(Code::Unsupported, "durability", cause).into());
-        }
         let number = self.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.may_be_staged(number, &examined, content)?;
@@ -67,6 +63,7 @@ impl Core {
             by: (client, through),
             request,
             keep: examined.keep,
+            is_durable: content.head.flags.get() & fixed::DURABLE != 0,
             order: self.order_of(id),
         };
         self.enter_bundle(examined.identity, member);

@@ -145,10 +145,129 @@ fn a_producer_that_leaves_or_has_waited_long_enough_is_not_answered() {
     assert!(world.heard(p).is_empty());
 }
 
+fn stage_durable(world: &mut World, client: u32, number: u64, through: u64, name: &str) {
+    world.stage_for(client, number, through, name, "", (fixed::DURABLE, 0));
+}
+
 #[test]
-fn members_of_bundles_cannot_be_durable() {
-    let (mut world, p, _) = world();
-    world.open(p, 1, "b", 2);
-    world.stage_for(p, 2, 1, "a", "", (fixed::DURABLE, 0));
-    assert!(world.heard(p)[1].starts_with("2: Unsupported"));
+fn who_completes_or_has_open_a_durable_bundle_is_answered_when_it_is_archived() {
+    let (mut world, p, a) = world();
+    let (q, c) = (world.join("q"), world.join("c"));
+    world.follow(c, 1, |_| {});
+    world.open(p, 1, "b", 3);
+    world.open(q, 1, "b", 3);
+    stage_durable(&mut world, p, 2, 1, "a");
+    world.stage(q, 2, 1, "m", "");
+    stage_durable(&mut world, p, 3, 1, "z");
+    // Visible to all at once, as any other bundle.
+    assert_eq!(world.heard(c)[2..], ["1: got a v1 ", "1: got m v2 ", "1: got z v3 "]);
+    assert_eq!(world.heard(p), ["1: began v0", "2: staged", "3: offered v3"]);
+    assert_eq!(world.heard(q), ["1: began v0", "2: staged"]);
+    say(&mut world, a, 3, &[3], None);
+    assert!(world.heard(p).is_empty() && world.heard(q).is_empty());
+    say(&mut world, a, 4, &[1], None);
+    assert_eq!(
+        world.heard(p),
+        ["1: completed 3 from v1 2=v1 3=v3", "3: done 0"],
+        "the other member is not durable"
+    );
+    assert_eq!(world.heard(q), ["1: completed 3 from v1 2=v2"]);
+}
+
+#[test]
+fn a_seal_waits_for_durable_members_of_the_whole_tree() {
+    let (mut world, p, a) = world();
+    world.open(p, 1, "b", 0);
+    world.open(p, 2, "b/c", 0);
+    stage_durable(&mut world, p, 3, 2, "a");
+    world.stage(p, 4, 1, "b", "");
+    world.ask(p, 5, Request::Seal(2));
+    world.ask(p, 6, Request::Seal(1));
+    assert_eq!(world.heard(p)[2..], ["3: staged", "4: staged", "5: done 1"]);
+    say(&mut world, a, 3, &[1], None);
+    let told = world.heard(p);
+    assert_eq!(told.last().unwrap(), "6: done 2");
+    assert!(told[0].contains("completed 2 from v1") && told[1].contains("completed 2 from v1"));
+}
+
+#[test]
+fn a_bundle_whose_member_is_not_archived_fails_and_is_visible() {
+    let failed = |told: &str, number: u64, why: &str| {
+        let begin = format!("{number}: Io the bundle is visible, and a member of it is not archived: {why}");
+        assert!(told.starts_with(&begin), "{told}");
+    };
+    let (mut world, p, a) = world();
+    for (round, why) in ["the disk is full", "it was received", "it was received"]
+        .iter()
+        .enumerate()
+    {
+        let at = 10 * round as u64;
+        world.open(p, at + 1, "", 0);
+        stage_durable(&mut world, p, at + 2, at + 1, &format!("a{round}"));
+        stage_durable(&mut world, p, at + 3, at + 1, &format!("b{round}"));
+        world.ask(p, at + 4, Request::Seal(at + 1));
+        world.heard(p);
+        let first = 2 * round as u64 + 1;
+        match round {
+            0 => say(&mut world, a, 100, &[first], Some("the disk is full")),
+            1 => world.release(a, first + 1),
+            _ => world.retract(a, 101, "archive"),
+        }
+        let told = world.heard(p);
+        failed(&told[0], at + 1, why);
+        failed(&told[1], at + 4, why);
+        assert_eq!(told.len(), 2);
+    }
+    assert_eq!(world.core.stat().objects.visible, 6);
+    // Where nothing requires its members, nobody waits.
+    world.open(p, 50, "", 0);
+    stage_durable(&mut world, p, 51, 50, "z");
+    world.ask(p, 52, Request::Seal(50));
+    failed(world.heard(p).last().unwrap(), 52, "nothing requires it");
+}
+
+#[test]
+fn what_was_replaced_or_given_up_in_a_bundle_is_not_waited_for() {
+    let (mut world, p, a) = world();
+    world.open(p, 1, "b", 0);
+    stage_durable(&mut world, p, 2, 1, "a");
+    world.stage(p, 3, 1, "a", "later");
+    world.ask(p, 4, Request::Seal(1));
+    assert_eq!(
+        world.heard(p).last().unwrap(),
+        "4: done 1",
+        "the later one is not durable"
+    );
+    world.open(p, 5, "c", 0);
+    stage_durable(&mut world, p, 6, 5, "b");
+    world.ask(p, 7, Request::Abort(5));
+    assert_eq!(world.heard(p).last().unwrap(), "7: done 1");
+    assert_eq!(world.heard(a).len(), 1, "it was given what is visible");
+}
+
+#[test]
+fn who_waits_for_a_bundle_may_go_or_have_waited_long_enough() {
+    let (mut world, p, a) = world();
+    let slow = world.join_with_offer_timeout("slow", 1000);
+    for client in [p, slow] {
+        world.open(client, 1, "b", 2);
+    }
+    stage_durable(&mut world, p, 2, 1, "a");
+    stage_durable(&mut world, slow, 2, 1, "b");
+    world.pass(1000);
+    let told = world.heard(slow);
+    assert_eq!(told[1], "2: offered v2");
+    assert_eq!(
+        told[2],
+        "2: Timeout the bundle is visible, and was not archived in time"
+    );
+    world.ask(p, 3, Request::Stop(1));
+    assert_eq!(world.heard(p).last().unwrap(), "3: done 0");
+    say(&mut world, a, 3, &[1, 2], None);
+    assert!(world.heard(p).is_empty());
+    assert_eq!(world.heard(slow), ["1: completed 2 from v1 2=v2"]);
+    world.open(p, 4, "c", 1);
+    stage_durable(&mut world, p, 5, 4, "c");
+    world.leave(p);
+    say(&mut world, a, 4, &[3], None);
 }
