@@ -126,7 +126,7 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     with kept.open() as file:
         assert len(file.read()) == kept.nbytes == place.nbytes
     print(done.objects, kept.array().shape, listing.to_arrow().num_rows, opened.axes()["name"])
-    views: list[memoryview] = [obj.map() for obj in listing]
+    views: list[memoryview] = listing.map()
     print(len(views), len(listing.read()[0]))
     same: junctura.Comparison = junctura.compare(listing, opened.retrieve("", wait=True), atol=0.0)
     print(same.is_same, same.both, len(opened.list(after=done.commit)))
@@ -138,6 +138,9 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     print(moved.objects, opened.tiers["cold"], opened.gather().nbytes)
     removed: junctura.Removed = opened.wipe("name=one")
     assert removed.objects == 1
+    with junctura.Archiver(pool, opened, "name=eye", until_live=True) as archiver:
+        counts: junctura.ArchiverCounts = archiver.wait(timeout=60.0)
+    assert counts.archived == 1 and archiver.is_over
     return checked.damaged_count + covered.rows + len(tidied.removed)
 
 
