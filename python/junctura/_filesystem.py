@@ -12,23 +12,26 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any, ClassVar, NoReturn
-from urllib.parse import quote
+from typing import Any, ClassVar, NoReturn, TypeAlias
+from urllib.parse import quote, unquote
 
 from fsspec.spec import AbstractFileSystem
 
 from junctura._native import Listing, Store, Stored
+from junctura.errors import InvalidSelector
 
 # One level of a key: braces in quotes are none.
 _LEVEL = re.compile(r'\{((?:[^{}"]|"(?:[^"\\]|\\.)*")*)\}')
 # What a path may have as it is; all else has a meaning in paths, in patterns or in URLs.
 _PLAIN = "=,:+._-"
+# Schema, dataset and collocation.
+_FOLDERS = 3
 
 
 class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """The objects of a store as files that can be read: ``fsspec.open("junctura://mars/…", store="archive")``.
 
-    It shows one snapshot, and stays as it is; `invalidate_cache` takes a new one.
+    It shows one snapshot, and stays as it is for as long as the store keeps snapshots; `invalidate_cache` takes a new one.
 
     Parameters
     ----------
@@ -44,6 +47,8 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
 
     protocol: ClassVar[str] = "junctura"
     root_marker: ClassVar[str] = ""
+    # fsspec would give everybody the first one that was opened, whose snapshot grows old.
+    cachable: ClassVar[bool] = False
 
     def __init__(self, store: str, selector: str = "", *, verified: bool = True, **options: Any) -> None:
         super().__init__(**options)
@@ -53,17 +58,15 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
     def invalidate_cache(self, path: str | None = None) -> None:
         """Takes a snapshot of what is there now, whatever the path."""
         super().invalidate_cache(path)
-        self._listing: Listing = self.store.list(self.selector)
-        # By folders what is in them: objects by their place in the listing, folders without one.
-        self._folders: dict[str, dict[str, int | None]] = {"": {}}
-        for index, stored in enumerate(self._listing):
-            folder = ""
-            *folders, name = path_of(stored).split("/")
-            for inner in folders:
-                self._folders[folder][inner] = None
-                folder = f"{folder}/{inner}" if folder else inner
-                self._folders.setdefault(folder, {})
-            self._folders[folder][name] = index
+        self._snapshot = self.store.snapshot()
+        self._tree: _Tree | None = None
+
+    @property
+    def _folders(self) -> _Tree:
+        # Whoever only opens files does not need to know all that there are.
+        if self._tree is None:
+            self._tree = _tree(self._snapshot.list(self.selector))
+        return self._tree
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         """What is in a folder, or the object itself."""
@@ -72,27 +75,17 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
         if found is None:
             infos = [self.info(path)]
         else:
-            infos = [self._info(f"{path}/{name}".lstrip("/"), index) for name, index in sorted(found.items())]
+            infos = [_info(f"{path}/{name}".lstrip("/"), found[name]) for name in sorted(found)]
         return infos if detail else [info["name"] for info in infos]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Name, size and type; of an object its key, checksum and commit, too."""
         path = self._strip_protocol(path)
-        return self._info(path, None if path in self._folders else self._index(path))
-
-    def _info(self, path: str, index: int | None) -> dict[str, Any]:
-        if index is None:
-            return {"name": path, "size": 0, "type": "directory"}
-        stored = self._listing[index]
-        about = {"key": stored.key, "checksum": stored.checksum, "commit": stored.commit}
-        return {"name": path, "size": stored.nbytes, "type": "file", **about}
-
-    def _index(self, path: str) -> int:
-        folder, _, name = path.rpartition("/")
-        index = self._folders.get(folder, {}).get(name)
-        if index is None:
+        if path.count("/") == _FOLDERS:
+            return _info(path, self.stored(path))
+        if path not in self._folders:
             raise FileNotFoundError(path)
-        return index
+        return _info(path, None)
 
     def stored(self, path: str) -> Stored:
         """The object.
@@ -103,7 +96,18 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
             There is none of this path.
 
         """
-        return self._listing[self._index(self._strip_protocol(path))]
+        path = self._strip_protocol(path)
+        schema, *levels = path.split("/")
+        said = [unquote(level) for level in levels if level != "-"]
+        try:
+            found = self._snapshot.list(",".join(filter(None, [self.selector, *said])))
+        except InvalidSelector as error:
+            raise FileNotFoundError(path) from error
+        # Others may say more than this one.
+        for stored in found:
+            if stored.schema.name == schema and path_of(stored) == path:
+                return stored
+        raise FileNotFoundError(path)
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         if mode not in ("rb", "r", "rt"):
@@ -131,6 +135,30 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
         raise OSError(f"{path}: objects are archived with their attributes, by junctura.Store.archive")
 
     pipe_file = mkdir = makedirs = rmdir = _rm = cp_file = touch = _refuse
+
+
+# By folders what is in them; folders are no objects.
+_Tree: TypeAlias = dict[str, dict[str, Stored | None]]
+
+
+def _tree(listing: Listing) -> _Tree:
+    tree: _Tree = {"": {}}
+    for stored in listing:
+        folder = ""
+        *folders, name = path_of(stored).split("/")
+        for inner in folders:
+            tree[folder][inner] = None
+            folder = f"{folder}/{inner}" if folder else inner
+            tree.setdefault(folder, {})
+        tree[folder][name] = stored
+    return tree
+
+
+def _info(path: str, stored: Stored | None) -> dict[str, Any]:
+    if stored is None:
+        return {"name": path, "size": 0, "type": "directory"}
+    about = {"key": stored.key, "checksum": stored.checksum, "commit": stored.commit}
+    return {"name": path, "size": stored.nbytes, "type": "file", **about}
 
 
 def path_of(stored: Stored) -> str:

@@ -39,8 +39,18 @@ def test_levels_of_a_key_are_folders_and_objects_are_files(archive):
     info = files.info(f"junctura://{names[3]}")
     assert (info["size"], info["type"], info["commit"]) == (2000, "file", 1)
     assert files.ls(names[3]) == [info] and files.du("") == 8000
-    with pytest.raises(FileNotFoundError):
-        files.ls(f"{FOLDER}/step=9")
+    # One that says less is another one.
+    for path in (
+        f"{FOLDER}/step=9",
+        f"{FOLDER}/step=6,param=t",
+        f"{FOLDER}/no=word",
+        f"{FOLDER}/",
+        f"free{FOLDER}/x",
+        "a/b",
+    ):
+        assert not files.isfile(path)
+        with pytest.raises(FileNotFoundError):
+            files.open(path)
     assert fsspec.filesystem("junctura", store=archive, selector="param=u").find("") == names[1::2]
 
 
@@ -66,6 +76,8 @@ def test_a_snapshot_stays_until_a_new_one_is_asked_for(archive):
         store.archive(b"new", name="n", schema="free")
         store.archive(b"newer", step=6, param="t", **FIELD)
     assert files.ls("", detail=False) == ["mars"]
+    assert not files.exists("free/space=default/-/name=n")
+    assert fsspec.filesystem("junctura", store=archive).ls("", detail=False) == ["free", "mars"]
     files.invalidate_cache()
     assert files.ls("", detail=False) == ["free", "mars"]
     assert files.cat_file("free/space=default/-/name=n") == b"new"
