@@ -31,7 +31,7 @@ _FOLDERS = 3
 class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """The objects of a store as files that can be read: ``fsspec.open("junctura://mars/…", store="archive")``.
 
-    It shows one snapshot, and stays as it is for as long as the store keeps snapshots; `invalidate_cache` takes a new one.
+    It shows one snapshot, for as long as the store keeps snapshots; `invalidate_cache` takes a new one.
 
     Parameters
     ----------
