@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use junctura_model::selector::Question;
-use junctura_model::{AttrId, Code, Error, Result};
+use junctura_model::{AttrId, Code, Error, RecordRef, Result, Schema, Selector};
 
 use crate::lost::Lost;
 use crate::numbers::Run;
@@ -182,6 +182,31 @@ impl Live {
             Some(few) => Ok((Arc::new(few), (0..rows.len() as u32).collect())),
             None => Ok((group.table()?, rows)),
         }
+    }
+
+    /// The rows that are left with the key of a record, in a table that has them; the selector asks for that key.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn find_key(
+        &self,
+        key: RecordRef<'_>,
+        schema: &Schema,
+        selector: &Selector,
+    ) -> Result<(Arc<Table>, Vec<u32>)> {
+        let table = match &self.rows {
+            Source::Table(table) => Some(table),
+            Source::Group(group) => group.in_memory(),
+            Source::Lost(_) => None,
+        };
+        let indexed = table.and_then(|table| Some((table, table.rows_of_key(schema, key)?)));
+        let Some((table, mut rows)) = indexed else {
+            return self.find(&selector.question(), By::All);
+        };
+        if let Some(gone) = &self.gone {
+            rows.retain(|&row| !gone.contains(row));
+        }
+        Ok((Arc::clone(table), rows))
     }
 
     fn find_in(&self, table: &Arc<Table>, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {

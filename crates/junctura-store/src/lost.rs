@@ -8,7 +8,7 @@ use junctura_model::selector::{Asked, Question};
 use junctura_model::{AttrId, Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::table::{Asking, Column, Table, passing, select_keys};
+use crate::table::{Asking, Column, Passing, Table, passing, select_keys};
 
 /// Of a segment with more datasets nobody notes which they are.
 const DATASETS_MAX: usize = 64;
@@ -118,7 +118,7 @@ impl Asking for Known {
         self.rows
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
         let column = self.columns.get(asked.attribute().index());
         Ok(column.map(|column| passing(column, asked)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::selector::Question;
-use junctura_model::{AttrId, Code, Error, IntoGiven, RecordRef, Result, Schema, SelectorSet, Version};
+use junctura_model::{AttrId, Code, Error, IntoGiven, RecordRef, Result, Schema, Selector, SelectorSet, Version};
 
 use crate::catalogue::{Emptied, Tables};
 use crate::listing::{Listing, Part};
@@ -96,8 +96,16 @@ impl Snapshot {
     /// `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
     pub fn versions_of(&self, schema: &str, key: RecordRef<'_>) -> Result<Listing> {
         let at = self.store.schema_index(schema)?;
-        let key = SelectorSet::exact_key(key, at, self.store.schemas());
-        self.find_set(&key, Which::All)
+        self.check_age()?;
+        let schema = &self.store.schemas()[at];
+        let selector = Selector::exact_key(key, schema);
+        let found = self.tables[at]
+            .iter()
+            .map(|table| table.find_key(key, schema, &selector));
+        let found = found.collect::<Result<Found>>();
+        self.check_age()?;
+        let parts = non_empty(at, found?).collect();
+        Ok(Listing::new(self.clone(), parts))
     }
 
     /// Whether it shows this version of an object of the schema of this name, masked or not.
@@ -148,8 +156,7 @@ impl Snapshot {
                 Which::OfKeys => of_keys(&with_keys()?, schema, &question)?,
                 Which::Masked => masked(&with_keys()?, schema, &question)?,
             };
-            let found = found.into_iter().filter(|(_, rows)| !rows.is_empty());
-            parts.extend(found.map(|(table, rows)| Part::new(index, table, rows)));
+            parts.extend(non_empty(index, found));
         }
         Ok(parts)
     }
@@ -204,6 +211,12 @@ impl Snapshot {
         let cause = format!("it was taken {age:?} ago, and this store keeps what a snapshot shows for {age_max:?}");
         Err(Error::new(Code::Expired, format!("snapshot {}", self.number), cause))
     }
+}
+
+/// What was found of a schema.
+fn non_empty(schema: usize, found: Found) -> impl Iterator<Item = Part> {
+    let found = found.into_iter().filter(|(_, rows)| !rows.is_empty());
+    found.map(move |(table, rows)| Part::new(schema, table, rows))
 }
 
 fn find(tables: &[Live], question: &Question<'_>, by: By) -> Result<Found> {

@@ -96,6 +96,15 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// The canonical texts that pass, where no others do: `a=1/2`. None of lists, which pass for one of their elements.
+    #[must_use]
+    pub fn texts(self) -> Option<impl Iterator<Item = &'a str>> {
+        match &self.test.check {
+            Check::Among { negated: false, items } if !self.attr().list => Some(Items::iter(items)),
+            _ => None,
+        }
+    }
+
     fn attr(self) -> &'a Attr {
         &self.test.attr
     }

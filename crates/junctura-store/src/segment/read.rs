@@ -31,7 +31,7 @@ use crate::data::read_exact;
 use crate::disk::File;
 use crate::numbers::Run;
 use crate::packing::{Codec, Packed};
-use crate::table::{Asking, Column, Place, Table, passing, select};
+use crate::table::{Asking, Column, Passing, Place, Table, passing, select};
 
 /// A file of rows, of which nothing was read but what says where everything lies.
 pub(crate) struct SegmentFile {
@@ -517,7 +517,7 @@ impl Asking for Group {
         self.len()
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
         let Some(at) = self.column_asked(asked) else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use junctura_model::{AttrId, Code, Error, Result, Schema};
 use super::Checks;
 use crate::disk::File;
 use crate::numbers::Run;
-use crate::table::{Asking, Column, Table};
+use crate::table::{Asking, Column, Passing, Table};
 
 /// There is none.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Asking for Group {
         match *self {}
     }
 
-    fn passing(&self, _: Asked<'_>) -> Result<Option<Vec<bool>>> {
+    fn passing(&self, _: Asked<'_>) -> Result<Option<Passing>> {
         match *self {}
     }
 

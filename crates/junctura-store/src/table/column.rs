@@ -90,24 +90,31 @@ impl Column {
         self.numbers.get(row as usize)
     }
 
-    /// Adds to each row's sum what stands for the number of its value.
-    pub(super) fn add<T: Copy>(&self, rows: &[u32], by_number: &[T], sums: &mut [T], add: impl Fn(T, T) -> T) {
-        fn all<N: Copy + Into<u32>, T: Copy>(
-            numbers: &[N],
-            rows: &[u32],
-            by_number: &[T],
-            sums: &mut [T],
-            add: impl Fn(T, T) -> T,
-        ) {
+    /// The number of a value, if it is one of them.
+    pub(crate) fn number_of(&self, text: &str) -> Option<u32> {
+        self.values.find(text, xxh3_64(text.as_bytes()))
+    }
+
+    /// Adds to each row's sum what stands for its value, if it has one. That is made once for each value, or once for each row where
+    /// those are fewer.
+    pub(super) fn add<T: Copy + Default>(
+        &self,
+        rows: &[u32],
+        sums: &mut [T],
+        of: impl Fn(&str) -> T,
+        add: impl Fn(T, T) -> T,
+    ) {
+        if rows.len() < self.values_len() {
             for (&row, sum) in rows.iter().zip(sums) {
-                let number: u32 = numbers.get(row as usize).map_or(0, |&number| number.into());
-                *sum = add(*sum, by_number[number as usize]);
+                *sum = self.text(row).map_or(*sum, |text| add(*sum, of(text)));
             }
+            return;
         }
+        let by_number: Vec<T> = std::iter::once(T::default()).chain(self.values().map(of)).collect();
         match &self.numbers {
-            Numbers::One(numbers) => all(numbers, rows, by_number, sums, add),
-            Numbers::Two(numbers) => all(numbers, rows, by_number, sums, add),
-            Numbers::Four(numbers) => all(numbers, rows, by_number, sums, add),
+            Numbers::One(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
+            Numbers::Two(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
+            Numbers::Four(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
         }
     }
 
@@ -189,11 +196,15 @@ impl Values {
         &self.text[start..self.ends[at] as usize]
     }
 
+    fn find(&self, text: &str, hash: u64) -> Option<u32> {
+        let is_it = |&at: &u32| self.get(at as usize) == text;
+        self.found.find(hash, is_it).map(|at| at + 1)
+    }
+
     fn number(&mut self, text: &str) -> u32 {
         let hash = xxh3_64(text.as_bytes());
-        let is_it = |&at: &u32| self.get(at as usize) == text;
-        if let Some(&at) = self.found.find(hash, is_it) {
-            return at + 1;
+        if let Some(number) = self.find(text, hash) {
+            return number;
         }
         let at = self.ends.len() as u32;
         self.text.push_str(text);
@@ -261,6 +272,19 @@ impl Numbers {
         } else {
             Self::Four(all.collect())
         };
+    }
+}
+
+fn add_by_number<N: Copy + Into<u32>, T: Copy>(
+    numbers: &[N],
+    rows: &[u32],
+    by_number: &[T],
+    sums: &mut [T],
+    add: impl Fn(T, T) -> T,
+) {
+    for (&row, sum) in rows.iter().zip(sums) {
+        let number: u32 = numbers.get(row as usize).map_or(0, |&number| number.into());
+        *sum = add(*sum, by_number[number as usize]);
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Seen<'a> {
                 places.iter().rev().map(see).collect::<Vec<bool>>()
             }
             By::Prints(seen) => {
-                let prints = prints(table, self.schema, rows);
+                let prints = prints(table, self.schema.key_len(), rows);
                 prints.iter().rev().map(|&print| seen.insert(print)).collect()
             }
         };
@@ -70,7 +70,7 @@ impl<'a> Seen<'a> {
                 places.iter().rev().map(is_set).collect::<Vec<bool>>()
             }
             By::Prints(seen) => {
-                let prints = prints(table, self.schema, rows);
+                let prints = prints(table, self.schema.key_len(), rows);
                 prints.iter().rev().map(|print| seen.contains(print)).collect()
             }
         };
@@ -92,13 +92,14 @@ fn cube<'t>(
             stride: places,
         };
         for column in tables.clone().filter_map(|table| table.column(AttrId(index as u8), "")) {
+            // Nobody looks at a million values for the sake of a few rows.
+            if column.values_len() as u64 > places_max {
+                return None;
+            }
             for text in column.values() {
                 if !values.places.contains_key(text) {
                     values.places.insert(text.into(), values.places.len() as u64 + 1);
                 }
-            }
-            if values.places.len() as u64 > places_max {
-                return None;
             }
         }
         places = places.checked_mul(values.places.len() as u64 + 1)?;
@@ -112,27 +113,29 @@ fn cube<'t>(
 
 fn places(table: &Table, schema: &Schema, axes: &[Axis], rows: &[u32]) -> Vec<u64> {
     let mut places = vec![0; rows.len()];
-    for ((_, column), axis) in table.key_columns(schema).zip(axes) {
+    for ((_, column), axis) in table.key_columns(schema.key_len()).zip(axes) {
         if let Some(column) = column {
             let place = |text: &str| axis.stride * axis.places.get(text).copied().unwrap_or_default();
-            let by_number: Vec<u64> = std::iter::once(0).chain(column.values().map(place)).collect();
-            column.add(rows, &by_number, &mut places, |sum, place| sum + place);
+            column.add(rows, &mut places, place, |sum, place| sum + place);
         }
     }
     places
 }
 
-fn prints(table: &Table, schema: &Schema, rows: &[u32]) -> Vec<u128> {
+/// The prints of some rows' keys.
+pub(super) fn prints(table: &Table, key_len: usize, rows: &[u32]) -> Vec<u128> {
     let mut prints = vec![0; rows.len()];
-    for (id, column) in table.key_columns(schema) {
+    for (id, column) in table.key_columns(key_len) {
         if let Some(column) = column {
-            let seed = u64::from(id.0) + 1;
-            let print = |text: &str| xxh3_128_with_seed(text.as_bytes(), seed);
-            let by_number: Vec<u128> = std::iter::once(0).chain(column.values().map(print)).collect();
-            column.add(rows, &by_number, &mut prints, u128::wrapping_add);
+            column.add(rows, &mut prints, |text| print_of(id, text), u128::wrapping_add);
         }
     }
     prints
+}
+
+/// What a value adds to the print of a key.
+pub(super) fn print_of(id: AttrId, text: &str) -> u128 {
+    xxh3_128_with_seed(text.as_bytes(), u64::from(id.0) + 1)
 }
 
 /// Takes a part of a print for its hash.
@@ -178,7 +181,7 @@ impl<'a> KeyTexts<'a> {
     /// As if the keys had not these attributes.
     pub(crate) fn without(table: &'a Table, schema: &'a Schema, left_out: &[AttrId]) -> Self {
         let mut levels = [const { Vec::new() }; 3];
-        for (id, column) in table.key_columns(schema) {
+        for (id, column) in table.key_columns(schema.key_len()) {
             let Some(column) = column.filter(|_| !left_out.contains(&id)) else {
                 continue;
             };
@@ -225,7 +228,7 @@ impl<'a> KeyTexts<'a> {
 /// Adds the canonical texts of the first level of some rows' keys.
 pub(crate) fn datasets(table: &Table, schema: &Schema, rows: &[u32], found: &mut BTreeSet<String>) {
     let columns: Vec<Option<&Column>> = table
-        .key_columns(schema)
+        .key_columns(schema.key_len())
         .take(schema.level_ends()[0])
         .map(|(_, column)| column)
         .collect();

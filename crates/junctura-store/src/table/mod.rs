@@ -5,6 +5,7 @@
 
 mod code;
 mod column;
+mod index;
 mod keys;
 mod select;
 mod sparse;
@@ -12,7 +13,7 @@ mod sparse;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Schema, Version};
+use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Version};
 
 use crate::numbers::Run;
 use crate::packing::Packed;
@@ -20,7 +21,7 @@ use crate::packing::Packed;
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
 pub(crate) use keys::{KeyTexts, Seen, datasets};
-pub(crate) use select::{Asking, Rows, passing, select, select_keys};
+pub(crate) use select::{Asking, Passing, Rows, passing, select, select_keys};
 use sparse::Sparse;
 
 /// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
@@ -74,6 +75,7 @@ pub(crate) struct Table {
     packed: Sparse<Packed>,
     /// Which version of a pool each is.
     versions: Sparse<Version>,
+    index: index::Lazy,
 }
 
 impl Table {
@@ -259,6 +261,7 @@ impl Table {
             self.columns[at].push(row, text);
         }
         self.push_place(place, version);
+        self.index = index::Lazy::default();
         Ok(())
     }
 
@@ -275,6 +278,7 @@ impl Table {
         self.commits.clear();
         self.numbers.clear();
         self.versions.clear();
+        self.index = index::Lazy::default();
     }
 
     /// The rows since the last commit came with this one.
@@ -353,12 +357,15 @@ impl Table {
         self.commits.extend(commits);
         let numbers = other.numbers.iter().map(|&(number, end)| (number, first + end));
         self.numbers.extend(numbers);
+        let mut index = std::mem::take(&mut self.index);
+        index.add_new(self);
+        self.index = index;
         Ok(())
     }
 
-    /// The order of a schema's columns, for keys: attributes of the key first.
-    fn key_columns<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = (AttrId, Option<&'a Column>)> {
-        (0..schema.key_len()).map(|index| {
+    /// The columns of a key's attributes, so many.
+    fn key_columns(&self, key_len: usize) -> impl Iterator<Item = (AttrId, Option<&Column>)> {
+        (0..key_len).map(|index| {
             let id = AttrId(index as u8);
             (id, self.column(id, ""))
         })

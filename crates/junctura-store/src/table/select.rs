@@ -111,8 +111,8 @@ impl Beyond {
 pub(crate) trait Asking {
     /// How many rows.
     fn rows(&self) -> usize;
-    /// Which values of an attribute pass, by their numbers; none where no row has the attribute.
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>>;
+    /// Which values of an attribute pass; none where no row has the attribute.
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>>;
     /// Shows the column of an attribute, where a row has it.
     fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()>;
 }
@@ -122,7 +122,7 @@ impl Asking for Table {
         self.len()
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
+    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
         let column = self.column(asked.attribute(), asked.name());
         Ok(column.map(|column| passing(column, asked)))
     }
@@ -135,11 +135,45 @@ impl Asking for Table {
     }
 }
 
-/// Which values of a column pass, by their numbers: each is asked once.
-pub(crate) fn passing(column: &Column, asked: Asked<'_>) -> Vec<bool> {
-    std::iter::once(false)
-        .chain(column.values().map(|text| asked.holds(text)))
-        .collect()
+/// Which values of a column pass, by their numbers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// These and no others.
+    These(Vec<u32>),
+    /// Those for which this is true.
+    Each(Vec<bool>),
+}
+
+/// Which values of a column pass: those that are named are looked up, or else each is asked once.
+pub(crate) fn passing(column: &Column, asked: Asked<'_>) -> Passing {
+    let are_fewer = asked
+        .named_count()
+        .is_some_and(|count| count <= column.values_len() as u128);
+    match asked.texts() {
+        Some(texts) if are_fewer => Passing::These(texts.filter_map(|text| column.number_of(text)).collect()),
+        _ => {
+            let holds = column.values().map(|text| asked.holds(text));
+            Passing::each(std::iter::once(false).chain(holds).collect())
+        }
+    }
+}
+
+impl Passing {
+    fn each(passes: Vec<bool>) -> Self {
+        let mut those = (0..).zip(&passes).filter(|(_, passes)| **passes);
+        match (those.next(), those.next()) {
+            (one, None) => Self::These(one.map(|(number, _)| number).into_iter().collect()),
+            _ => Self::Each(passes),
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        match self {
+            Self::These(numbers) => numbers.is_empty(),
+            // Several do.
+            Self::Each(_) => false,
+        }
+    }
 }
 
 /// The rows that a question asks for.
@@ -217,32 +251,41 @@ fn answer_all(rows: &impl Asking, parts: &[Question<'_>], end: usize, beyond: Be
 }
 
 /// Which values pass, if one does.
-fn passing_any(rows: &impl Asking, asked: Asked<'_>) -> Result<Option<Vec<bool>>> {
-    let passes = rows.passing(asked)?;
-    Ok(passes.filter(|passes| passes.contains(&true)))
+fn passing_any(rows: &impl Asking, asked: Asked<'_>) -> Result<Option<Passing>> {
+    let passing = rows.passing(asked)?;
+    Ok(passing.filter(|passing| !passing.is_none()))
 }
 
 /// The rows with values that pass.
-fn marked(rows: &impl Asking, asked: Asked<'_>, passes: &[bool]) -> Result<Rows> {
+fn marked(rows: &impl Asking, asked: Asked<'_>, passing: &Passing) -> Result<Rows> {
     let mut found = Rows::none(rows.rows());
     rows.with_numbers(asked, &mut |column| match column.numbers() {
-        Numbers::One(all) => mark_passing(&mut found.words, all, passes),
-        Numbers::Two(all) => mark_passing(&mut found.words, all, passes),
-        Numbers::Four(all) => mark_passing(&mut found.words, all, passes),
+        Numbers::One(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
+        Numbers::Two(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
+        Numbers::Four(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
     })?;
     Ok(found)
 }
 
-fn mark_passing<T: Copy + PartialEq + Into<u32> + TryFrom<usize>>(words: &mut [u64], numbers: &[T], passes: &[bool]) {
-    let mut those = passes
-        .iter()
-        .enumerate()
-        .filter(|(_, passes)| **passes)
-        .map(|(number, _)| number);
-    match (those.next().map(T::try_from), those.next()) {
-        // One is compared with, many at once, where several are looked up.
-        (Some(Ok(one)), None) => mark(words, numbers, |number| number == one),
-        _ => mark(words, numbers, |number| passes[number.into() as usize]),
+fn mark_passing<T>(words: &mut [u64], numbers: &[T], passing: &Passing, values: usize)
+where
+    T: Copy + PartialEq + Into<u32> + TryFrom<u32>,
+{
+    match passing {
+        Passing::These(those) => match those[..] {
+            // One is compared with, many at once, where several are looked up.
+            [one] => {
+                if let Ok(one) = T::try_from(one) {
+                    mark(words, numbers, |number| number == one);
+                }
+            }
+            _ => {
+                let mut passes = vec![false; values + 1];
+                those.iter().for_each(|&number| passes[number as usize] = true);
+                mark(words, numbers, |number| passes[number.into() as usize]);
+            }
+        },
+        Passing::Each(passes) => mark(words, numbers, |number| passes[number.into() as usize]),
     }
 }
 
