@@ -40,6 +40,8 @@ impl Snapshot {
         sample: Option<u64>,
         mut progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Checked> {
+        // What was open before shows files that are perhaps not there any more.
+        self.store().files().close_all();
         let (readable, lost) = self.readable();
         let listing = readable.list_all(selector)?;
         let mut checked = Checked::default();

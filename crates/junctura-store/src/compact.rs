@@ -35,6 +35,7 @@ impl Store {
         let checkpoint = self.checkpoint()?;
         let mut removed = Vec::new();
         for file in self.unneeded()? {
+            self.files().close(&file);
             match self.disk().remove(&file) {
                 Ok(()) => removed.push(file),
                 // Another one was quicker.

@@ -27,6 +27,7 @@ mod crash_tests;
 mod cut_tests;
 mod data;
 mod disk;
+mod files;
 mod follow;
 mod frame;
 #[cfg(feature = "fuzzing")]

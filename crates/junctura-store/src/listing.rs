@@ -5,7 +5,6 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hashbrown::HashMap;
 use junctura_memory::FileMap;
 use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
 
@@ -22,7 +21,6 @@ use crate::table::{KeyTexts, Place, Table};
 pub struct Listing {
     snapshot: Snapshot,
     parts: Vec<Part>,
-    files: Arc<Files>,
     unpacked: Arc<Unpacked>,
 }
 
@@ -45,21 +43,6 @@ pub(crate) struct Part {
     schema: usize,
     table: Arc<Table>,
     rows: Vec<u32>,
-}
-
-/// Files that stay open when nobody reads from them.
-const FILES_MAX: usize = 256;
-
-/// Files that were read from stay open, and mapped.
-#[derive(Debug, Default)]
-struct Files(Mutex<HashMap<Arc<str>, Opened>>);
-
-#[derive(Debug)]
-struct Opened {
-    file: Arc<dyn File>,
-    /// What it was opened for: the bytes before this one are committed.
-    end: u64,
-    map: Option<Arc<FileMap>>,
 }
 
 /// One object of a listing.
@@ -99,7 +82,6 @@ impl Listing {
         Self {
             snapshot,
             parts,
-            files: Arc::default(),
             unpacked: Arc::default(),
         }
     }
@@ -269,37 +251,6 @@ impl Listing {
 
     pub(crate) fn schema(&self, part: &Part) -> &Schema {
         &self.store().schemas()[part.schema]
-    }
-
-    /// A file of which the bytes before `end` are committed.
-    fn file(&self, name: &Arc<str>, end: u64) -> Result<Arc<dyn File>> {
-        let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = files.get(name).filter(|known| known.end >= end) {
-            return Ok(Arc::clone(&known.file));
-        }
-        if files.len() >= FILES_MAX {
-            files.retain(|_, opened| opened.map.is_some() || Arc::strong_count(&opened.file) > 1);
-        }
-        let opened = self.store().disk().open_committed(name, end);
-        let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
-        let opened = Opened {
-            file: Arc::clone(&file),
-            end,
-            map: None,
-        };
-        files.insert(Arc::clone(name), opened);
-        Ok(file)
-    }
-
-    /// A map that reaches to this byte of a file that is open, where there can be one.
-    fn map_of(&self, name: &Arc<str>, end: u64) -> Option<Arc<FileMap>> {
-        let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = files.get_mut(name)?;
-        let reaches = |map: &Arc<FileMap>| map.bytes() >= end;
-        if !opened.map.as_ref().is_some_and(reaches) {
-            opened.map = opened.file.map().map(Arc::new);
-        }
-        opened.map.clone().filter(reaches)
     }
 }
 
@@ -493,7 +444,10 @@ impl Object<'_> {
         let range = place.offset..place.offset + place.length;
         let map = match place {
             Place { length: 0, .. } | Place { packed: Some(_), .. } => None,
-            _ => self.listing.map_of(self.file()?.1, range.end),
+            _ => {
+                let (file, name) = self.file()?;
+                self.listing.store().files().map(name, &file, range.end)
+            }
         };
         Ok(map.map(|map| (map, range)))
     }
@@ -550,6 +504,7 @@ impl Object<'_> {
         if found == place.checksum {
             return Ok(());
         }
+        self.listing.store().files().close(self.file_name());
         let cause = format!(
             "bytes {} to {} of {} have the checksum {found:08x} and were archived with {:08x}",
             place.offset,
@@ -565,7 +520,9 @@ impl Object<'_> {
         let place = self.place();
         let name = self.part.table.file_of(self.row);
         let end = self.part.table.end_of_file(self.row);
-        let file = self.listing.file(name, end).map_err(|error| match error.code() {
+        let store = self.listing.store();
+        let file = store.files().open(store.disk(), name, end);
+        let file = file.map_err(|error| match error.code() {
             Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
             _ => error,
         })?;
@@ -574,6 +531,7 @@ impl Object<'_> {
             .len()
             .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
         if left < place.offset || left - place.offset < place.length {
+            store.files().close(name);
             let cause = format!(
                 "{name} has {left} bytes, and it ends at byte {}",
                 place.offset + place.length

@@ -45,8 +45,9 @@ impl Deref for Mapped {
 
 impl Object<'_> {
     /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
-    /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all objects of the listing that
-    /// are mapped, and lasts as long as one of them or the listing.
+    /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all of its objects that
+    /// are mapped. The store keeps it for those who come back, which is several times as quick: the system enters a page into the map
+    /// when it is first looked at.
     ///
     /// A disk that fails while they are looked at kills the process, which a read would be told; so does somebody who cuts the file
     /// off, which no program of ours does.
@@ -73,7 +74,7 @@ impl Listing {
     /// The bytes of each object, in the order of the listing, as [`Object::map`] shows them. Of many, all cores verify some: a page
     /// is entered into the map when it is first looked at, and that takes as long as looking at it.
     ///
-    /// Keeps the address space of each file that an object is in, and memory for what cannot be mapped; with
+    /// Takes the address space of each file that an object is in, and memory for what cannot be mapped; with
     /// [`Self::for_each_payload`] only a few objects are in memory at a time.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::catalogue::{Catalogue, Emptied, Held};
 use crate::checkpoint::{Checkpoint, Rest, Segment};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Trust};
 use crate::disk::{Disk, TieredDisk};
+use crate::files::Files;
 use crate::packing::{Compression, Rule};
 use crate::place::{Cache, Place};
 use crate::root::{Ages, Layout, Root};
@@ -85,6 +86,7 @@ struct Inner {
     catalogue: Mutex<Catalogue>,
     clock: Clock,
     upkeep: Upkeep,
+    files: Files,
 }
 
 impl Store {
@@ -193,6 +195,7 @@ impl Store {
             catalogue,
             clock,
             upkeep: Upkeep::default(),
+            files: Files::default(),
         }))
     }
 
@@ -205,6 +208,11 @@ impl Store {
     pub(crate) fn anew(&self) -> Result<Self> {
         let root = Root::open(self.disk())?;
         Ok(Self::of(Arc::clone(&self.0.disk), root, self.0.clock))
+    }
+
+    /// The files that were read from.
+    pub(crate) fn files(&self) -> &Files {
+        &self.0.files
     }
 
     /// What is in no checkpoint yet.
@@ -271,6 +279,7 @@ impl Store {
     pub fn snapshot(&self) -> Result<Snapshot> {
         let taken = self.now();
         let catalogue = self.refreshed()?;
+        self.files().close_emptied(catalogue.emptied());
         Ok(Snapshot::new(
             self.clone(),
             catalogue.position().number,

@@ -75,9 +75,9 @@ impl Index {
         self.before.reserve(table.len() - self.before.len());
         let rows: Vec<u32> = (self.prints.len() as u32..table.len() as u32).collect();
         for rows in rows.chunks(ROWS_AT_A_TIME) {
-            prints(table, self.key_len, rows)
-                .into_iter()
-                .for_each(|print| self.push(part_of(print)));
+            for print in prints(table, self.key_len, rows) {
+                self.push(part_of(print));
+            }
         }
     }
 

@@ -272,19 +272,19 @@ where
     T: Copy + PartialEq + Into<u32> + TryFrom<u32>,
 {
     match passing {
-        Passing::These(those) => match those[..] {
-            // One is compared with, many at once, where several are looked up.
-            [one] => {
-                if let Ok(one) = T::try_from(one) {
-                    mark(words, numbers, |number| number == one);
-                }
+        // One is compared with, many at once, where several are looked up.
+        Passing::These(those) if let [one] = those[..] => {
+            if let Ok(one) = T::try_from(one) {
+                mark(words, numbers, |number| number == one);
             }
-            _ => {
-                let mut passes = vec![false; values + 1];
-                those.iter().for_each(|&number| passes[number as usize] = true);
-                mark(words, numbers, |number| passes[number.into() as usize]);
+        }
+        Passing::These(those) => {
+            let mut passes = vec![false; values + 1];
+            for &number in those {
+                passes[number as usize] = true;
             }
-        },
+            mark(words, numbers, |number| passes[number.into() as usize]);
+        }
         Passing::Each(passes) => mark(words, numbers, |number| passes[number.into() as usize]),
     }
 }
