@@ -40,6 +40,9 @@ pub(crate) struct Catalogue {
     /// Rows of each schema that were ever committed.
     counts: Vec<u64>,
     emptied: Emptied,
+    /// Whether commits behind one that is damaged are left out, and the one that was found.
+    until_damage: bool,
+    damage: Option<Error>,
 }
 
 /// Rows that follow each other, in one piece or as they lie in a file, and the file that has the same rows.
@@ -96,7 +99,7 @@ fn join(older: Arc<Table>, newer: &Table) -> Result<Arc<Table>> {
 }
 
 impl Catalogue {
-    pub(crate) fn new(schemas: usize) -> Self {
+    pub(crate) fn new(schemas: usize, until_damage: bool) -> Self {
         Self {
             position: None,
             newest: None,
@@ -105,7 +108,19 @@ impl Catalogue {
             held: vec![Vec::new(); schemas],
             counts: vec![0; schemas],
             emptied: Emptied::new(),
+            until_damage,
+            damage: None,
         }
+    }
+
+    /// As if it knew nothing yet.
+    fn anew(&self) -> Self {
+        Self::new(self.held.len(), self.until_damage)
+    }
+
+    /// Why it has no later commits, where some are left out.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     /// Behind the last commit that is known.
@@ -162,7 +177,7 @@ impl Catalogue {
     ) -> Result<()> {
         self.look_again(disk, now, age_max)?;
         if self.has_come_back(disk, schemas) {
-            *self = Self::new(schemas.len());
+            *self = self.anew();
         }
         loop {
             if self.position.is_none() {
@@ -171,7 +186,14 @@ impl Catalogue {
             }
             let mut position = self.position();
             let mut news = News::new(schemas, self.counts.clone());
-            let read = log.read(&mut position, &mut |said| news.take(said));
+            let mut is_taken = true;
+            let read = log.read(&mut position, &mut |said| {
+                is_taken = false;
+                news.take(said)?;
+                is_taken = true;
+                Ok(())
+            });
+            let read = if is_taken { self.leave_out(read, disk) } else { read };
             let is_log_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
             if !is_log_gone {
                 read.clone()?;
@@ -181,7 +203,8 @@ impl Catalogue {
                 return Ok(());
             };
             // It is not known how much of the news it has.
-            let begun_with = std::mem::replace(self, Self::new(schemas.len())).newest;
+            let anew = self.anew();
+            let begun_with = std::mem::replace(self, anew).newest;
             let is_gone = error.code() == Code::NotFound;
             // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
             if is_gone && checkpoint::names(disk)?.pop() != begun_with {
@@ -201,8 +224,20 @@ impl Catalogue {
         if checkpoint::names(disk)?.pop() == self.newest {
             self.looked = now;
         } else {
-            *self = Self::new(self.held.len());
+            *self = self.anew();
         }
+        Ok(())
+    }
+
+    /// All is known of what was read before it failed; the rest is left out, if that is wanted.
+    fn leave_out(&mut self, read: Result<()>, disk: &dyn Disk) -> Result<()> {
+        let Err(error) = read else { return Ok(()) };
+        let damage = match error.code() {
+            Code::Corrupt if self.until_damage => error,
+            Code::NotFound if self.until_damage && checkpoint::names(disk)?.pop() == self.newest => lost(&error),
+            _ => return Err(error),
+        };
+        self.damage.get_or_insert(damage);
         Ok(())
     }
 
@@ -271,8 +306,32 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Begins with the newest checkpoint. While it is read, a newer one may be made, and this one removed.
     fn begin(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+        match self.begin_newest(disk, schemas) {
+            Err(error) if self.until_damage && error.code() == Code::Corrupt => {
+                self.damage.get_or_insert(error);
+                self.begin_before(disk, schemas)
+            }
+            begun => begun,
+        }
+    }
+
+    /// Begins with the newest checkpoint but the last one that can be read, or with the first commit.
+    fn begin_before(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+        let mut names = checkpoint::names(disk)?;
+        self.newest = names.pop();
+        while let Some(name) = names.pop() {
+            let read = Checkpoint::read(disk, &name);
+            match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas, true)) {
+                Err(error) if matches!(error.code(), Code::Corrupt | Code::NotFound) => {}
+                begun => return begun,
+            }
+        }
+        Ok(Position::default())
+    }
+
+    /// Begins with the newest checkpoint. While it is read, a newer one may be made, and this one removed.
+    fn begin_newest(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
         let mut tried = None;
         loop {
             let Some(name) = checkpoint::names(disk)?.pop() else {

@@ -10,7 +10,10 @@
 //! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said. What was read of a
 //! folder is, where its URL says so: `file:///PATH?cache=FOLDER`. What a store has in other places is behind the cache of its URL, too,
 //! unless these say one of their own.
+//!
+//! With `until=damage` behind the `?` a store whose commits are damaged shows what was committed before that, and takes nothing.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -205,6 +208,17 @@ impl Place {
             Self::S3(_) => true,
         }
     }
+}
+
+/// A URL without `until=damage`, and whether it had that.
+pub(crate) fn without_until_damage(text: &str) -> (Cow<'_, str>, bool) {
+    const OPTION: &str = "until=damage";
+    let url = text.split_once('?').filter(|(place, _)| place.contains("://"));
+    let Some((place, query)) = url.filter(|(_, query)| query.split('&').any(|pair| pair == OPTION)) else {
+        return (text.into(), false);
+    };
+    let others: Vec<&str> = query.split('&').filter(|pair| *pair != OPTION).collect();
+    (format!("{place}?{}", others.join("&")).into(), true)
 }
 
 /// What stands behind `file://`.

@@ -21,6 +21,7 @@ pub struct Snapshot {
     tables: Arc<Tables>,
     emptied: Arc<Emptied>,
     taken: Duration,
+    damage: Option<Error>,
 }
 
 /// Which versions are asked for.
@@ -42,13 +43,21 @@ pub(crate) enum Which {
 type Found = Vec<(Arc<Table>, Vec<u32>)>;
 
 impl Snapshot {
-    pub(crate) fn new(store: Store, number: u64, tables: Tables, emptied: Emptied, taken: Duration) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        number: u64,
+        tables: Tables,
+        emptied: Emptied,
+        taken: Duration,
+        damage: Option<Error>,
+    ) -> Self {
         Self {
             store,
             number,
             tables: Arc::new(tables),
             emptied: Arc::new(emptied),
             taken,
+            damage,
         }
     }
 
@@ -56,6 +65,12 @@ impl Snapshot {
     #[must_use]
     pub fn commit(&self) -> u64 {
         self.number
+    }
+
+    /// Why it shows nothing that was committed later, where that is so: see [`Store::until_damage`].
+    #[must_use]
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     /// The schemas of what it shows.
@@ -175,7 +190,7 @@ impl Snapshot {
     /// The same without the segments that cannot be read, and why they cannot.
     pub(crate) fn readable(&self) -> (Self, Vec<Error>) {
         let lost = self.tables.iter().flatten().filter_map(Live::lost);
-        let errors = lost.map(|lost| lost.error.clone()).collect();
+        let errors = lost.map(|lost| &lost.error).chain(&self.damage).cloned().collect();
         let left = |tables: &Vec<Live>| tables.iter().filter(|table| table.lost().is_none()).cloned().collect();
         let tables = Arc::new(self.tables.iter().map(left).collect());
         let readable = Self { tables, ..self.clone() };

@@ -12,7 +12,7 @@ use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::files::Files;
 use crate::packing::{Compression, Rule};
-use crate::place::{Cache, Place};
+use crate::place::{Cache, Place, without_until_damage};
 use crate::root::{Ages, Layout, Root};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
@@ -87,6 +87,8 @@ struct Inner {
     clock: Clock,
     upkeep: Upkeep,
     files: Files,
+    /// See [`Store::until_damage`].
+    until_damage: bool,
 }
 
 impl Store {
@@ -150,12 +152,14 @@ impl Store {
         Self::open_in(&Place::folder(folder))
     }
 
-    /// Opens the one at a path or URL, as [`Self::create_url`] takes it.
+    /// Opens the one at a path or URL, as [`Self::create_url`] takes it; with `until=damage` as [`Self::until_damage`].
     ///
     /// # Errors
     /// As [`Self::open`]; `InvalidArgument` for what is no place; `Unsupported`, `Unavailable`, `Denied` as there.
     pub fn open_url(url: &str) -> Result<Self> {
-        Self::open_in(&Place::parse(url)?)
+        let (url, until_damage) = without_until_damage(url);
+        let store = Self::open_in(&Place::parse(&url)?)?;
+        Ok(if until_damage { store.until_damage() } else { store })
     }
 
     fn open_in(place: &Place) -> Result<Self> {
@@ -165,6 +169,14 @@ impl Store {
     fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
         let root = Root::open(&*disk)?;
         Self::with(disk, root, now, place.cache())
+    }
+
+    /// Another opening of the same place, for when its commits are damaged: its snapshots show what was committed before that
+    /// ([`Snapshot::damage`] says what is wrong), and nothing can be archived or changed. Of what came later nobody knows, so a key may have
+    /// had a newer version. `until=damage` in a URL does the same.
+    #[must_use]
+    pub fn until_damage(&self) -> Self {
+        Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock, true)
     }
 
     #[cfg(any(test, feature = "fuzzing"))]
@@ -178,16 +190,16 @@ impl Store {
         let data = root.data.as_deref().map(Place::parse).transpose()?;
         let data = data.map(|place| place.behind(cache).disk(false)).transpose()?;
         let tiered = TieredDisk::new(disk, data, tier::open, cache.clone());
-        Ok(Self::of(Arc::new(tiered), root, clock))
+        Ok(Self::of(Arc::new(tiered), root, clock, false))
     }
 
-    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock) -> Self {
+    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock, until_damage: bool) -> Self {
         let trust = Trust {
             clock,
             age_max: root.ages.snapshot_max,
         };
-        let log = Log::open(&disk, root.commits, trust);
-        let catalogue = Mutex::new(Catalogue::new(root.schemas.len()));
+        let log = Log::open(&disk, root.commits, trust, until_damage.then(only_read));
+        let catalogue = Mutex::new(Catalogue::new(root.schemas.len(), until_damage));
         Self(Arc::new(Inner {
             disk,
             root,
@@ -196,18 +208,29 @@ impl Store {
             clock,
             upkeep: Upkeep::default(),
             files: Files::default(),
+            until_damage,
         }))
     }
 
     /// Another opening of the same place, which knows nothing yet.
     pub(crate) fn apart(&self) -> Self {
-        Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock)
+        Self::of(
+            Arc::clone(&self.0.disk),
+            self.0.root.clone(),
+            self.0.clock,
+            self.0.until_damage,
+        )
     }
 
     /// The same with the schemas that it has by now.
     pub(crate) fn anew(&self) -> Result<Self> {
         let root = Root::open(self.disk())?;
-        Ok(Self::of(Arc::clone(&self.0.disk), root, self.0.clock))
+        Ok(Self::of(
+            Arc::clone(&self.0.disk),
+            root,
+            self.0.clock,
+            self.0.until_damage,
+        ))
     }
 
     /// The files that were read from.
@@ -286,6 +309,7 @@ impl Store {
             catalogue.tables(),
             catalogue.emptied().clone(),
             taken,
+            catalogue.damage().cloned(),
         ))
     }
 
@@ -296,6 +320,9 @@ impl Store {
     /// As [`Self::snapshot`]; `Expired` when it took so long that others may have removed what it wrote. Then there is no new
     /// checkpoint, and the one of before is as good as it was.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
+        if self.0.until_damage {
+            return Err(only_read());
+        }
         let began = self.now();
         let (position, held, counts, emptied, before) = {
             let catalogue = self.refreshed()?;
@@ -443,4 +470,10 @@ impl Store {
 
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cold]
+fn only_read() -> Error {
+    let cause = "it was opened to be read until its damage, and nothing of it is changed";
+    Error::new(Code::Denied, "store", cause)
 }

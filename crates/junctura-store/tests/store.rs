@@ -486,6 +486,73 @@ fn a_damaged_record_of_the_log_is_told_and_nothing_is_cut_off() {
 }
 
 #[test]
+fn until_its_damage_a_store_shows_everything_and_takes_nothing() {
+    let world = world();
+    let path = world.path.join("log/00000000000000000001");
+    let mut writer = world.store.writer().unwrap();
+    let mut ends = Vec::new();
+    // It lies in a file of its own, and the others within the log.
+    let first = vec![1; 100_000];
+    for step in 0..4 {
+        let payload = if step == 0 { &*first } else { b"field" };
+        archive(&mut writer, step, "2t", payload);
+        writer.flush().unwrap();
+        ends.push(fs::metadata(&path).unwrap().len() as usize);
+        if step == 0 {
+            world.store.checkpoint().unwrap();
+        }
+    }
+    let whole = fs::read(&path).unwrap();
+    let url = format!("file://{}?until=damage", world.path.display());
+    let shown = |expected: usize, damage: Option<&str>| {
+        let store = Store::open_url(&url).unwrap();
+        for _ in 0..2 {
+            let snapshot = store.snapshot().unwrap();
+            let listing = snapshot.list("").unwrap();
+            assert_eq!(listing.len(), expected);
+            for object in &listing {
+                let expected = if object.commit() == 1 { &*first } else { b"field" };
+                assert!(object.read().unwrap() == expected);
+            }
+            let found = snapshot.damage().map(Error::subject);
+            assert_eq!(found, damage);
+            let checked = snapshot.check("", None, |_, _| true).unwrap();
+            assert_eq!(checked.damaged.len(), usize::from(damage.is_some()));
+        }
+        store
+    };
+    // It goes without saying for one that is whole.
+    shown(4, None);
+    let mut damaged = whole.clone();
+    damaged[ends[2] - 10] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    assert_eq!(
+        Store::open(&world.path).unwrap().snapshot().unwrap_err().code(),
+        Code::Corrupt
+    );
+    let store = shown(2, Some("log/00000000000000000001"));
+    let mut writer = store.writer().unwrap();
+    archive(&mut writer, 9, "2t", b"field");
+    assert_eq!(writer.flush().unwrap_err().code(), Code::Denied);
+    assert_eq!(store.checkpoint().unwrap_err().code(), Code::Denied);
+    assert_eq!(store.wipe("").unwrap_err().code(), Code::Denied);
+    assert_eq!(fs::read(&path).unwrap(), damaged);
+    // Without the log there is what the checkpoint has.
+    fs::remove_file(&path).unwrap();
+    shown(1, Some("log/00000000000000000001"));
+    // Without the checkpoint there is what the log has.
+    fs::write(&path, &whole).unwrap();
+    let checkpoint = world.path.join("checkpoints/00000000000000000001.json");
+    let text = fs::read_to_string(&checkpoint).unwrap();
+    fs::write(&checkpoint, &text[..text.len() / 2]).unwrap();
+    assert_eq!(
+        Store::open(&world.path).unwrap().snapshot().unwrap_err().code(),
+        Code::Corrupt
+    );
+    shown(4, Some("checkpoints/00000000000000000001.json"));
+}
+
+#[test]
 fn a_checkpoint_that_says_what_cannot_be_is_refused() {
     let world = world();
     let mut writer = world.store.writer().unwrap();

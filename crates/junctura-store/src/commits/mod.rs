@@ -171,7 +171,7 @@ struct State {
     answers: Vec<(u64, Result<u64>)>,
     is_writing: bool,
     tickets: u64,
-    /// It is not known any more what was written.
+    /// It is not known any more what was written, or nothing may be.
     broken: Option<Error>,
 }
 
@@ -188,14 +188,19 @@ impl Log {
         }
     }
 
-    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits, trust: Trust) -> Self {
+    /// `refused`: why nothing may be appended, if that is so.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits, trust: Trust, refused: Option<Error>) -> Self {
         let order: Box<dyn Order> = match commits {
             Commits::Appended => Box::new(Appended::new(Arc::clone(disk), trust.clock)),
             Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk), trust)),
         };
+        let state = State {
+            broken: refused,
+            ..State::default()
+        };
         Self {
             order,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             done: Condvar::new(),
         }
     }
