@@ -270,24 +270,23 @@ fn read(folder: &str) -> String {
     map_all(&list(&known));
     let mut rates = [0.0_f64; 7];
     for _ in 0..AGAIN {
-        // Each way has a store that has not opened or mapped a file yet, but those that come again.
-        let ways: [(&Store, &mut dyn FnMut(&Listing)); 7] = [
-            (&open(), &mut |listing| _ = read_all(listing, &mut buffer)),
-            (&open(), &mut read_together),
-            (&open(), &mut map_all),
-            (&open(), &mut map_together),
-            (&known, &mut map_all),
-            (&known, &mut map_together),
-            (&open(), &mut |listing| {
-                read_plainly(listing, folder, &mut memory[aligned..])
-            }),
-        ];
-        for ((store, way), rate) in ways.into_iter().zip(&mut rates) {
+        let mut timed = |at: usize, store: &Store, way: &mut dyn FnMut(&Listing)| {
             let listing = list(store);
             let began = Instant::now();
             way(&listing);
+            let rate: &mut f64 = &mut rates[at];
             *rate = rate.max(gib / began.elapsed().as_secs_f64());
-        }
+        };
+        // Each way has a store that has not opened or mapped a file yet, but those that come again.
+        timed(0, &open(), &mut |listing| _ = read_all(listing, &mut buffer));
+        timed(1, &open(), &mut read_together);
+        timed(2, &open(), &mut map_all);
+        timed(3, &open(), &mut map_together);
+        timed(4, &known, &mut map_all);
+        timed(5, &known, &mut map_together);
+        timed(6, &open(), &mut |listing| {
+            read_plainly(listing, folder, &mut memory[aligned..]);
+        });
     }
     let names = [
         "gib_per_s",

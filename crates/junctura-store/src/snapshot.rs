@@ -105,6 +105,31 @@ impl Snapshot {
         Ok(self.find(selector, Which::After(commit))?.after(commit))
     }
 
+    /// What came with this commit, and has not been removed since, with keys and places: what a flush has brought, by the number that it
+    /// returned.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// writer.archive([("name", "a")], b"bytes")?;
+    /// let flushed = writer.flush()?;
+    /// for object in &store.snapshot()?.committed(flushed.commit)? {
+    ///     println!("{} lies at {}", object.key(), object.location());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn committed(&self, commit: u64) -> Result<Listing> {
+        let since = self.list_after("", commit.saturating_sub(1))?;
+        Ok(since.only(|object| object.commit() == commit))
+    }
+
     /// All versions of the object of a schema, by its name, whose record has this key, in the order in which they were committed.
     ///
     /// # Errors

@@ -42,6 +42,21 @@ impl Store {
         self.snapshot(py)?.list(py, selector, all_versions, after)
     }
 
+    /// committed(commit)
+    /// --
+    ///
+    /// As `Snapshot.committed`, of what is visible now.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(b"bytes", name="a")
+    /// ...     [obj.key for obj in store.committed(store.flush().commit)]
+    /// ['{space=default}{}{name=a}']
+    fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<Listing> {
+        self.snapshot(py)?.committed(py, commit)
+    }
+
     /// axes(selector='')
     /// --
     ///

@@ -47,6 +47,12 @@ impl Snapshot {
         self.inner.commit()
     }
 
+    /// Why it shows nothing that was committed later, or could not tell: of a store that was opened with `until=damage`.
+    #[getter]
+    fn damage(&self) -> Option<String> {
+        self.inner.damage().map(ToString::to_string)
+    }
+
     /// list(selector='', *, all_versions=False, after=None)
     /// --
     ///
@@ -91,6 +97,29 @@ impl Snapshot {
             Vec::new(),
             &self.place,
         ))
+    }
+
+    /// committed(commit)
+    /// --
+    ///
+    /// What came with one commit, and has not been removed since, with keys and places: what a flush has brought.
+    ///
+    /// Parameters
+    /// ----------
+    /// commit : int
+    ///     Its number: `Flushed.commit`.
+    ///
+    /// Returns
+    /// -------
+    /// Listing
+    ///
+    /// Raises
+    /// ------
+    /// Expired
+    ///     The snapshot has outlived its time.
+    pub(super) fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<Listing> {
+        let found = py.detach(|| self.inner.committed(commit)).or_raise(py)?;
+        Ok(Listing::new(found, Vec::new(), &self.place))
     }
 
     /// versions(selector='')
