@@ -15,6 +15,7 @@ from functools import cache
 from harness import Bench, Case, Check, Contender, Figures, Measure, begin
 from store import FIRST, MEMORY, NONE, SPEED, speed
 
+KEY = Measure("key_us", "us", more_is_better=False)
 PEAK = Measure("peak_mib", "MiB", more_is_better=False)
 LIMIT = "limit: the catalogue's files, read"
 QUESTIONS = {"one": "junctura, one object", "axes": "junctura, the axes of all", "open": "junctura, opened"}
@@ -39,6 +40,13 @@ class Stores:
             return speed(question, self.filled(count, every))
 
         return Contender(name, kind, "the answer", NONE, [SPEED, question, "FOLDER"], run)
+
+    def single(self, count: int, every: int = 100_000) -> Contender:
+        def run() -> Figures:
+            return speed("keys", self.filled(count, every), f"{count}")
+
+        command = [SPEED, "keys", "FOLDER", f"{count}"]
+        return Contender(f"junctura, one of {count:,}", "us", "where it lies", NONE, command, run)
 
     def keys(self, count: int) -> Contender:
         def run() -> Figures:
@@ -67,6 +75,10 @@ def cases(bench: Bench, place: str) -> list[Case]:
     check = Check(many.name, at_most=1.25, times=few.name)
     question = f"one of {million:,} objects, after a checkpoint"
     asked.append(Case("commits", question, FIRST, [few, many], [check], ROUNDS))
+    single = [stores.single(count) for count in (million, 10 * million)]
+    flat = Check(single[1].name, at_most=100)
+    question = "one key after the other, here and there, in a process that has asked before"
+    asked.append(Case("keys", question, KEY, single, [flat], ROUNDS))
     return asked
 
 

@@ -1,6 +1,6 @@
 //! How fast a store finds and reads, for `benches/store.py` and `benches/store_scale.py`; prints its figures as JSON.
 //!
-//! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `open FOLDER` opens it and takes a snapshot, `one FOLDER` opens it and retrieves one object, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
+//! `fill FOLDER OBJECTS BYTES EVERY` makes a store, and `checkpoint FOLDER` a checkpoint of it; `open FOLDER` opens it and takes a snapshot, `one FOLDER` opens it and retrieves one object, `keys FOLDER OBJECTS` looks up single keys of so many, one and then thousands, `axes FOLDER` asks for the axes of all, `catalogue FOLDER`
 //! reads the files in which a checkpoint lies, each in a process that has just begun, and says how much memory that took; `pack FOLDER CODEC` archives and reads fields, packed or not; `list FOLDER SELECTOR` lists it in a process that has just begun, with the memory that it took, and then again;
 //! `read FOLDER` reads it one by one and together, and maps it both ways, beside a plain `pread` of the same bytes, turn by turn; `beside FOLDER` reads while a thread of another
 //! store's writer flushes ten fields every 100 ms, and while nobody does.
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use junctura_model::{Given, Result, Schema};
+use junctura_model::{Given, RecordRef, Result, Schema};
 use junctura_store::{Ages, Buffer, Compression, Layout, Listing, Mapped, Object, Packing, Store, Writer};
 
 const PARAMS: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "o3"];
@@ -24,6 +24,8 @@ const AGAIN: usize = 5;
 const READ_FOR: Duration = Duration::from_millis(1500);
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 const FIELD_BYTES: usize = 804 << 10;
+/// Keys that are looked up, one by one.
+const KEYS: usize = 20_000;
 /// Fields that are packed.
 const PACKED: usize = 500;
 
@@ -37,22 +39,23 @@ fn main() {
         ["list", folder, selector] => list(folder, selector),
         ["open", folder] => asked(|| open(folder)),
         ["one", folder] => asked(|| one(folder)),
+        ["keys", folder, objects] => keys_by_one(folder, number(objects)),
         ["axes", folder] => asked(|| axes(folder)),
         ["catalogue", folder] => asked(|| catalogue(folder)),
         ["pack", folder, codec] => pack(folder, codec),
         ["read", folder] => read(folder),
         ["beside", folder] => beside(folder),
-        _ => panic!("fill, checkpoint, list, open, one, axes, catalogue, pack, read or beside: see the source"),
+        _ => panic!("fill, checkpoint, list, open, one, keys, axes, catalogue, pack, read or beside: see the source"),
     };
     println!("{figures}");
 }
 
-/// Archives a field of an ensemble forecast, in the order in which a model writes them.
-fn archive(writer: &mut Writer, number: usize, payload: &[u8]) {
+/// A field of an ensemble forecast, in the order in which a model writes them.
+fn field(number: usize) -> [(&'static str, Given<'static>); 11] {
     let (rest, param) = (number / PARAMS.len(), number % PARAMS.len());
     let (rest, level) = (rest / LEVELS.len(), rest % LEVELS.len());
     let (step, member) = (rest / MEMBERS, rest % MEMBERS);
-    let field = [
+    [
         ("class", Given::Text("od")),
         ("expver", Given::Text("0001")),
         ("stream", Given::Text("enfo")),
@@ -64,8 +67,11 @@ fn archive(writer: &mut Writer, number: usize, payload: &[u8]) {
         ("number", Given::Integer(member as i64)),
         ("levelist", Given::Integer(LEVELS[level])),
         ("param", Given::Text(PARAMS[param])),
-    ];
-    writer.archive(field, payload).unwrap();
+    ]
+}
+
+fn archive(writer: &mut Writer, number: usize, payload: &[u8]) {
+    writer.archive(field(number), payload).unwrap();
 }
 
 fn create(folder: &Path) -> Store {
@@ -124,6 +130,39 @@ fn one(folder: &str) -> usize {
     let listing = store.snapshot().unwrap().retrieve(key).unwrap();
     listing.get(0).unwrap().read().unwrap();
     listing.len()
+}
+
+/// Looks single keys up, here and there among all of them: the first, and then many.
+fn keys_by_one(folder: &str, objects: usize) -> String {
+    let store = Store::open(folder.as_ref()).unwrap();
+    let schema = Schema::builtin("mars").unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let mut number = 0;
+    let mut look_up = |count: usize| {
+        let mut records = Vec::new();
+        for _ in 0..count {
+            number = (number + 7_654_321) % objects;
+            let mut record = Vec::new();
+            schema.record(field(number), &mut record).unwrap();
+            records.push(record);
+        }
+        let began = Instant::now();
+        for record in &records {
+            let found = snapshot.versions_of("mars", RecordRef::trusted(record)).unwrap();
+            assert_eq!(found.len(), 1);
+        }
+        began.elapsed().as_secs_f64() / count as f64
+    };
+    let first = look_up(1);
+    // Until every part of the catalogue has been asked for a few.
+    look_up(KEYS);
+    let again = (0..AGAIN).map(|_| look_up(KEYS)).fold(f64::MAX, f64::min);
+    let peak = peak_kib() as f64 / 1024.0;
+    format!(
+        r#"{{"first_ms": {:.4}, "key_us": {:.4}, "peak_mib": {peak:.1}}}"#,
+        first * 1e3,
+        again * 1e6
+    )
 }
 
 fn axes(folder: &str) -> usize {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use junctura_model::selector::Question;
-use junctura_model::{AttrId, Code, Error, RecordRef, Result, Schema, Selector};
+use junctura_model::{AttrId, Code, Error, Result, Selector};
 
 use crate::lost::Lost;
 use crate::numbers::Run;
 use crate::relocation::Relocated;
 use crate::segment::Group;
-use crate::table::{Place, Rows, Table, select, select_keys};
+use crate::table::{Key, Place, Rows, Table, select, select_keys};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -184,22 +184,17 @@ impl Live {
         }
     }
 
-    /// The rows that are left with the key of a record, in a table that has them; the selector asks for that key.
+    /// The rows that are left with a key, in a table that has them; the selector asks for that key.
     ///
     /// # Errors
     /// What reading them says.
-    pub(crate) fn find_key(
-        &self,
-        key: RecordRef<'_>,
-        schema: &Schema,
-        selector: &Selector,
-    ) -> Result<(Arc<Table>, Vec<u32>)> {
+    pub(crate) fn find_key(&self, key: &Key<'_>, selector: &Selector) -> Result<(Arc<Table>, Vec<u32>)> {
         let table = match &self.rows {
             Source::Table(table) => Some(table),
             Source::Group(group) => group.in_memory(),
             Source::Lost(_) => None,
         };
-        let indexed = table.and_then(|table| Some((table, table.rows_of_key(schema, key)?)));
+        let indexed = table.and_then(|table| Some((table, table.rows_of_key(key)?)));
         let Some((table, mut rows)) = indexed else {
             return self.find(&selector.question(), By::All);
         };

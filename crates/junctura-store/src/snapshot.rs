@@ -11,7 +11,7 @@ use crate::catalogue::{Emptied, Tables};
 use crate::listing::{Listing, Part};
 use crate::live::{By, Live};
 use crate::store::Store;
-use crate::table::{Column, Seen, Table, select};
+use crate::table::{Column, Key, Seen, Table, select};
 
 /// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
 #[derive(Clone, Debug)]
@@ -138,10 +138,8 @@ impl Snapshot {
         let at = self.store.schema_index(schema)?;
         self.check_age()?;
         let schema = &self.store.schemas()[at];
-        let selector = Selector::exact_key(key, schema);
-        let found = self.tables[at]
-            .iter()
-            .map(|table| table.find_key(key, schema, &selector));
+        let (key, selector) = (Key::new(schema, key), Selector::exact_key(key, schema));
+        let found = self.tables[at].iter().map(|table| table.find_key(&key, &selector));
         let found = found.collect::<Result<Found>>();
         self.check_age()?;
         let parts = non_empty(at, found?).collect();

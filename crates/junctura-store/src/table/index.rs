@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hashbrown::HashTable;
-use junctura_model::{RecordRef, Schema};
+use junctura_model::{AttrId, RecordRef, Schema};
 
+use super::Table;
 use super::keys::{print_of, prints};
-use super::{Column, Table};
 
 /// So many are found by looking at the columns, which is as quick as making an index of the same rows.
 const ASKED_MIN: u32 = 8;
@@ -118,29 +118,37 @@ fn hash(print: u32) -> u64 {
     u64::from(print).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// A key that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'a> {
+    schema: &'a Schema,
+    record: RecordRef<'a>,
+    print: u32,
+}
+
+impl<'a> Key<'a> {
+    /// That of a record.
+    pub(crate) fn new(schema: &'a Schema, record: RecordRef<'a>) -> Self {
+        let prints = (0..schema.key_len()).filter_map(|index| {
+            let id = AttrId(index as u8);
+            Some(print_of(id, record.get(id)?))
+        });
+        let print = part_of(prints.fold(0, u128::wrapping_add));
+        Self { schema, record, print }
+    }
+
+    fn is_of(&self, table: &Table, row: u32) -> bool {
+        let mut columns = table.key_columns(self.schema.key_len());
+        columns.all(|(id, column)| column.and_then(|column| column.text(row)) == self.record.get(id))
+    }
+}
+
 impl Table {
-    /// The rows with the key of a record, which rise. None where it is not worth while to have an index of them yet: they have to be
-    /// found by looking at the columns.
-    pub(crate) fn rows_of_key(&self, schema: &Schema, key: RecordRef<'_>) -> Option<Vec<u32>> {
-        let mut numbers: Vec<(&Column, u32)> = Vec::with_capacity(schema.key_len());
-        let mut sum = 0_u128;
-        for (id, column) in self.key_columns(schema.key_len()) {
-            match (column, key.get(id)) {
-                (None, None) => {}
-                (Some(column), None) => numbers.push((column, 0)),
-                (column, Some(text)) => {
-                    let Some((column, number)) = column.and_then(|column| Some((column, column.number_of(text)?)))
-                    else {
-                        return Some(Vec::new());
-                    };
-                    numbers.push((column, number));
-                    sum = sum.wrapping_add(print_of(id, text));
-                }
-            }
-        }
-        let index = self.index.index(self, schema)?;
-        let has_key = |&row: &u32| numbers.iter().all(|(column, number)| column.number(row) == *number);
-        let mut rows: Vec<u32> = index.rows(part_of(sum)).filter(has_key).collect();
+    /// The rows with a key, which rise. None where it is not worth while to have an index of them yet: they have to be found by
+    /// looking at the columns.
+    pub(crate) fn rows_of_key(&self, key: &Key<'_>) -> Option<Vec<u32>> {
+        let index = self.index.index(self, key.schema)?;
+        let mut rows: Vec<u32> = index.rows(key.print).filter(|&row| key.is_of(self, row)).collect();
         rows.reverse();
         Some(rows)
     }
@@ -158,7 +166,7 @@ mod tests {
     /// As often as it takes until there is an index.
     fn indexed(table: &Table, key: RecordRef<'_>) -> Vec<u32> {
         let schema = schema();
-        let mut answers = std::iter::repeat_with(|| table.rows_of_key(&schema, key));
+        let mut answers = std::iter::repeat_with(|| table.rows_of_key(&Key::new(&schema, key)));
         answers.find_map(|rows| rows).unwrap()
     }
 

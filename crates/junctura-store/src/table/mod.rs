@@ -20,6 +20,7 @@ use crate::packing::Packed;
 
 pub(crate) use code::Encoded;
 pub(crate) use column::Column;
+pub(crate) use index::Key;
 pub(crate) use keys::{KeyTexts, Seen, datasets};
 pub(crate) use select::{Asking, Passing, Rows, passing, select, select_keys};
 use sparse::Sparse;
