@@ -28,6 +28,7 @@ ORDER = (
     "store_scale",
     "store_packing",
     "store_commits",
+    "store_load",
     "python_store",
     "arrays",
     "products_transforms",

@@ -188,3 +188,66 @@ def test_where_no_store_is_there_is_no_pool(tmp_path: Path) -> None:
         junctura.Pool(schema="free", store=tmp_path / "nowhere")
     with pytest.raises(junctura.errors.InvalidArgument):
         junctura.Pool(schema="free", store="ftp://somewhere/else")
+
+
+def schema(name: str, same_key: str) -> str:
+    """One like `free`, by another name."""
+    text = junctura.Schema.builtin("free").to_yaml()
+    return text.replace("name: free", f"name: {name}").replace("same_key: reject", f"same_key: {same_key}")
+
+
+def test_a_key_that_the_store_has_is_refused_where_the_schema_rejects_another(tmp_path: Path) -> None:
+    schemas = [schema("once", "reject"), schema("again", "supersede")]
+    path = tmp_path / "both"
+    with junctura.Store.create(path, schema=schemas) as store:
+        for name in ("once", "again"):
+            store.archive(b"kept", schema=name, name="a")
+    with junctura.Pool(schema=schemas, store=path) as pool:
+        told = rf"an object with this key is in the store behind the pool \(commit 1, file://{path}/"
+        with pytest.raises(junctura.AlreadyExists, match=told) as raised:
+            pool.offer(b"", name="a", schema="once")
+        assert raised.value.subject == "{space=default}{}{name=a}"
+        memory = pool.allocate(1 << 20)
+        with pytest.raises(junctura.AlreadyExists, match="behind the pool"):
+            memory.offer(name="a", schema="once")
+        with pytest.raises(junctura.AlreadyExists, match="behind the pool"):
+            pool.offer(bytes(1 << 20), name="a", schema="once")
+        with pytest.raises(junctura.AlreadyExists, match="behind the pool"):
+            pool.offer_many([(b"", {"name": "b"}), (b"", {"name": "a"})], schema="once")
+        with pool.bundle("a/bundle") as bundle:
+            bundle.offer(b"", name="c", schema="once")
+            with pytest.raises(junctura.AlreadyExists, match="behind the pool"):
+                bundle.offer(b"", name="a", schema="once")
+        pool.offer(b"newer", name="a", schema="again")
+        assert sorted(entry["name"] for entry in pool.list() if not entry.archived) == ["a", "b", "c"]
+        # Nothing is kept of what was refused.
+        assert pool.allocate(1 << 20).offer(name="d", schema="once")
+
+
+def test_what_an_earlier_pool_has_archived_is_refused_by_the_next(tmp_path: Path) -> None:
+    store = junctura.Store.create(tmp_path / "store", schema="free")
+    for is_first in (True, False):
+        with junctura.Pool(schema="free", store=store.path) as pool:
+            if is_first:
+                with junctura.Archiver(pool, store, ""):
+                    pool.offer(b"", name="a", retention="released_by:archive")
+            with pytest.raises(junctura.AlreadyExists, match="behind the pool"):
+                pool.offer(b"", name="a")
+            assert pool.stat()["objects"]["visible"] == 0
+    # Who has not named the store does not look there.
+    with junctura.Pool(schema="free") as pool:
+        pool.offer(b"", name="a")
+
+
+def test_offers_that_do_not_wait_see_the_pool_alone(tmp_path: Path) -> None:
+    with junctura.Store.create(tmp_path / "store", schema="free") as store:
+        store.archive(b"kept", name="a")
+
+    async def offered() -> None:
+        with junctura.Pool(schema="free", store=store.path) as pool:
+            tasks = junctura.aio.Pool(pool)
+            await tasks.offer(b"", name="a")
+            with pytest.raises(junctura.AlreadyExists, match="in the pool"):
+                await tasks.offer(b"", name="a")
+
+    asyncio.run(offered())

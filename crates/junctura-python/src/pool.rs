@@ -71,7 +71,8 @@ use crate::wait::{PendingDemand, wait};
 /// store : path or str, optional
 ///     The store behind the pool, by its path or URL: what was archived there and has left the pool is found by `demand`, `list`
 ///     and `follow` all the same, in one order with what the pool has. This process reads it itself; for `demand`, `list` and
-///     `follow` of `junctura.aio` threads do. Where nothing may wait (`begin_demand`), it is refused.
+///     `follow` of `junctura.aio` threads do. Where nothing may wait (`begin_demand`), it is refused. An offer of a key that
+///     the store has is `AlreadyExists` where its schema rejects another; offers of `junctura.aio` see the pool alone.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///

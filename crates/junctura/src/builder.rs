@@ -237,7 +237,8 @@ impl PoolBuilder {
     /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself; for
     /// `demand`, `list` and `follow` of `aio::Pool` threads do. [`Pool::begin_follow`] leaves that to errands
     /// ([`Follow::take_errand`](crate::Follow::take_errand)); a demand or list that begins without waiting does not ask it, and fails
-    /// with `Unsupported`.
+    /// with `Unsupported`. Offers that may wait are refused for a key that the store has, where their schema
+    /// rejects another object; those that do not wait see the pool alone.
     ///
     /// ```
     /// # use junctura::Pool;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, Result, Retention};
+use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, RecordRef, Result, Retention};
 use junctura_wire::fixed::{
     BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, DURABLE, FOR_A_TIME, IF_WANTED, INLINE, ONCE, OfferHead, TOGETHER,
 };
@@ -52,7 +52,7 @@ impl Pool {
     ///
     /// # Errors
     /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the schema does not take, `AlreadyExists` where
-    /// the key is taken, `PoolFull` when there was no memory for it within the pool's offer timeout.
+    /// the key is taken and the schema rejects another (in the pool, as long as it remembers what is gone, and in the store behind it), `PoolFull` when there was no memory for it within the pool's offer timeout.
     pub fn offer<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -277,6 +277,7 @@ impl Connection {
 
     /// The same, or until it is staged; gives the number of the request and the sequence number.
     pub(crate) fn offer_numbered(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<(u64, u64)> {
+        self.refuse_behind(terms, record, content)?;
         let mut state = self.lock()?;
         let number = state.mail.open(Talk::Offers)?;
         if let Err(error) = self.append_offer(&mut state, number, terms, record, content) {
@@ -295,6 +296,23 @@ impl Connection {
             .pop_front()
             .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
         Ok((number, sequence))
+    }
+
+    /// Looks into the store behind the pool, where an offer is to be refused for what it finds there. Who must not wait for a disk does not.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of reading the store. The memory of the payload is free again then.
+    pub(crate) fn refuse_behind(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<()> {
+        let Some(depot) = self.depot_of_rejecting(terms.schema) else {
+            return Ok(());
+        };
+        let looked = depot.refuse_second(self.schema(terms.schema), RecordRef::trusted(record));
+        if looked.is_err()
+            && let Some(slot) = content.slot()
+        {
+            self.lock()?.free_slot(slot);
+        }
+        looked
     }
 
     /// Puts an offer into the outbox.

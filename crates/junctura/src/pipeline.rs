@@ -360,6 +360,7 @@ impl Pipeline {
     }
 
     fn send(&mut self, terms: Terms, content: Content<'_>) -> Result<u64> {
+        self.connection.refuse_behind(terms, &self.record, content)?;
         let mut state = self.connection.lock()?;
         let request = state.mail.next(self.number);
         self.connection

@@ -113,6 +113,7 @@ impl Pool {
         let connection = Arc::new(connect(&place, &introduction, home)?);
         let open = |url| Depot::open(url, &connection.greeting.schemas).map(Arc::new);
         let depot = store.map(open).transpose()?;
+        connection.put_before(depot.as_ref());
         let url = place.to_string();
         Ok(Pool {
             shared: Arc::new(Shared {
@@ -363,6 +364,7 @@ impl Pool {
             return Ok(Arc::clone(connection));
         }
         let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
+        connection.put_before(self.depot());
         *anew = Some(Arc::clone(&connection));
         Ok(connection)
     }

@@ -125,6 +125,26 @@ impl Depot {
         Ok(newest.and_then(|(at, object)| self.row(&listing, at, &object)))
     }
 
+    /// Refuses another object of a key that the store has. It is looked for before the offer, and not while it is under way: what leaves
+    /// the pool in between is remembered there.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, and where it lies; those of reading the store.
+    pub(crate) fn refuse_second(&self, schema: &Schema, record: RecordRef<'_>) -> Result<()> {
+        let Some(listing) = versions(&self.store.snapshot()?, schema, record)? else {
+            return Ok(());
+        };
+        let Some(there) = listing.iter().last() else {
+            return Ok(());
+        };
+        let uri = self.store.uri(&there.location().file);
+        let commit = there.commit();
+        let cause = format!(
+            "an object with this key is in the store behind the pool (commit {commit}, {uri}), and its schema rejects another"
+        );
+        Err(Error::new(Code::AlreadyExists, schema.key_text(record), cause))
+    }
+
     /// This version of a key.
     fn version(
         &self,

@@ -13,14 +13,15 @@ mod waiting;
 
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, Result, SameKey, Schema};
 use junctura_transport::{Alarm, Inbox, Incoming, LocalCarrier, UnixCarrier};
 use junctura_wire::body;
 
+use crate::behind::Depot;
 use crate::handshake::{Greeting, Home};
 use crate::place::Carried;
 use crate::segments::Segments;
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     beside: Carried,
     /// An embedded server lives as long as anybody is connected from here.
     home: Arc<Home>,
+    /// The store behind the pool, for offers that are to be refused where it has their key.
+    depot: OnceLock<Arc<Depot>>,
 }
 
 struct Reader {
@@ -88,6 +91,7 @@ impl Connection {
             bell,
             beside,
             home,
+            depot: OnceLock::new(),
         })
     }
 
@@ -123,6 +127,20 @@ impl Connection {
     /// As the server is asked.
     pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::Target<'a>> {
         target.resolve(&self.greeting.schemas, self.greeting.default_schema)
+    }
+
+    /// There is a store behind the pool.
+    pub(crate) fn put_before(&self, depot: Option<&Arc<Depot>>) {
+        if let Some(depot) = depot {
+            // It is said once.
+            let _ = self.depot.set(Arc::clone(depot));
+        }
+    }
+
+    /// The store behind the pool, if an offer of this schema is to be refused where it has the key.
+    pub(crate) fn depot_of_rejecting(&self, schema: u16) -> Option<&Arc<Depot>> {
+        let rejects = self.schema(schema).on_same_key() == SameKey::Reject;
+        self.depot.get().filter(|_| rejects)
     }
 
     /// What another connection of this process keeps alive, too.
