@@ -3,7 +3,7 @@
 Writing is measured by ``junctura hammer --store``, which writes the same bytes into plain files just before; listing
 and reading by ``crates/junctura-store/examples/store_speed.rs``; the other store through its Python package
 (``benches/rivals/fdb.py``), with the key of each field given and its bytes ready. Everything is read from the page
-cache.
+cache. Of what was asked for it shows D: field I/O, and efficiency against the limit of the device.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ def filled(bare: Shell, store: list[str], file: Path) -> list[str]:
 def test_messages_go_in_by_their_headers_and_come_out_byte_for_byte(
     bare: Shell, filled: list[str], fields: Fields, tmp_path: Path
 ) -> None:
+    """D: archive, list and retrieve by the keys of a schema."""
     assert bare.text("ls", *filled, "--count") == f"{len(fields)}\n"
     for field, bytes_of_it in fields.items():
         bare.run("retrieve", *filled, field.selector(), "-o", tmp_path / "one", "-q")
@@ -382,6 +383,7 @@ def test_a_store_is_given_a_schema_that_gains_an_attribute(bare: Shell, tmp_path
 
 
 def test_objects_are_moved_between_tiers(bare: Shell, filled: list[str], tmp_path: Path) -> None:
+    """D: migration between tiers."""
     store, cold = filled, str(tmp_path / "cold")
     bare.run("tier", *store, "cold", cold)
     assert bare.documents("tier", *store, "--json") == [{"name": "cold", "place": cold}]

@@ -85,6 +85,7 @@ def kept(bare: Shell, to: list[str]) -> dict[str, bytes]:
 
 
 def test_everything_is_copied_byte_for_byte(bare: Shell, filled: Fdb, to: list[str]) -> None:
+    """D: schema files and fields of that archive are imported."""
     fields = filled.fields()
     assert len(fields) == 24 + 11
     summary = imported(bare, filled, *to, "--create", "--every", "10")

@@ -88,6 +88,7 @@ def offer_shared(pool: junctura.Pool) -> list[str]:
 def test_the_library_decodes_each_input_once_however_many_products_need_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """D: each input is read once for all products."""
     witness = Witness(tmp_path, monkeypatch)
     with junctura.Pool(schema="mars") as pool:
         sent = offer_shared(pool)

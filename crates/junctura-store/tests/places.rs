@@ -1,4 +1,6 @@
 //! The same stories in every place where a store can lie, and in every order of commits: what users are promised is the same.
+//!
+//! Of what was asked for it shows D: several back ends, the catalogue apart from the data, and masking of keys that are written again.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
