@@ -135,13 +135,14 @@ fn pass_on_figures(child: &mut Child) {
 #[ignore = "is started by the tests above"]
 fn take_part() {
     let (path, who) = processes::told();
+    let path = Path::new(&path);
     let [role, number, flushes]: [&str; 3] = who.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let (number, flushes) = (number.parse().unwrap(), flushes.parse().unwrap());
     match role {
-        "writer" => write(&path, number, flushes),
-        "reader" => read(&path, number, flushes),
-        "mover" => relocate(&path, number, flushes),
-        _ => tidy(&path, number, flushes),
+        "writer" => write(path, number, flushes),
+        "reader" => read(path, number, flushes),
+        "mover" => relocate(path, number, flushes),
+        _ => tidy(path, number, flushes),
     }
 }
 

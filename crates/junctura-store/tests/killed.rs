@@ -1,19 +1,26 @@
-//! Writers, and those who tidy up, that are killed at any moment, as real processes: what writers said was flushed is there, and nothing
-//! is there in part.
+//! Writers, and those who tidy up, that are killed at any moment, as real processes, in a folder and in an object store: what writers said
+//! was flushed is there, and nothing is there in part.
+//!
+//! When each of them is killed a seed says: so long after it has begun its work, in the middle of whatever it does then.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use junctura_model::selector::testing::Random;
 use junctura_model::{Code, Given, Result, Schema};
-use junctura_store::{Ages, Commits, Layout, Listing, Store};
+use junctura_store::{Ages, Commits, Layout, Listing, Object, Store};
+use tempfile::TempDir;
 
 mod processes;
 
 const OBJECTS: u32 = 3;
+/// Of which all runs of tests are; `soak_` has others.
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+const SOAK_SEEDS: u64 = 100;
 
 fn payload(writer: &str, flush: u32, object: u32) -> Vec<u8> {
     let word = format!("{writer} {flush} {object} ");
@@ -22,24 +29,27 @@ fn payload(writer: &str, flush: u32, object: u32) -> Vec<u8> {
     word.bytes().cycle().take(length as usize).collect()
 }
 
-/// What a started process does: it flushes on and on, and says so each time.
+/// What a started process does: it flushes on and on, and says so each time. Each flush has objects of its own, and one that masks that
+/// of the flush before.
 #[test]
-#[ignore = "is started by the test below"]
+#[ignore = "is started by the tests below"]
 fn write_until_killed() {
-    let (path, name) = processes::told();
-    let store = Store::open(&path).unwrap();
+    let (url, name) = processes::told();
+    let store = Store::open_url(&url).unwrap();
     let mut writer = store.writer().unwrap();
     let mut out = std::io::stdout().lock();
     for flush in 0.. {
-        for object in 0..OBJECTS {
-            let (step, number) = (flush.to_string(), object.to_string());
+        for object in 0..=OBJECTS {
+            let is_head = object == OBJECTS;
+            let (kind, step, number) = if is_head { ("cf", 0, 0) } else { ("pf", flush, object) };
+            let (step, number) = (step.to_string(), number.to_string());
             let attributes = [
                 ("class", "od"),
                 ("expver", &name),
                 ("stream", "enfo"),
                 ("date", "20261120"),
                 ("time", "0000"),
-                ("type", "pf"),
+                ("type", kind),
                 ("levtype", "sfc"),
                 ("step", &step),
                 ("number", &number),
@@ -53,20 +63,21 @@ fn write_until_killed() {
     }
 }
 
-/// What a started process does: it moves, gathers, writes checkpoints and compacts, on and on, and says so before it begins.
+/// What a started process does: it moves, gathers, purges, writes checkpoints and compacts, on and on, and says so before it begins.
 #[test]
-#[ignore = "is started by a test below"]
+#[ignore = "is started by the tests below"]
 fn tidy_until_killed() {
-    let (path, _) = processes::told();
-    let store = Store::open(&path).unwrap();
+    let (url, first) = processes::told();
+    let store = Store::open_url(&url).unwrap();
     let mut out = std::io::stdout().lock();
-    for number in 0_u32.. {
+    for number in first.parse::<u32>().unwrap().. {
         writeln!(out, "begun {number}").unwrap();
-        let done = match number % 5 {
+        let done = match number % 6 {
             0 => store.move_to("number=0", "cold", |_, _| true).map(drop),
             1 => store.checkpoint().map(drop),
-            2 => store.move_to("number=0", "data", |_, _| true).map(drop),
-            3 => store.gather(|_, _| true).map(drop),
+            2 => store.purge("").map(drop),
+            3 => store.move_to("number=0", "data", |_, _| true).map(drop),
+            4 => store.gather(|_, _| true).map(drop),
             _ => store.compact().map(drop),
         };
         // Others were quicker, or what it looked at was too old meanwhile: it will be done another time.
@@ -77,8 +88,8 @@ fn tidy_until_killed() {
 }
 
 /// Another process, and what it says with this word.
-fn start(test: &str, path: &Path, name: &str, word: &'static str) -> (Child, impl Iterator<Item = String>) {
-    let mut child = processes::itself(test, path, name)
+fn start(test: &str, url: &str, name: &str, word: &'static str) -> (Child, impl Iterator<Item = String>) {
+    let mut child = processes::itself(test, url, name)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -87,155 +98,268 @@ fn start(test: &str, path: &Path, name: &str, word: &'static str) -> (Child, imp
     (child, said.filter(move |line| line.starts_with(word)))
 }
 
-/// Starts a writer and kills it when it has said so many flushes; says how many it has said.
-fn killed_after(path: &Path, name: &str, flushes: u32) -> u32 {
-    let (mut child, mut said) = start("write_until_killed", path, name, "flushed");
-    let before = said.by_ref().take(flushes as usize).count();
+/// Kills a process so long after it has begun its work; says how often it has said its word.
+fn killed_after(started: (Child, impl Iterator<Item = String>), after: Duration) -> u32 {
+    let (mut child, mut said) = started;
+    assert!(said.next().is_some(), "it has ended by itself");
+    let began = Instant::now();
+    while began.elapsed() < after {
+        std::hint::spin_loop();
+    }
+    assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
     child.kill().unwrap();
     child.wait().unwrap();
     // What it said before it was killed is still in the pipe.
-    (before + said.count()) as u32
+    1 + said.count() as u32
 }
 
-/// Starts somebody who tidies up, and kills it so long after it has begun that often.
-fn tidies_until_killed(path: &Path, times: u32, after: Duration) {
-    let (mut child, mut begun) = start("tidy_until_killed", path, "", "begun");
-    let count = begun.by_ref().take(times as usize).count();
-    assert_eq!(count, times as usize, "it has ended by itself");
-    let then = Instant::now();
-    while then.elapsed() < after {
-        std::hint::spin_loop();
+/// Where a store lies, and another place for its objects.
+struct Place {
+    url: String,
+    cold: String,
+    layout: Layout,
+    /// A process is killed sooner than this after it has begun its work.
+    within: Duration,
+    _keeps: Option<TempDir>,
+}
+
+impl Place {
+    fn folder(commits: Commits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        Self {
+            url: place("store"),
+            cold: place("cold"),
+            layout: Layout {
+                commits: Some(commits),
+                ..Layout::from(Ages {
+                    snapshot_max: Duration::from_secs(1),
+                    ..Ages::default()
+                })
+            },
+            within: Duration::from_millis(150),
+            _keeps: Some(folder),
+        }
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+
+    /// In the object store that the runner of these tests has started.
+    #[cfg(feature = "s3")]
+    fn bucket() -> Self {
+        let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+        let place = || url.replace("{}", &format!("killed-{}-{}", std::process::id(), unique()));
+        Self {
+            url: place(),
+            cold: place(),
+            layout: Layout::from(Ages {
+                // Time enough to read all of it.
+                snapshot_max: Duration::from_secs(3),
+                ..Ages::default()
+            }),
+            within: Duration::from_millis(400),
+            _keeps: None,
+        }
+    }
+
+    fn create(&self) -> Store {
+        let schemas = [Schema::builtin("mars").unwrap()];
+        let store = Store::create_url(&self.url, &schemas, &self.layout).unwrap();
+        store.add_tier("cold", &self.cold).unwrap();
+        store
+    }
+
+    /// Any moment.
+    fn moment(&self, random: &mut Random) -> Duration {
+        Duration::from_nanos(random.number() % self.within.as_nanos() as u64)
+    }
+}
+
+/// A number that no other story has.
+fn unique() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 #[test]
 fn whatever_was_flushed_survives_a_kill() {
-    survives(Commits::Appended);
+    for seed in SEEDS {
+        survives(&Place::folder(Commits::Appended), seed);
+    }
 }
 
 #[test]
 fn whatever_was_flushed_survives_a_kill_where_each_has_an_object() {
-    survives(Commits::Exclusive);
+    for seed in SEEDS {
+        survives(&Place::folder(Commits::Exclusive), seed);
+    }
 }
 
-fn survives(commits: Commits) {
-    const ROUNDS: u32 = 6;
-    const WRITERS: u32 = 3;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let layout = Layout {
-        commits: Some(commits),
-        ..Layout::default()
-    };
-    let schemas = [Schema::builtin("mars").unwrap()];
-    drop(Store::create_url(path.to_str().unwrap(), &schemas, &layout).unwrap());
-    let reader = Store::open(path).unwrap();
-    for round in 0..ROUNDS {
-        let said: Vec<(String, u32)> = std::thread::scope(|scope| {
-            let start = |number: u32| {
-                let name = format!("w{round}{number}");
-                scope.spawn(move || {
-                    let said = killed_after(path, &name, 5 + 20 * round + 7 * number);
-                    (name, said)
-                })
-            };
-            let writers: Vec<_> = (0..WRITERS).map(start).collect();
-            writers.into_iter().map(|writer| writer.join().unwrap()).collect()
-        });
-        for store in [&reader, &Store::open(path).unwrap()] {
-            for (name, flushes) in &said {
-                check(store, name, *flushes);
-            }
-        }
+#[test]
+#[cfg(feature = "s3")]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_whatever_was_flushed_survives_a_kill() {
+    for seed in SEEDS {
+        survives(&Place::bucket(), seed);
     }
-    let checked = reader.snapshot().unwrap().check("", None, |_, _| true).unwrap();
-    assert_eq!(checked.damaged_count, 0, "{:?}", checked.damaged);
 }
 
 #[test]
 fn whatever_was_flushed_survives_a_kill_of_those_who_tidy_up() {
-    tidied(Commits::Appended);
+    for seed in SEEDS {
+        tidied(&Place::folder(Commits::Appended), seed);
+    }
 }
 
 #[test]
 fn whatever_was_flushed_survives_a_kill_of_those_who_tidy_up_where_each_has_an_object() {
-    tidied(Commits::Exclusive);
+    for seed in SEEDS {
+        tidied(&Place::folder(Commits::Exclusive), seed);
+    }
+}
+
+#[test]
+#[cfg(feature = "s3")]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_whatever_was_flushed_survives_a_kill_of_those_who_tidy_up() {
+    for seed in &SEEDS[..2] {
+        tidied(&Place::bucket(), *seed);
+    }
+}
+
+#[test]
+#[ignore = "long: make soak"]
+fn soak_kills_at_any_moment() {
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    for seed in first..first + SOAK_SEEDS {
+        for commits in [Commits::Appended, Commits::Exclusive] {
+            survives(&Place::folder(commits), seed);
+            tidied(&Place::folder(commits), seed);
+        }
+    }
+}
+
+/// Three write until each of them is killed; so it goes on.
+fn survives(place: &Place, seed: u64) {
+    const ROUNDS: u32 = 2;
+    const WRITERS: u32 = 3;
+    let reader = place.create();
+    let mut random = Random(seed);
+    for round in 0..ROUNDS {
+        let said = together(
+            place,
+            (0..WRITERS).map(|number| (format!("w{round}{number}"), place.moment(&mut random))),
+        );
+        for store in [&reader, &Store::open_url(&place.url).unwrap()] {
+            for said in &said {
+                check(store, said, seed);
+            }
+        }
+    }
+    is_whole(&reader, seed);
 }
 
 /// Two write and two tidy up, until each of them is killed; so it goes on.
-fn tidied(commits: Commits) {
-    const ROUNDS: u32 = 4;
-    const LIVES: u32 = 4;
-    let (folder, cold) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = folder.path();
-    let layout = Layout {
-        commits: Some(commits),
-        ages: Ages {
-            snapshot_max: Duration::from_secs(1),
-            ..Ages::default()
-        },
-        ..Layout::default()
-    };
-    let schemas = [Schema::builtin("mars").unwrap()];
-    let store = Store::create_url(path.to_str().unwrap(), &schemas, &layout).unwrap();
-    store.add_tier("cold", cold.path().to_str().unwrap()).unwrap();
+fn tidied(place: &Place, seed: u64) {
+    const ROUNDS: u32 = 2;
+    const LIVES: u32 = 3;
+    let store = place.create();
+    let mut random = Random(seed);
     let mut said = Vec::new();
     for round in 0..ROUNDS {
         std::thread::scope(|scope| {
-            for number in 0..2 {
+            for _ in 0..2 {
+                // Each life begins with other work.
+                let lives: Vec<_> = (0..LIVES)
+                    .map(|_| (random.below(6).to_string(), place.moment(&mut random)))
+                    .collect();
                 scope.spawn(move || {
-                    for life in 0..LIVES {
-                        // Any moments, the same ones each time.
-                        let moment = (round * 2 + number) * LIVES + life;
-                        let after = Duration::from_micros(u64::from(moment) * 7919 % 10_000);
-                        tidies_until_killed(path, 1 + moment % 11, after);
+                    for (first, after) in lives {
+                        killed_after(start("tidy_until_killed", &place.url, &first, "begun"), after);
                     }
                 });
             }
-            let write = |number: u32| {
-                let name = format!("w{round}{number}");
-                scope.spawn(move || {
-                    let said = killed_after(path, &name, 20 + 11 * number);
-                    (name, said)
-                })
-            };
-            let writers: Vec<_> = (0..2).map(write).collect();
-            said.extend(writers.into_iter().map(|writer| writer.join().unwrap()));
+            let writers = (0..2).map(|number| (format!("w{round}{number}"), place.moment(&mut random)));
+            said.extend(together(place, writers));
         });
-        for (name, flushes) in &said {
-            check(&store, name, *flushes);
+        for said in &said {
+            check(&store, said, seed);
         }
     }
-    store.compact().unwrap();
-    let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
-    assert_eq!(checked.damaged_count, 0, "{:?}", checked.damaged);
-    let there: u32 = said.iter().map(|(_, flushes)| flushes * OBJECTS).sum();
-    assert!(store.snapshot().unwrap().list("").unwrap().len() as u32 >= there);
+    for done in [store.purge("").map(drop), store.compact().map(drop)] {
+        unless_expired(done);
+    }
+    is_whole(&store, seed);
+    for said in &said {
+        check(&store, said, seed);
+    }
+}
+
+/// Writers that work side by side, each until it is killed; how many flushes each has said.
+fn together(place: &Place, writers: impl Iterator<Item = (String, Duration)>) -> Vec<(String, u32)> {
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = writers
+            .map(|(name, after)| {
+                scope.spawn(move || {
+                    let said = killed_after(start("write_until_killed", &place.url, &name, "flushed"), after);
+                    (name, said)
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    })
+}
+
+/// The only error that anybody is told: what is read may have been found too long ago.
+fn unless_expired<T>(done: Result<T>) -> Option<T> {
+    done.map_err(|error| assert_eq!(error.code(), Code::Expired, "{error}"))
+        .ok()
+}
+
+fn is_whole(store: &Store, seed: u64) {
+    let check = || {
+        unless_expired(
+            store
+                .snapshot()
+                .and_then(|snapshot| snapshot.check("", None, |_, _| true)),
+        )
+    };
+    let checked = std::iter::repeat_with(check).find_map(|checked| checked).unwrap();
+    assert_eq!(checked.damaged_count, 0, "seed {seed}: {:?}", checked.damaged);
 }
 
 /// All flushes that were said, and at most one that was not; each whole.
-fn check(store: &Store, name: &str, said: u32) {
-    // What is read may have been found too long ago: then it is found anew.
-    while let Err(error) = check_now(store, name, said) {
-        assert_eq!(error.code(), Code::Expired, "{error}");
-    }
+fn check(store: &Store, said: &(String, u32), seed: u64) {
+    while unless_expired(check_now(store, said, seed)).is_none() {}
 }
 
-fn check_now(store: &Store, name: &str, said: u32) -> Result<()> {
-    let listing: Listing = store.snapshot()?.list(&format!("expver={name}"))?;
+fn check_now(store: &Store, (name, said): &(String, u32), seed: u64) -> Result<()> {
+    let told = format!("seed {seed}, {name}");
+    let snapshot = store.snapshot()?;
+    let listing: Listing = snapshot.list(&format!("expver={name},type=pf"))?;
     let count = listing.len() as u32;
-    assert!(count.is_multiple_of(OBJECTS), "{name}: a flush in part");
+    assert!(count.is_multiple_of(OBJECTS), "{told}: a flush in part");
     let flushes = count / OBJECTS;
     assert!(
-        flushes == said || flushes == said + 1,
-        "{name}: {said} were said, {flushes} are there"
+        flushes == *said || flushes == said + 1,
+        "{told}: {said} were said, {flushes} are there"
     );
-    for object in listing.by_location() {
-        let schema = object.schema();
-        let value = |name: &str| -> u32 { object.value(schema.find(name).unwrap()).unwrap().parse().unwrap() };
-        assert!(object.read()? == payload(name, value("step"), value("number")));
-    }
+    listing.for_each_payload(|object, read| {
+        assert!(
+            read? == payload(name, number(&object, "step"), number(&object, "number")),
+            "{told}"
+        );
+        Ok(())
+    })?;
+    let heads = snapshot.list(&format!("expver={name},type=cf"))?;
+    assert_eq!(heads.len(), 1, "{told}");
+    assert!(
+        heads.get(0).unwrap().read()? == payload(name, flushes - 1, OBJECTS),
+        "{told}: not the head of flush {}",
+        flushes - 1
+    );
     Ok(())
+}
+
+fn number(object: &Object<'_>, name: &str) -> u32 {
+    let id = object.schema().find(name).unwrap();
+    object.value(id).unwrap().parse().unwrap()
 }
