@@ -1,16 +1,17 @@
-"""The catalogue as other programs read it, without our code: attributes in their types, bytes where the rows say."""
+"""A store as other programs read it, without our code: attributes in their types, bytes where and as the rows say."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from store_readers import Row, by_duckdb, by_pyarrow, newest_by_duckdb
+from store_readers import Row, by_duckdb, by_pyarrow, crc32c, newest_by_duckdb
 
 import junctura
 
@@ -97,18 +98,9 @@ def fill(root: Path) -> list[Row]:
 
 def plain(row: Row) -> Row:
     """What a row says that does not depend on where its bytes lie."""
-    left_out = ("_file", "_offset", "_length", "_checksum", "_number", "_incarnation", "_sequence")
+    places = ("_file", "_offset", "_length", "_checksum", "_codec", "_unpacked")
+    left_out = (*places, "_number", "_incarnation", "_sequence")
     return {name: value for name, value in row.items() if value is not None and name not in left_out}
-
-
-def crc32c(data: bytes) -> int:
-    """The checksum of a row, bit by bit."""
-    sum_of_it = 0xFFFFFFFF
-    for byte in data:
-        sum_of_it ^= byte
-        for _ in range(8):
-            sum_of_it = sum_of_it >> 1 ^ (0x82F63B78 if sum_of_it & 1 else 0)
-    return sum_of_it ^ 0xFFFFFFFF
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -118,7 +110,7 @@ def test_others_find_every_version_with_its_attributes_and_bytes(root: Path, rea
     assert [plain(row) for row in rows] == expected
     assert [row["_number"] for row in rows] == list(range(len(expected)))
     assert all(row["_length"] == len(row["payload"]) for row in rows)
-    assert all(row["_checksum"] == crc32c(row["payload"]) for row in rows if row["_length"] < 100)
+    assert all(row["_checksum"] == crc32c(row["payload"]) for row in rows)
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -151,3 +143,59 @@ def test_what_came_after_the_checkpoint_is_not_in_its_files(root: Path, reader: 
     with junctura.Store(root) as store:
         store.archive(b"later", run="z", step=0)
     assert len(reader(root)) == len(expected) == len(junctura.Store(root).list(all_versions=True)) - 1
+
+
+Commits = Literal["appended", "exclusive"]
+# What is packed in each way, and not.
+CODECS = {"a": "zstd", "b": "lz4", "c": None}
+
+
+def packed_and_moved(path: Path, commits: Commits) -> list[Row]:
+    """Objects of each codec, within commits and in files, some of them in a tier; what they are to others."""
+    packing = {f"run={run}": codec for run, codec in CODECS.items() if codec}
+    store = junctura.Store.create(path / "store", schema=SCHEMA, commits=commits, compression=packing)
+    store.add_tier("cold", path / "cold")
+    numbers = random.Random(1)
+    expected = []
+    for step in range(5):
+        small = [b"", b"small", bytes(3000)]
+        # Half of it is nothing that can be packed.
+        large = [numbers.randbytes(60_000) + bytes(60_000)]
+        for run in CODECS:
+            for part, bytes_of_it in enumerate(small + large if step < 4 else small):
+                store.archive(bytes_of_it, run=run, step=step, part=part)
+                expected.append({"run": run, "step": str(step), "part": float(part), "payload": bytes_of_it})
+        store.flush()
+    store.move_to("step=1/3", "cold")
+    store.checkpoint()
+    return expected
+
+
+def kind(row: Row) -> tuple[str, str | None]:
+    """In which part of the store an object lies, and how it is packed."""
+    return row["_file"].split("/")[0], row.get("_codec")
+
+
+@pytest.mark.parametrize("commits", ["appended", "exclusive"])
+@pytest.mark.parametrize("reader", READERS)
+def test_others_unpack_what_is_packed_and_find_what_is_in_a_tier(tmp_path: Path, commits: Commits, reader: Any) -> None:
+    expected = packed_and_moved(tmp_path, commits)
+    rows = reader(tmp_path / "store")
+    attributes = ("run", "step", "part", "payload")
+    assert [{name: row[name] for name in attributes} for row in rows] == expected
+    assert all(row["_checksum"] == crc32c(row["payload"]) for row in rows)
+    places = ("data", "tiers", "log" if commits == "appended" else "commits")
+    assert {kind(row) for row in rows} == {(place, codec) for place in places for codec in CODECS.values()}
+    assert all(row["_length"] < row["_unpacked"] == len(row["payload"]) for row in rows if row["_codec"])
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_others_see_by_the_checksum_what_is_damaged(tmp_path: Path, reader: Any) -> None:
+    packed_and_moved(tmp_path, "appended")
+    moved = [row for row in reader(tmp_path / "store") if kind(row) == ("tiers", None)]
+    victim = max(moved, key=lambda row: row["_length"])
+    with (tmp_path / "cold" / victim["_file"]).open("r+b") as file:
+        file.seek(victim["_offset"] + 100)
+        file.write(bytes([victim["payload"][100] ^ 1]))
+    damaged = [row for row in reader(tmp_path / "store") if row["_checksum"] != crc32c(row["payload"])]
+    assert [row["_number"] for row in damaged] == [victim["_number"]]
