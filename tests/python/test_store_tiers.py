@@ -50,7 +50,7 @@ def test_what_is_moved_reads_as_before(tmp_path):
     assert payloads(junctura.Store(tmp_path / "store")) == expected
 
 
-def test_a_move_that_is_killed_goes_on(tmp_path):
+def test_a_move_that_is_killed_at_any_moment_shows_nobody(tmp_path):
     store = filled(tmp_path / "store")
     expected = payloads(store)
     store.add_tier("cold", tmp_path / "cold")
@@ -67,6 +67,53 @@ def test_a_move_that_is_killed_goes_on(tmp_path):
     store.move_to("", "cold")
     assert payloads(store) == expected
     assert {tier_of(found) for found in store.list()} == {"tiers"}
+
+
+# A commit moves no more objects.
+BATCH = 100_000
+COUNT = 250_000
+# Moves everything, until it is committed that a part of it was moved: it says so, and waits to be killed. It looks
+# in the middle of its work, between two objects, so that nothing goes on meanwhile.
+STOPS_AFTER_A_COMMIT = """
+import signal, sys, junctura
+
+store, watched = (junctura.Store(sys.argv[1]) for _ in range(2))
+before = watched.snapshot().commit
+
+def look(*_):
+    if (commit := watched.snapshot().commit) > before:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(commit, flush=True)
+        sys.stdin.read()
+
+signal.signal(signal.SIGALRM, look)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+store.move_to("", "cold")
+"""
+
+
+def test_a_move_that_is_killed_goes_on_behind_its_last_commit(tmp_path):
+    path = tmp_path / "store"
+    with junctura.Store.create(path, schema="free") as store:
+        store.archive_many((b"x", {"name": str(number)}) for number in range(COUNT))
+    store.add_tier("cold", tmp_path / "cold")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPS_AFTER_A_COMMIT, str(path)], stdin=pipe, stdout=pipe, text=True
+    )
+    committed = process.stdout.readline()
+    process.kill()
+    process.communicate()
+    assert int(committed) == store.snapshot().commit
+    tiers = store.stats()["data"]["tiers"]
+    moved = tiers["cold"]["objects"]
+    assert moved in (BATCH, 2 * BATCH)
+    files = {file: file.read_bytes() for file in (tmp_path / "cold").rglob("*") if file.is_file()}
+    # What was committed is not copied again.
+    assert store.move_to("", "cold").objects == COUNT - moved
+    assert {file: file.read_bytes() for file in files} == files
+    assert {tier_of(found) for found in junctura.Store(path).list()} == {"tiers"}
+    assert store.check().damaged_count == 0
 
 
 def test_other_programs_find_it_through_the_checkpoint(tmp_path):
