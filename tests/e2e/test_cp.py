@@ -12,6 +12,7 @@ import subprocess
 import termios
 from pathlib import Path
 
+import numpy as np
 import pytest
 from e2e_grib import Field, split
 from e2e_shell import JUNCTURA, Shell, key_of
@@ -273,3 +274,19 @@ def test_pools_that_do_not_agree(two: Shell, bare: Shell, tmp_path: Path) -> Non
     assert "serving" in third.said()
     put(two, "x", b"x")
     assert "mean different things" in two.error(1, "cp", "unix:test", "unix:third", "*")
+
+
+def test_an_array_in_pieces_is_copied_whole(two: Shell) -> None:
+    everything = np.arange(24, dtype=np.float32).reshape(4, 6)
+    halves = junctura.Layout("shape=4x6 grid=1x2 order=F")
+    with junctura.Pool(f"unix:{two.folder}/junctura/test.sock") as pool:
+        for rank in range(2):
+            mine = np.asfortranarray(everything[:, 3 * rank : 3 * rank + 3])
+            pool.offer_piece(mine, halves, rank, name="t", schema="free")
+    for outcome in "copied", "identical":
+        told, summary = two.documents("cp", "unix:test", "unix:other", "*", "--json")
+        assert (told["outcome"], told["bytes"]) == (outcome, everything.nbytes)
+    assert summary["identical"] == 1
+    with junctura.Pool(f"unix:{two.folder}/junctura/other.sock") as pool:
+        assert np.array_equal(pool.demand(name="t", schema="free").array(), everything)
+        assert np.array_equal(pool.demand_array(name="t", schema="free"), everything)

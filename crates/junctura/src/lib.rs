@@ -130,7 +130,7 @@ mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
-pub use array::{DemandedArray, Exchange, Part, Piece};
+pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};

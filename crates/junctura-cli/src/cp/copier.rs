@@ -1,11 +1,11 @@
 //! Objects on their way from one pool into another: held until the other has them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use junctura::{
-    Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version,
+    Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version, Whole,
 };
 use junctura_model::with_given;
 use serde_json::json;
@@ -42,14 +42,32 @@ struct Tally {
     refused: u64,
 }
 
+/// An object on its way, and all of it if it is an array in pieces.
+struct Held {
+    object: Object,
+    whole: Option<Whole>,
+}
+
+impl Held {
+    fn payload(&self) -> &[u8] {
+        self.whole.as_ref().map_or(self.object.payload(), Whole::bytes)
+    }
+
+    fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let more = self.whole.as_ref().map(|whole| whole.attributes(&self.object));
+        self.object.attributes().chain(more.unwrap_or_default())
+    }
+}
+
 /// Copies objects and counts what became of them.
 pub(super) struct Copier<'a> {
+    from: &'a Pool,
     to: &'a Pool,
     retention: Option<Retention>,
     pipeline: Pipeline,
     acks: Receiver<Ack>,
     /// What TO has not acknowledged, in the order of the offers.
-    held: VecDeque<Object>,
+    held: VecDeque<Held>,
     /// Schemas of FROM that TO has, too.
     agreed: Vec<String>,
     told: Told,
@@ -63,11 +81,18 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(to: &'a Pool, retention: Option<Retention>, window: usize, told: Told) -> Result<Copier<'a>> {
+    pub(super) fn new(
+        from: &'a Pool,
+        to: &'a Pool,
+        retention: Option<Retention>,
+        window: usize,
+        told: Told,
+    ) -> Result<Copier<'a>> {
         let (sender, acks) = channel();
         // The receiver lives as long as the pipeline.
         let pipeline = to.pipeline(window)?.on_ack(move |ack| drop(sender.send(ack)));
         Ok(Copier {
+            from,
             to,
             retention,
             pipeline,
@@ -103,26 +128,29 @@ impl<'a> Copier<'a> {
     /// Copies one object. Waits only for room.
     pub(super) fn copy(&mut self, object: Object) -> Result<()> {
         self.tally.taken += 1;
-        self.tally.taken_bytes += object.payload().len() as u64;
-        match self.offer(&object) {
-            Ok(()) => self.held.push_back(object),
-            Err(error) => self.refuse(object, error)?,
+        let (object, whole) = Whole::of(self.from, object)?;
+        let held = Held { object, whole };
+        self.tally.taken_bytes += held.payload().len() as u64;
+        match self.offer(&held) {
+            Ok(()) => self.held.push_back(held),
+            Err(error) => self.refuse(held, error)?,
         }
         self.note()?;
         self.progress.show(self.tally.taken_bytes, self.tally.copied);
         Ok(())
     }
 
-    fn offer(&mut self, object: &Object) -> Result<()> {
-        self.agree(object.schema())?;
+    fn offer(&mut self, held: &Held) -> Result<()> {
+        let schema = held.object.schema();
+        self.agree(schema)?;
         let options = OfferOptions {
-            schema: Some(object.schema().name()),
+            schema: Some(schema.name()),
             retention: self.retention.clone(),
             ..OfferOptions::default()
         };
         let pipeline = &mut self.pipeline;
-        with_given(object.schema(), object.attributes(), |given| {
-            pipeline.offer_with(options, given.iter().copied(), object.payload())
+        with_given(schema, held.attributes(), |given| {
+            pipeline.offer_with(options, given.iter().copied(), held.payload())
         })
         .map(drop)
     }
@@ -155,22 +183,23 @@ impl<'a> Copier<'a> {
     /// Takes the acknowledgements that have come.
     fn note(&mut self) -> Result<()> {
         while let Ok(ack) = self.acks.try_recv() {
-            let Some(object) = self.held.pop_front() else { break };
+            let Some(held) = self.held.pop_front() else { break };
             match ack.outcome {
                 Ok(version) => {
                     self.tally.copied += 1;
-                    self.tally.bytes += object.payload().len() as u64;
-                    self.tell(&object, Some(version), "copied", None)?;
+                    self.tally.bytes += held.payload().len() as u64;
+                    self.tell(&held, Some(version), "copied", None)?;
                 }
-                Err(error) if error.code() == Code::AlreadyExists => self.compare(object, &error)?,
-                Err(error) => self.refuse(object, error)?,
+                Err(error) if error.code() == Code::AlreadyExists => self.compare(held, &error)?,
+                Err(error) => self.refuse(held, error)?,
             }
         }
         Ok(())
     }
 
     /// Something has this key already in TO: the same thing?
-    fn compare(&mut self, object: Object, refusal: &Error) -> Result<()> {
+    fn compare(&mut self, held: Held, refusal: &Error) -> Result<()> {
+        let object = &held.object;
         let target = Target::key_text(object.key()).in_schema(object.schema().name());
         let there = match self.to.demand(target, Some(std::time::Duration::ZERO)) {
             Ok(there) => there,
@@ -181,17 +210,17 @@ impl<'a> Copier<'a> {
                     Code::Gone | Code::NotFound | Code::Timeout | Code::NotWanted
                 ) =>
             {
-                return self.refuse(object, refusal.clone());
+                return self.refuse(held, refusal.clone());
             }
             Err(error) => return Err(error),
         };
-        let differs = if there.payload() != object.payload() {
+        let differs = if there.payload() != held.payload() {
             "payload"
-        } else if !there.attributes().eq(object.attributes()) {
+        } else if there.attributes().collect::<BTreeMap<_, _>>() != held.attributes().collect() {
             "attributes"
         } else {
             self.tally.identical += 1;
-            return self.tell(&object, Some(there.version()), "identical", None);
+            return self.tell(&held, Some(there.version()), "identical", None);
         };
         let cause = format!(
             "{} has it with another {differs}, version {}",
@@ -199,21 +228,21 @@ impl<'a> Copier<'a> {
             there.version()
         );
         let error = Error::new(Code::Conflict, object.key(), cause);
-        self.refuse(object, error)
+        self.refuse(held, error)
     }
 
     /// One object that TO does not take: the end, unless the others are to go on.
-    fn refuse(&mut self, object: Object, error: Error) -> Result<()> {
+    fn refuse(&mut self, held: Held, error: Error) -> Result<()> {
         self.tally.refused += 1;
         if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
             // Somebody else may fare better with it.
-            object.give_back()?;
+            held.object.give_back()?;
             return Err(error);
         }
         if self.told != Told::Json {
             self.progress.suspend(|| say!("junctura: {error}"));
         }
-        self.tell(&object, None, "refused", Some(&error))?;
+        self.tell(&held, None, "refused", Some(&error))?;
         self.failure.get_or_insert(error);
         Ok(())
     }
@@ -230,7 +259,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn tell(&mut self, object: &Object, version: Option<Version>, outcome: &str, why: Option<&Error>) -> Result<()> {
+    fn tell(&mut self, held: &Held, version: Option<Version>, outcome: &str, why: Option<&Error>) -> Result<()> {
+        let object = &held.object;
         let version = version.map(|version| version.to_string());
         match self.told {
             Told::Nothing => Ok(()),
@@ -245,7 +275,7 @@ impl<'a> Copier<'a> {
                 "outcome": outcome,
                 "key": object.key(),
                 "schema": object.schema().name(),
-                "bytes": object.payload().len(),
+                "bytes": held.payload().len(),
                 "from_version": object.version().to_string(),
                 "version": version,
                 "error": why.map(ToString::to_string),
@@ -258,7 +288,7 @@ impl<'a> Copier<'a> {
         let outcome = outcome.and(self.flush());
         self.progress.end();
         // What TO has not said that it has is not done.
-        self.held.drain(..).for_each(|object| drop(object.give_back()));
+        self.held.drain(..).for_each(|held| drop(held.object.give_back()));
         let seconds = self.began.elapsed().as_secs_f64();
         let Tally {
             copied,

@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (true, _) => Told::Lines,
         _ => Told::Nothing,
     };
-    let mut copier = Copier::new(&to, arguments.retention.clone(), arguments.window as usize, told)?;
+    let mut copier = Copier::new(&from, &to, arguments.retention.clone(), arguments.window as usize, told)?;
     copier.keep_going(arguments.keep_going);
     if progress::is_watched() && !arguments.follow && arguments.count.is_none() {
         copier.expect(total_bytes(&from, &selector)?);

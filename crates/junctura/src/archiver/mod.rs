@@ -7,10 +7,10 @@
 //! that died had archived and not released comes again, and is found in the store by its version. What became visible together, as
 //! the members of a bundle, is archived with one commit, as far as the window has room for it.
 
+mod gathering;
 mod options;
 mod sample;
 mod thread;
-mod whole;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result, Schema, with_given};
 use junctura_store::{Store, Writer};
 
+use self::gathering::Gathering;
 use self::sample::Sample;
 use self::thread::Progress;
-use self::whole::{Gathering, Whole};
+use crate::array::Whole;
 use crate::follow::{Follow, FollowOptions, Gap, Item};
 use crate::object::Object;
 use crate::pool::Pool;
@@ -358,7 +359,7 @@ impl Archiver {
     /// Gives how many bytes the store has of it.
     fn write(&mut self, object: &Object, whole: Option<&Whole>) -> Result<u64> {
         self.agree(object.schema())?;
-        let payload = whole.map_or(object.payload(), |whole| &whole.bytes);
+        let payload = whole.map_or(object.payload(), Whole::bytes);
         let bytes = payload.len() as u64;
         if object.redelivered() && self.is_there(object)? {
             return Ok(bytes);

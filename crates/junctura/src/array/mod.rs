@@ -17,6 +17,7 @@ mod missing;
 mod offering;
 mod packed;
 mod plans;
+mod whole;
 
 pub(crate) use demanded::is_in_pieces;
 pub use demanded::{DemandedArray, Part};
@@ -28,3 +29,4 @@ pub use offering::Piece;
 #[cfg(feature = "async")]
 pub(crate) use offering::{Offering, is_second, unless_complete};
 pub(crate) use plans::Plans;
+pub use whole::Whole;

@@ -1,0 +1,75 @@
+//! An array in pieces as one object.
+
+use std::sync::Arc;
+
+use junctura_layout::Layout;
+use junctura_model::{Kind, Result, Schema, Type};
+
+use super::Part;
+use crate::object::Object;
+use crate::pool::Pool;
+
+/// An array that was offered in pieces, put together for a place where it is to be one object: another pool, or a store.
+#[derive(Debug)]
+pub struct Whole {
+    bytes: Vec<u8>,
+    dtype: String,
+    shape: String,
+}
+
+impl Whole {
+    /// Gathers the pieces of an array; `None` for an object that has none. Reads the pieces that are not on this machine, and may wait
+    /// for them.
+    ///
+    /// # Errors
+    /// Those of [`Pool::array`] and [`DemandedArray::take`](crate::DemandedArray::take); then the object has been given back.
+    pub fn of(pool: &Pool, object: Object) -> Result<(Object, Option<Self>)> {
+        if !object.is_in_pieces() {
+            return Ok((object, None));
+        }
+        let array = pool.array(object)?;
+        let shape = array.layout().shape();
+        let taken = Layout::one(shape).and_then(|layout| array.take(&Part::of(&Arc::new(layout), 0)));
+        match taken {
+            Ok(bytes) => {
+                let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+                let whole = Self {
+                    bytes,
+                    dtype: array.element().to_string(),
+                    shape: extents.join("/"),
+                };
+                Ok((array.into_object(), Some(whole)))
+            }
+            Err(error) => {
+                array.give_back()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Its elements, in the order C, as bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What an array that was offered whole says of itself (`dtype`, `shape`), as far as the object's schema has room for it and it does
+    /// not say it already.
+    #[must_use]
+    pub fn attributes(&self, object: &Object) -> Vec<(&'static str, &str)> {
+        let schema = object.schema();
+        let dtype = takes(schema, "dtype", Kind::one(Type::String)).then_some(("dtype", &*self.dtype));
+        let is_list = takes(schema, "shape", Kind::list_of(Type::Integer));
+        let is_new = schema.is_open() && schema.find("shape").is_none();
+        let shape = (is_list || is_new).then_some(("shape", &*self.shape));
+        let said = |(name, _): &(&str, &str)| object.get(name).is_some();
+        dtype.into_iter().chain(shape).filter(|one| !said(one)).collect()
+    }
+}
+
+fn takes(schema: &Schema, name: &str, kind: Kind) -> bool {
+    match schema.find(name) {
+        Some(id) => schema.attribute(id).level.is_none() && schema.attribute(id).kind == kind,
+        None => schema.is_open() && !kind.list,
+    }
+}
