@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def hammer(bare: Shell, *arguments: str) -> list[Document]:
 def test_all_that_was_written_is_found(
     bare: Shell, place: list[str], pattern: str, contended: list[str], catalogue: str, size: str
 ) -> None:
+    """D: field I/O patterns A and B, with and without contention on one index."""
     load = [*place, "--pattern", pattern, *contended, "--catalogue", catalogue, "--size", size, "--writers", "2"]
     (row,) = hammer(bare, *load, "--threads", "2")
     assert (row["writers"], row["threads"], row["run"]["objects"]) == (2, 2, OBJECTS)
@@ -62,6 +64,7 @@ def test_the_ensemble_is_scaled(bare: Shell, place: list[str]) -> None:
 
 
 def test_a_sweep_has_a_row_for_each_and_a_picture(bare: Shell, place: list[str], tmp_path: Path) -> None:
+    """D: so many I/O servers by so many threads."""
     rows = hammer(bare, *place, "--writers", "1,2,3", "--threads", "1,2", "--size", "1KiB")
     assert [(row["writers"], row["threads"]) for row in rows] == [(w, t) for w in (1, 2, 3) for t in (1, 2)]
     assert bare.text("ls", *place, "--count") == f"{6 * OBJECTS}\n", "each has objects of its own"
@@ -83,6 +86,20 @@ def test_a_picture_that_cannot_be_is_refused_before_the_load(bare: Shell, place:
     (tmp_path / "matplotlib.py").write_text("raise ImportError('no matplotlib')")
     assert "pip install matplotlib" in refused(1, tmp_path / "sweep.png", sys.executable)
     assert not Path(place[1]).exists()
+
+
+def test_a_picture_that_dies_does_not_end_the_load(bare: Shell, place: list[str], tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    # It hears of no row; and it hears of all and then dies.
+    for behaviour, cause in (("exec <&-; echo ready", "the load goes on"), ("echo ready; cat >rows", "has died")):
+        python.write_text(f"#!/bin/sh\ncd {tmp_path}; {behaviour}\n")
+        python.chmod(0o755)
+        drawn = ["--plot", str(tmp_path / "sweep.png"), "--python", str(python)]
+        load = bare.run("hammer", *SMALL, *place, "--writers", "1,2", "--size", "1KiB", *drawn, status=1)
+        rows = [json.loads(line) for line in load.stdout.splitlines()]
+        assert [(row["writers"], row["lost"]) for row in rows] == [(1, 0), (2, 0)]
+        assert load.stderr.decode().count(cause) == 1
+    assert len((tmp_path / "rows").read_text().splitlines()) == 2
 
 
 def test_people_get_a_table(bare: Shell, place: list[str]) -> None:

@@ -42,15 +42,17 @@ pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
             writeln!(out, "{}", row.line())?;
         }
         out.flush()?;
-        plot.as_mut().map_or(Ok(()), |plot| plot.add(&row))?;
+        if let Some(plot) = &mut plot {
+            plot.add(&row);
+        }
         (lost, damaged) = (lost + row.lost, damaged + row.damaged);
     }
-    plot.map_or(Ok(()), Plot::draw)?;
+    let drawn = plot.map_or(Ok(()), Plot::draw);
     if lost + damaged > 0 {
         let cause = format!("{lost} lost, {damaged} damaged");
         return Err(Error::new(Code::Corrupt, "hammer", cause));
     }
-    Ok(())
+    drawn
 }
 
 /// The picture, if one is wanted.

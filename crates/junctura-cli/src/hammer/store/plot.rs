@@ -1,6 +1,7 @@
 //! The rows of the table as a picture, which Python draws with matplotlib.
 //!
-//! The program is there before the first row is measured: nobody loads a disk for an hour to hear that there is no matplotlib.
+//! The program is there before the first row is measured: nobody loads a disk for an hour to hear that there is no matplotlib. If it dies
+//! later, that is told with the next row and by the exit status, and the load goes on: the rows are worth more than their picture.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write as _};
@@ -19,6 +20,8 @@ pub(super) struct Plot {
     child: Child,
     rows: Option<ChildStdin>,
     told: BufReader<ChildStdout>,
+    /// Why there will be no picture.
+    lost: Option<Error>,
 }
 
 impl Plot {
@@ -42,6 +45,7 @@ impl Plot {
             child,
             rows: Some(rows),
             told: BufReader::new(told),
+            lost: None,
         };
         match plot.told()? {
             told if told == "ready" => Ok(plot),
@@ -50,16 +54,27 @@ impl Plot {
         }
     }
 
-    pub(super) fn add(&mut self, row: &Row) -> Result<()> {
+    /// One more row, as long as there is somebody to draw it.
+    pub(super) fn add(&mut self, row: &Row) {
         let line = serde_json::to_string(row).unwrap_or_default();
         let rows = self.rows.as_mut();
-        let added = rows.map_or(Ok(()), |rows| writeln!(rows, "{line}"));
-        added.map_err(|error| self.failed(Code::Io, error.to_string()))
+        if let Err(error) = rows.map_or(Ok(()), |rows| writeln!(rows, "{line}")) {
+            let error = self.failed(Code::Io, format!("the program that draws it has died: {error}"));
+            say!("junctura: {error}; the load goes on");
+            self.rows = None;
+            self.lost = Some(error);
+        }
     }
 
     /// Draws what was added.
+    ///
+    /// # Errors
+    /// `Io` when that cannot be, also since the program has died before.
     pub(super) fn draw(mut self) -> Result<()> {
         self.rows = None;
+        if let Some(error) = self.lost.take() {
+            return Err(error);
+        }
         match self.told()? {
             told if told == "drawn" => Ok(()),
             told => Err(self.failed(Code::Io, told)),
