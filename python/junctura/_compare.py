@@ -8,14 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from junctura._labels import decoded, grib, values_of
+from junctura._labels import decoded, grib, needed, values_of
+from junctura.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from junctura import Listing, Stored
+
+
+class Valued(Protocol):
+    """An object, of which only its values are asked for."""
+
+    @property
+    def attributes(self) -> dict[str, Any]: ...
+    def array(self) -> npt.NDArray[Any]: ...
+    def _payload(self) -> Any: ...
 
 
 @dataclass
@@ -100,8 +111,8 @@ def compare(
 
     """
     found = Comparison()
-    found.both, differences = first._compare(second, list(ignore))
-    for what, key, here, there in differences:
+    found.both, told = first._compare(second, list(ignore))
+    for what, key, here, there in told:
         if what == "first":
             found.only_first[key] = here
         elif what == "second":
@@ -111,12 +122,12 @@ def compare(
         else:
             found.bytes[key] = (here, there)
     if rtol is not None or atol is not None:
-        apart = {key: _apart(*pair, rtol or 0.0, atol or 0.0) for key, pair in found.bytes.items()}
-        found.values = {key: difference for key, difference in apart.items() if difference > 0}
+        differences = {key: apart(*pair, rtol or 0.0, atol or 0.0) for key, pair in found.bytes.items()}
+        found.values = {key: difference for key, difference in differences.items() if difference > 0}
     return found
 
 
-def _apart(first: Stored, second: Stored, rtol: float, atol: float) -> float:
+def apart(first: Valued, second: Valued, rtol: float, atol: float) -> float:
     """By how much two fields differ, at most; 0 where that is within the tolerance."""
     one, two = _values(first), _values(second)
     if one is None or two is None or one.shape != two.shape:
@@ -128,12 +139,21 @@ def _apart(first: Stored, second: Stored, rtol: float, atol: float) -> float:
     return float(np.nanmax(np.abs(one - two)))
 
 
-def _values(obj: Stored) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """The values of a field or an array; None where it is neither, or no numbers."""
-    message = None if "dtype" in obj.attributes else grib(obj)
-    if message is not None:
-        return decoded(message, values_of)
+def _values(obj: Valued) -> npt.NDArray[Any] | None:
+    """The values of a field or an array; None where it is neither, or no numbers, or cannot be read."""
     if "dtype" not in obj.attributes:
+        message = grib(obj)
+        return None if message is None else _decoded(message)
+    try:
+        array = obj.array()
+    except InvalidArgument:
         return None
-    array = obj.array()
     return array.astype(np.float64) if np.issubdtype(array.dtype, np.number) else None
+
+
+def _decoded(message: bytes) -> npt.NDArray[Any] | None:
+    eccodes = needed("eccodes", "grib")
+    try:
+        return decoded(message, values_of)
+    except eccodes.CodesInternalError:
+        return None

@@ -18,6 +18,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import xarray
 
+    from junctura._compare import Valued
     from junctura._native import Listing, Object, Schema, Stored
     from junctura.dask import Fetched
 
@@ -145,7 +146,7 @@ def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: 
     return array
 
 
-def grib(obj: Object | Stored | Fetched) -> bytes | None:
+def grib(obj: Object | Stored | Fetched | Valued) -> bytes | None:
     """The message, where it is one."""
     payload = obj._payload() if hasattr(obj, "_payload") else obj
     view = memoryview(payload)

@@ -60,6 +60,7 @@ PRINTING = [
     ["check", "--store", "STORE"],
     ["stat", "--store", "STORE"],
     ["compare", "--store", "STORE", "--with", "STORE"],
+    ["compare", "--store", "STORE", "--with", "STORE", "--values", "--python", "PYTHON"],
     ["purge", "--store", "STORE"],
     ["checkpoint", "--store", "STORE"],
     ["tier", "--store", "STORE", "cold", "COLD"],

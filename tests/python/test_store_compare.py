@@ -85,4 +85,8 @@ def test_what_has_no_values_is_as_far_apart_as_can_be(store: junctura.Store) -> 
     with store:
         for space in "ab":
             store.archive(space.encode(), space=space, name="text")
-    assert compared(store, atol=1e9).values == {"{}{}{name=text}": math.inf}
+            store.archive(b"GRIB, says " + space.encode(), space=space, name="no message")
+            store.archive(bytes(16 if space == "a" else 15), space=space, name="cut", dtype="float64")
+    assert compared(store, atol=1e9).values == {
+        f"{{}}{{}}{{name={name}}}": math.inf for name in ("text", '"no message"', "cut")
+    }

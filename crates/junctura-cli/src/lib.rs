@@ -198,7 +198,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Wipe(arguments) => store::remove::wipe(&arguments),
         Command::Tier(arguments) => store::tier::tier(&arguments),
         Command::Move(arguments) => store::tier::move_to(&arguments),
-        Command::Compare(arguments) => store::compare::run(&arguments),
+        Command::Compare(arguments) => store::compare::run(&arguments, program),
         Command::Check(arguments) => store::check::run(&arguments),
         Command::Checkpoint(arguments) => store::compact::checkpoint(&arguments),
         Command::Compact(arguments) => store::compact::compact(&arguments),

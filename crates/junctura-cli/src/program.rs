@@ -1,6 +1,7 @@
 //! How this command is started once more.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -36,12 +37,17 @@ impl Program {
         }
     }
 
+    /// A program of the Python package, yet without arguments: of this Python, else of [`Program::python`].
+    pub(crate) fn module(&self, module: &str, python: Option<&OsString>) -> Command {
+        let mut command = Command::new(python.cloned().unwrap_or_else(|| self.python()));
+        command.args(["-m", module]);
+        command
+    }
+
     /// Becomes a program of the Python package, with its output and exit status; comes back only with what is in the way.
     pub(crate) fn become_module(&self, module: &str, words: Vec<OsString>, python: Option<&OsString>) -> Error {
-        let python = python.cloned().unwrap_or_else(|| self.python());
-        let error = Command::new(&python).args(["-m", module]).args(words).exec();
-        let cause = format!("{error}; the Python package does this: --python says which Python has it");
-        Error::new(Code::Unsupported, python.display().to_string(), cause)
+        let mut command = self.module(module, python);
+        no_python(&command.args(words).exec(), &command)
     }
 
     /// The command, yet without arguments.
@@ -55,6 +61,12 @@ impl Program {
         own.map(Command::new)
             .map_err(|error| Error::new(Code::Io, "junctura", error.to_string()))
     }
+}
+
+/// A Python that does not begin.
+pub(crate) fn no_python(error: &io::Error, command: &Command) -> Error {
+    let cause = format!("{error}; the Python package does this: --python says which Python has it");
+    Error::new(Code::Unsupported, command.get_program().display().to_string(), cause)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(crate) mod remove;
 pub(crate) mod retrieve;
 pub(crate) mod stat;
 pub(crate) mod tier;
+mod values;
 
 use clap::Args;
 use junctura::{Code, Error, Result};

@@ -1,0 +1,153 @@
+//! The values of objects whose bytes are not the same, which Python decodes (`python/junctura/_pairs.py`): what fields and arrays mean is
+//! known there.
+//!
+//! The program is there before anything is compared: nobody reads two stores to hear that there is no package.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::Object;
+use serde_json::{Value, json};
+
+use crate::program::{Program, no_python};
+
+const MODULE: &str = "junctura._pairs";
+
+/// Whether values are compared, and when they are the same.
+#[derive(Args, Debug)]
+pub(crate) struct ValuesArguments {
+    /// Where bytes differ, compare values: of GRIB messages, and of arrays with a dtype. Python does it: pip install 'junctura[grib]'
+    #[arg(long)]
+    values: bool,
+    /// Take values for the same that differ by no more than this (with --rtol Y: than X + Y * abs(second)); implies --values
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    atol: Option<f64>,
+    /// Take values for the same that differ by no more than this part of the second one; implies --values
+    #[arg(long, value_name = "Y", value_parser = tolerance)]
+    rtol: Option<f64>,
+    /// The Python that has the package, for values (default: the one that runs this command, else python3)
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<OsString>,
+}
+
+fn tolerance(text: &str) -> std::result::Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "a number is expected".to_owned())?;
+    if number.is_finite() && number >= 0.0 {
+        return Ok(number);
+    }
+    Err("a number from 0 on is expected".to_owned())
+}
+
+impl ValuesArguments {
+    /// Begins to compare values, if they are to be.
+    ///
+    /// # Errors
+    /// `Unsupported` without Python or the package.
+    pub(crate) fn begin(&self, program: &Program) -> Result<Option<Values>> {
+        if !self.values && self.atol.is_none() && self.rtol.is_none() {
+            return match &self.python {
+                Some(_) => Err(Error::new(
+                    Code::InvalidArgument,
+                    "--python",
+                    "it goes with --values, --atol or --rtol",
+                )),
+                None => Ok(None),
+            };
+        }
+        let mut command = program.module(MODULE, self.python.as_ref());
+        for tolerance in [self.rtol, self.atol] {
+            command.arg(tolerance.unwrap_or(0.0).to_string());
+        }
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| no_python(&error, &command))?;
+        let (Some(pairs), Some(told)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::new(Code::Io, "python", "it has no input and output"));
+        };
+        let mut values = Values {
+            child,
+            pairs: Some(pairs),
+            told: BufReader::new(told),
+        };
+        if values.told().is_ok_and(|line| line == "ready") {
+            return Ok(Some(values));
+        }
+        let cause = "it has no such package: pip install 'junctura[grib]', or --python says which Python has it";
+        let python = command.get_program().display().to_string();
+        Err(Error::new(Code::Unsupported, format!("{python} -m {MODULE}"), cause))
+    }
+}
+
+/// A program that decodes.
+pub(crate) struct Values {
+    child: Child,
+    pairs: Option<ChildStdin>,
+    told: BufReader<ChildStdout>,
+}
+
+impl Values {
+    /// By how much the values of two objects differ: 0 within the tolerance, infinite where they are not as many, or none.
+    ///
+    /// # Errors
+    /// Those of [`Object::read`]; `Unsupported` where Python has nothing that decodes them.
+    pub(crate) fn apart(&mut self, first: &Object<'_>, second: &Object<'_>) -> Result<f64> {
+        let payloads = [first.read()?, second.read()?];
+        let pair = json!([said(first), said(second)]);
+        let told = self.ask(&pair, &payloads).map_err(|error| broken(&error.to_string()))?;
+        let answer: Value = serde_json::from_str(&told).map_err(|_| broken("it has died"))?;
+        if let Some(missing) = answer["missing"].as_str() {
+            return Err(Error::new(Code::Unsupported, first.key(), missing));
+        }
+        Ok(answer["apart"].as_f64().unwrap_or(f64::INFINITY))
+    }
+
+    fn ask(&mut self, pair: &Value, payloads: &[Vec<u8>; 2]) -> io::Result<String> {
+        if let Some(pairs) = &mut self.pairs {
+            writeln!(pairs, "{pair}")?;
+            for payload in payloads {
+                pairs.write_all(payload)?;
+            }
+        }
+        self.told()
+    }
+
+    fn told(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.told.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Values {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.pairs = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What its attributes say of the array that it is.
+fn said(object: &Object<'_>) -> Value {
+    let described = object.describe();
+    json!({"nbytes": object.bytes(), "dtype": described.get("dtype"), "shape": described.get("shape")})
+}
+
+fn broken(cause: &str) -> Error {
+    Error::new(Code::Io, MODULE, format!("the program that decodes values: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tolerance_is_a_number_from_0_on() {
+        assert_eq!((tolerance("0"), tolerance("1e-3")), (Ok(0.0), Ok(1e-3)));
+        for wrong in ["", "-1", "nan", "inf", "little"] {
+            assert!(tolerance(wrong).is_err(), "{wrong}");
+        }
+    }
+}
