@@ -61,6 +61,8 @@ PRINTING = [
     ["stat", "--store", "STORE"],
     ["compare", "--store", "STORE", "--with", "STORE"],
     ["compare", "--store", "STORE", "--with", "STORE", "--values", "--python", "PYTHON"],
+    ["wait-for", "--store", "STORE", "name=one"],
+    ["watch", "--store", "STORE", "--timeout", "1ms"],
     ["purge", "--store", "STORE"],
     ["checkpoint", "--store", "STORE"],
     ["tier", "--store", "STORE", "cold", "COLD"],

@@ -11,27 +11,33 @@ use serde_json::{Map, Value, json};
 use crate::attributes::{about_selector, selector};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
+use crate::store::following::Until;
 use crate::url::PoolArguments;
-use crate::{json, size};
+use crate::{json, size, store};
 
 const EXAMPLES: &str = "Examples:
   junctura watch                                    everything, until Ctrl-C
   junctura watch param=t --kind offered             new fields of one parameter
   junctura watch --kind left --json                 clients that leave, and why
-  junctura watch --kind offered --count 10 class=od until ten have come";
+  junctura watch --kind offered --count 10 class=od until ten have come
+  junctura watch --store /data/archive param=t      what is kept in a store, as it is committed";
 
-/// Watch what happens in the pool
+/// Watch what happens in the pool, or in a store
 ///
 /// Objects that were offered, withdrawn, expired or superseded, if they match the selectors; clients that joined or left; and
 /// requirements with a name that were made (required), retracted, or came to the end of their time to live (lapsed), and
 /// requirements that were broken since they kept others waiting; and, of objects that match, those that were not offered since
 /// nothing wanted them (declined), and demands for such (missed).
+/// Of a store: objects as they are committed (archived), with their commit and where they lie.
 /// No payload moves. It says on standard error when it begins: what happens after that is told.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pool: PoolArguments,
+    /// Watch this store instead
+    #[arg(long, value_name = "URL", conflicts_with = "kinds")]
+    store: Option<String>,
     /// Which objects: param=t, 'levelist>=500'; each must hold
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
@@ -53,6 +59,10 @@ pub(crate) struct Arguments {
 /// Watches.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
+    if let Some(url) = &arguments.store {
+        let until = Until::new(arguments.count, arguments.timeout);
+        return store::watch::watch(url, &arguments.selectors, until, arguments.json, &interrupt);
+    }
     let pool = interrupt.connect(&arguments.pool, "junctura watch")?;
     let selector = selector(&arguments.selectors, &pool)?;
     let kinds: Vec<EventKind> = arguments

@@ -344,6 +344,12 @@ impl Object<'_> {
         }
     }
 
+    /// Where other programs find the file that has its bytes: [`Store::uri`] of it.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        self.listing.store().uri(self.file_name())
+    }
+
     /// CRC-32C of its bytes.
     #[must_use]
     pub fn checksum(&self) -> u32 {

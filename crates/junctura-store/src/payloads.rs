@@ -52,6 +52,42 @@ impl Listing {
     pub fn for_each_payload(&self, take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
         for_each_payload(self.iter(), self.reads_at_once(), Bytes::Archived, take)
     }
+
+    /// The same of some of its objects, in this order: of a run of very many, or of all of them in another order. What lies side by side
+    /// should stand side by side.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Object, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # for name in ["a", "b", "c"] {
+    /// #     writer.archive([("name", name)], name.as_bytes())?;
+    /// # }
+    /// # writer.flush()?;
+    /// let listing = store.snapshot()?.list("")?;
+    /// let mut last: Vec<Object<'_>> = listing.iter().skip(1).collect();
+    /// last.reverse();
+    /// let mut all = Vec::new();
+    /// listing.for_each_payload_of(&last, |_, payload| {
+    ///     all.extend_from_slice(payload?);
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(all, b"cb");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::for_each_payload`].
+    pub fn for_each_payload_of(
+        &self,
+        objects: &[Object<'_>],
+        take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        for_each_payload(objects.iter().copied(), self.reads_at_once(), Bytes::Archived, take)
+    }
 }
 
 /// Which bytes of an object are asked for.

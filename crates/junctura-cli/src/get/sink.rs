@@ -142,7 +142,7 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 /// A folder, or meant to be one.
-fn is_folder(path: &Path) -> bool {
+pub(super) fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 

@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::got::Got;
 use super::sink::{self, Sink};
-use super::template::Template;
+use super::template::{self, Template};
 use crate::output::Out;
 use crate::{json, size};
 
 /// Where payloads go.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct IntoArguments {
     /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
@@ -33,6 +33,15 @@ pub(crate) struct IntoArguments {
 impl IntoArguments {
     pub(super) fn is_one_file(&self) -> bool {
         self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular)
+    }
+
+    /// The same where several versions of a key come: of files of their own, each is to have a name.
+    pub(crate) fn of_versions(&self) -> Self {
+        let mut into = self.clone();
+        if into.template.is_none() && into.output.as_deref().is_some_and(sink::is_folder) {
+            into.template = Template::parse(template::OF_VERSIONS).ok();
+        }
+        into
     }
 
     fn check(&self) -> Result<()> {
@@ -116,7 +125,7 @@ impl Taker {
         }
     }
 
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.sink.flush()?;
         self.report.as_mut().map_or(Ok(()), Out::flush)
     }

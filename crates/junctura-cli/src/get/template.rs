@@ -11,6 +11,8 @@ use super::got::Got;
 
 /// A name that tells all objects apart.
 pub(crate) const DEFAULT: &str = "{key}{ext}";
+/// One that tells all versions of them apart, too.
+pub(crate) const OF_VERSIONS: &str = "{key},version={version}{ext}";
 /// What a file system takes as one name.
 const NAME_BYTES_MAX: usize = 255;
 

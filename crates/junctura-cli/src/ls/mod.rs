@@ -5,14 +5,15 @@ mod table;
 mod tree;
 
 use clap::{Args, ValueEnum};
-use junctura::{Code, Described, Error, ListOptions, Result, Schema};
+use junctura::{Code, Error, ListOptions, Result};
 use junctura_model::schema::fdb_key;
-use junctura_store::{Object, Store};
+use junctura_store::Store;
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Out};
+use crate::store::order::{Row, order};
 use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
 use shown::{Shown, Since};
@@ -160,7 +161,7 @@ impl Arguments {
             }
         }
         if !self.tree {
-            self.order(&mut rows)?;
+            order(&mut rows, self.sort.as_deref())?;
         }
         for page in rows.chunks(PAGE) {
             interrupt.check()?;
@@ -168,40 +169,7 @@ impl Arguments {
         }
         Ok(())
     }
-
-    /// By an attribute, where one is asked for; then by key and commit.
-    fn order(&self, rows: &mut [Row<'_>]) -> Result<()> {
-        if let Some(name) = &self.sort
-            && !rows.is_empty()
-            && !rows
-                .iter()
-                .any(|Row(object, _)| object.schema().is_open() || object.schema().find(name).is_some())
-        {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "--sort",
-                format!("no schema here has {name}"),
-            ));
-        }
-        rows.sort_by_cached_key(|Row(object, stored)| {
-            let by = self.sort.as_ref().map(|name| (name, object.get(name)));
-            let by = by.map(|(name, value)| value.map(|text| (rank(object.schema(), name, text), text.to_owned())));
-            let place = |(name, text): (&str, &str)| (rank(object.schema(), name, text), text.to_owned());
-            let key = object.attributes().take(object.schema().key_len()).map(place);
-            (by, key.collect::<Vec<_>>(), stored.commit())
-        });
-        Ok(())
-    }
 }
-
-/// Where a value stands among others of its attribute, if they have an order beside that of their texts.
-fn rank(schema: &Schema, name: &str, text: &str) -> Option<i128> {
-    let id = schema.find(name)?;
-    schema.attribute(id).kind.scalar.order(text)
-}
-
-/// An object of a store.
-struct Row<'a>(Described, Object<'a>);
 
 impl<'a> From<&'a Row<'_>> for Shown<'a> {
     fn from(Row(described, object): &'a Row<'_>) -> Self {

@@ -1,12 +1,13 @@
 //! `junctura inspect`: where the bytes of each object lie.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::{Codec, Object, Store};
+use junctura_store::{Codec, Object};
 use serde_json::json;
 
+use super::following::{Step, Until, follow};
 use super::{StoreArguments, VersionsArguments};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
@@ -54,7 +55,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let selector = super::selector(&arguments.selectors, &store)?;
     let mut out = Out::new();
     if arguments.follow {
-        return follow(arguments, &store, &selector, &interrupt);
+        let (after, until) = (
+            arguments.versions.after(),
+            Until::new(arguments.count, arguments.timeout),
+        );
+        return follow(&store, &selector, after, until, &interrupt, |step| match step {
+            Step::Wait => out.flush(),
+            Step::New(_, objects) => objects.iter().try_for_each(|object| {
+                interrupt.check()?;
+                arguments.print(object, &mut out)
+            }),
+        });
     }
     let snapshot = store.snapshot()?;
     let listing = arguments.versions.list(&snapshot, &selector)?;
@@ -63,44 +74,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     for object in &listing {
         interrupt.check()?;
-        arguments.print(&object, &store, &mut out)?;
-    }
-    out.flush()
-}
-
-fn follow(arguments: &Arguments, store: &Store, selector: &str, interrupt: &Interrupt) -> Result<()> {
-    let deadline = arguments
-        .timeout
-        .and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut left = arguments.count.unwrap_or(u64::MAX);
-    let mut follow = store.follow(selector, arguments.versions.after());
-    let mut out = Out::new();
-    let is_time = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let mut is_first = true;
-    while left > 0 && (is_first || arguments.count.is_some() || !is_time()) {
-        is_first = false;
-        out.flush()?;
-        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let Some(listing) = follow.next_within(timeout, || interrupt.check())? else {
-            if arguments.count.is_none() {
-                break;
-            }
-            let cause = format!("{left} more were to come");
-            return Err(Error::new(Code::Timeout, selector, cause));
-        };
-        for object in listing.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-            interrupt.check()?;
-            arguments.print(&object, store, &mut out)?;
-            left -= 1;
-        }
+        arguments.print(&object, &mut out)?;
     }
     out.flush()
 }
 
 impl Arguments {
-    fn print(&self, object: &Object<'_>, store: &Store, out: &mut Out) -> Result<()> {
+    fn print(&self, object: &Object<'_>, out: &mut Out) -> Result<()> {
         let (place, key) = (object.location(), object.key());
-        let uri = store.uri(&place.file);
+        let uri = object.uri();
         if !self.json {
             let codec = place.codec.map_or(String::new(), |codec| format!("({})", codec.name()));
             return writeln!(out, "{uri} {} {}{codec} {key}", place.offset, place.length);

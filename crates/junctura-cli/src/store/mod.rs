@@ -7,13 +7,16 @@ pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;
 pub(crate) mod create;
+pub(crate) mod following;
 pub(crate) mod import;
 pub(crate) mod inspect;
+pub(crate) mod order;
 pub(crate) mod remove;
 pub(crate) mod retrieve;
 pub(crate) mod stat;
 pub(crate) mod tier;
 mod values;
+pub(crate) mod watch;
 
 use clap::Args;
 use junctura::{Code, Error, Result};

@@ -1,0 +1,40 @@
+//! Objects of a store in the order of their values.
+
+use junctura::{Code, Described, Error, Result, Schema};
+use junctura_store::Object;
+
+/// An object of a store, and what it is.
+pub(crate) struct Row<'a>(pub(crate) Described, pub(crate) Object<'a>);
+
+/// By an attribute, where one is asked for; then by key and commit.
+///
+/// # Errors
+/// `InvalidArgument` for an attribute that no schema here has.
+pub(crate) fn order(rows: &mut [Row<'_>], by: Option<&str>) -> Result<()> {
+    if let Some(name) = by
+        && !rows.is_empty()
+        && !rows
+            .iter()
+            .any(|Row(object, _)| object.schema().is_open() || object.schema().find(name).is_some())
+    {
+        return Err(Error::new(
+            Code::InvalidArgument,
+            "--sort",
+            format!("no schema here has {name}"),
+        ));
+    }
+    rows.sort_by_cached_key(|Row(object, stored)| {
+        let by = by.map(|name| (name, object.get(name)));
+        let by = by.map(|(name, value)| value.map(|text| (rank(object.schema(), name, text), text.to_owned())));
+        let place = |(name, text): (&str, &str)| (rank(object.schema(), name, text), text.to_owned());
+        let key = object.attributes().take(object.schema().key_len()).map(place);
+        (by, key.collect::<Vec<_>>(), stored.commit())
+    });
+    Ok(())
+}
+
+/// Where a value stands among others of its attribute, if they have an order beside that of their texts.
+fn rank(schema: &Schema, name: &str, text: &str) -> Option<i128> {
+    let id = schema.find(name)?;
+    schema.attribute(id).kind.scalar.order(text)
+}
