@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::lost::{Datasets, Lost, gone};
 use crate::segment::{self, Checks, SegmentFile};
 use crate::table::Table;
+use crate::version;
 
 const FOLDER: &str = "checkpoints";
 const FORMAT: &str = "junctura-checkpoint";
@@ -204,15 +205,9 @@ impl Checkpoint {
     /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
     pub(crate) fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
         let text = read_whole(disk, path, BYTES_MAX)?;
+        version::check(path, &text, FORMAT, VERSION)?;
         let read: Self =
             serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))?;
-        if read.format != FORMAT || read.version != VERSION {
-            let cause = format!(
-                "it is {} {}, and this is for {FORMAT} {VERSION}",
-                read.format, read.version
-            );
-            return Err(Error::new(Code::Unsupported, path, cause));
-        }
         // What is counted on from there is counted in 64 bits.
         let counted = read.rest.counts.iter().chain([&read.commit]);
         if read.commit.to_string() != number_of(path) || counted.into_iter().any(|&number| number > COUNTED_MAX) {
@@ -246,6 +241,15 @@ fn number_of(path: &str) -> &str {
 pub(crate) fn newest_commit(disk: &dyn Disk) -> Result<u64> {
     let newest = names(disk)?.pop();
     Ok(newest.map_or(0, |name| commit_of(&name)))
+}
+
+/// Makes those last that are there: whoever made one may have died before it did.
+///
+/// # Errors
+/// What the system refuses.
+pub(crate) fn make_last(disk: &dyn Disk) -> Result<()> {
+    let synced = disk.sync_names(FOLDER);
+    synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
 
 /// The last commit that a checkpoint covers, by its path.

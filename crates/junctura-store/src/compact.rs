@@ -11,6 +11,7 @@ use junctura_model::{Code, Result};
 use crate::checkpoint::{self, Checkpoint};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, first_of, object_number};
 use crate::disk::refused;
+use crate::schemas;
 use crate::snapshot::Snapshot;
 use crate::store::{Checkpointed, Store};
 use crate::tier;
@@ -88,11 +89,12 @@ impl Store {
                 .into_iter()
                 .filter(|path| !named.contains(path)),
         );
-        let unfinished = ["checkpoints/.", "commits/.", "tiers/.", "store.json."];
+        let unfinished = ["checkpoints/.", "commits/.", "schemas/.", "tiers/.", "store.json."];
         let is_unfinished = |path: &String| unfinished.iter().any(|beside| path.starts_with(beside));
         let beside = [
             self.files_in("checkpoints")?,
             self.files_in("commits")?,
+            self.files_in(schemas::FOLDER)?,
             self.files_in(tier::FOLDER)?,
             self.files_in("")?,
         ]

@@ -27,7 +27,7 @@ const STOPS: u64 = 4;
 type Objects = Vec<(u32, u64)>;
 
 /// What a commit shows: steps, and their bytes.
-type Shown = Vec<(String, Vec<u8>)>;
+pub(crate) type Shown = Vec<(String, Vec<u8>)>;
 
 /// One flush that may be visible.
 #[derive(Clone, Debug)]
@@ -61,11 +61,16 @@ pub(crate) fn clock() -> Duration {
 }
 
 /// So much later, nothing is kept for anybody.
-fn let_a_year_pass() {
+pub(crate) fn let_a_year_pass() {
     NOW.set(NOW.get() + Duration::from_hours(24 * 365));
 }
 
-fn bytes_of(seed: u64) -> Vec<u8> {
+/// It is that time, again.
+pub(crate) fn let_it_be(time: Duration) {
+    NOW.set(time);
+}
+
+pub(crate) fn bytes_of(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let length = match random.below(8) {
         0 => 0,
@@ -82,7 +87,7 @@ fn bytes_of(seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<()> {
+pub(crate) fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<()> {
     let dataset = if step.is_multiple_of(3) { "0001" } else { "0002" };
     let step = step.to_string();
     let attributes = [
@@ -103,7 +108,7 @@ fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<
 }
 
 /// A store on a disk that may stop while it is made; the disk that is left, and the store, if the disk is not down.
-fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>) {
+pub(crate) fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>) {
     let disk = Arc::new(disk);
     let schemas = [Schema::builtin("mars").unwrap()];
     let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).or_else(|_| {
@@ -226,7 +231,7 @@ fn relocate(random: &mut Random, store: &Store) -> junctura_model::Result<()> {
 }
 
 /// What a store shows: for each commit its objects, and their bytes.
-fn shown(store: &Store) -> junctura_model::Result<Vec<Shown>> {
+pub(crate) fn shown(store: &Store) -> junctura_model::Result<Vec<Shown>> {
     let listing = store.snapshot()?.list_all("")?;
     let mut commits: Vec<(u64, Shown)> = Vec::new();
     for object in &listing {
@@ -247,7 +252,7 @@ fn shown(store: &Store) -> junctura_model::Result<Vec<Shown>> {
     Ok(commits.into_iter().map(|(_, objects)| sorted(objects)).collect())
 }
 
-fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+pub(crate) fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all.sort();
     all
 }

@@ -65,6 +65,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
     let root = Root {
         id: "fuzzed".to_owned(),
         schemas: vec![Arc::clone(schema)],
+        folder: "",
         ages: Ages::default(),
         commits,
         data: None,

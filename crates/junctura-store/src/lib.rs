@@ -51,10 +51,15 @@ mod schemas;
 mod segment;
 mod snapshot;
 mod stats;
+#[cfg(test)]
+mod step_tests;
 mod store;
 mod table;
 mod tier;
 mod upkeep;
+mod version;
+#[cfg(test)]
+mod version_tests;
 mod wait;
 mod writer;
 

@@ -178,6 +178,8 @@ impl Place {
                 cache.in_front_of(Arc::new(LocalDisk::new(path)))
             }
             Self::Memory(name) if name.is_empty() => Ok(Arc::new(MemoryDisk::default())),
+            #[cfg(test)]
+            Self::Memory(name) if let Some(faulty) = crate::disk::faulty::at_place(name) => Ok(faulty),
             Self::Memory(name) => Ok(Arc::new(MemoryDisk::named(name))),
             #[cfg(feature = "s3")]
             Self::S3(bucket) => {

@@ -65,6 +65,9 @@ impl Store {
     pub fn move_to(&self, selector: &str, tier: &str, progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
         let folder = self.tier_folder(tier)?;
         let listing = self.movable(selector, tier)?;
+        if tier != tier::OWN {
+            self.make_tiers_last()?;
+        }
         let mut moved = Moved::default();
         let done = self.relocate(&listing.together(), &listing, &folder, &mut moved, progress);
         drop(listing);
@@ -230,7 +233,7 @@ impl<'s> Copier<'s> {
         let rows = std::mem::replace(&mut self.rows, vec![Rows::new(); self.store.schemas().len()]);
         let mut record = Log::begin();
         Relocation::new(at, rows).encode_into(&mut record);
-        let appended = self.store.log().append(RELOCATION, record, Some(term));
+        let appended = self.store.append(RELOCATION, record, Some(term));
         self.moved.commit = appended.map_err(|error| match error.code() {
             Code::Expired => Error::new(Code::Expired, "move", error.cause()),
             _ => error,

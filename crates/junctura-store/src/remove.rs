@@ -54,7 +54,7 @@ impl Store {
         let at = u64::try_from(self.now().as_nanos()).unwrap_or(u64::MAX);
         let mut record = Log::begin();
         Removal::new(at, &listing.numbers()).encode_into(&mut record);
-        let commit = self.log().append(REMOVAL, record, None)?;
+        let commit = self.append(REMOVAL, record, None)?;
         Ok(Removed {
             commit,
             objects: listing.len() as u64,

@@ -13,6 +13,7 @@ use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
 use crate::packing::{Packing, Rule};
 use crate::schemas::{self, Newest};
 use crate::segment::check_names;
+use crate::version;
 
 const NAME: &str = "store.json";
 const FORMAT: &str = "junctura-store";
@@ -69,6 +70,8 @@ pub(crate) struct Root {
     /// No other store has it.
     pub(crate) id: String,
     pub(crate) schemas: Vec<Arc<Schema>>,
+    /// Where they are said.
+    pub(crate) folder: &'static str,
     pub(crate) ages: Ages,
     pub(crate) commits: Commits,
     /// Where data lie, if not here.
@@ -147,20 +150,11 @@ impl Root {
     /// `NotFound` where there is no store; `Unsupported` for one of a later version; `Corrupt` for what is none.
     pub(crate) fn open(disk: &dyn Disk) -> Result<Self> {
         let text = read_whole(disk, NAME, BYTES_MAX)?;
+        version::check(NAME, &text, FORMAT, VERSION)?;
         let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
-        if written.format != FORMAT {
-            return Err(corrupt(&format!("its format is {:?}", written.format)));
-        }
-        if written.version != VERSION {
-            let cause = format!(
-                "it is of version {}, and this is for version {VERSION}",
-                written.version
-            );
-            return Err(Error::new(Code::Unsupported, "store", cause));
-        }
-        let schemas = match Newest::read(disk, &written.id)? {
-            Some(newest) => newest.schemas,
-            None => schemas::parse(&written.schemas)?,
+        let (schemas, folder) = match Newest::read(disk, &written.id)? {
+            Some(newest) => (newest.schemas, schemas::FOLDER),
+            None => (schemas::parse(&written.schemas)?, ""),
         };
         let packings = written.compression.iter().map(Packing::try_from);
         Ok(Self {
@@ -170,6 +164,7 @@ impl Root {
                 .and_then(|packings| rules(&packings, &schemas))
                 .map_err(|error| Error::new(Code::Unsupported, NAME, error.to_string())),
             schemas,
+            folder,
             commits: match written.commits {
                 Order::Appended => Commits::Appended,
                 Order::Exclusive => Commits::Exclusive,
@@ -180,6 +175,15 @@ impl Root {
                 unflushed_max: Duration::from_millis(written.unflushed_max_age_ms),
             },
         })
+    }
+
+    /// Makes last what it was read from: whoever made that may have died before it did.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn make_last(&self, disk: &dyn Disk) -> Result<()> {
+        let synced = disk.sync_names(self.folder);
+        synced.map_err(|error| refused(NAME, "cannot be synced", &error))
     }
 }
 

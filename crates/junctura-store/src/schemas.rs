@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
 use crate::root::check;
 use crate::store::Store;
+use crate::version;
 
-const FOLDER: &str = "schemas";
+pub(crate) const FOLDER: &str = "schemas";
 const FORMAT: &str = "junctura-schemas";
 const VERSION: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
@@ -47,17 +48,11 @@ impl Newest {
         };
         let path = path(number);
         let text = read_whole(disk, &path, BYTES_MAX)?;
+        version::check(&path, &text, FORMAT, VERSION)?;
         let corrupt = |cause: &str| Error::new(Code::Corrupt, &path, cause);
         let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
-        if written.format != FORMAT || written.owner != owner {
+        if written.owner != owner {
             return Err(corrupt("it is not of this store"));
-        }
-        if written.version != VERSION {
-            let cause = format!(
-                "it is of version {}, and this is for version {VERSION}",
-                written.version
-            );
-            return Err(Error::new(Code::Unsupported, path, cause));
         }
         let schemas = parse(&written.schemas)?;
         Ok(Some(Self { number, schemas }))
@@ -77,6 +72,12 @@ impl Newest {
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
         publish_new(disk, &Draft { beside, bytes }, &path).map_err(|error| refused(&path, "cannot be made", &error))
     }
+}
+
+/// Makes those last that are there: whoever set one may have died before it did.
+fn make_last(disk: &dyn Disk) -> Result<()> {
+    let synced = disk.sync_names(FOLDER);
+    synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
 
 /// The schemas that these texts are.
@@ -122,6 +123,7 @@ impl Store {
                 schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
             };
             if !put(&mut next.schemas, schema)? {
+                make_last(self.disk())?;
                 return self.anew();
             }
             check(&next.schemas)?;

@@ -1,14 +1,15 @@
 //! A store, opened.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 
 use crate::catalogue::{Catalogue, Emptied, Held};
-use crate::checkpoint::{Checkpoint, Rest, Segment};
-use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Trust};
+use crate::checkpoint::{self, Checkpoint, Rest, Segment};
+use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::files::Files;
 use crate::packing::{Compression, Rule};
@@ -89,6 +90,8 @@ struct Inner {
     files: Files,
     /// See [`Store::until_damage`].
     until_damage: bool,
+    /// Whether what it was opened by is known to last.
+    lasts: AtomicBool,
 }
 
 impl Store {
@@ -209,6 +212,7 @@ impl Store {
             upkeep: Upkeep::default(),
             files: Files::default(),
             until_damage,
+            lasts: AtomicBool::new(false),
         }))
     }
 
@@ -337,6 +341,7 @@ impl Store {
         // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
         let newest = Checkpoint::newest(self.disk())?;
         if let Some(newest) = newest.as_ref().filter(|newest| newest.commit >= position.number) {
+            checkpoint::make_last(self.disk())?;
             return Ok(Checkpointed::of(newest, 0));
         }
         let named = newest.map_or(Vec::new(), |newest| newest.segments);
@@ -461,6 +466,15 @@ impl Store {
 
     pub(crate) fn log(&self) -> &Log {
         &self.0.log
+    }
+
+    /// Appends a record, as [`Log::append`], behind what it relies on: the store itself, and its schemas.
+    pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<Term>) -> Result<u64> {
+        if !self.0.lasts.load(Ordering::Relaxed) {
+            self.0.root.make_last(self.disk())?;
+            self.0.lasts.store(true, Ordering::Relaxed);
+        }
+        self.log().append(kind, record, term)
     }
 
     pub(crate) fn now(&self) -> Duration {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
 use crate::place::{Cache, Place};
 use crate::store::Store;
+use crate::version;
 
 /// Where they are said, and what the data files of all begin with.
 pub(crate) const FOLDER: &str = "tiers";
@@ -64,16 +65,8 @@ impl Written {
 
     fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
         let text = read_whole(disk, path, BYTES_MAX)?;
-        let written: Self =
-            serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))?;
-        if written.format != FORMAT || written.version != VERSION {
-            let cause = format!(
-                "it is {} {}, and this is for {FORMAT} {VERSION}",
-                written.format, written.version
-            );
-            return Err(Error::new(Code::Unsupported, path, cause));
-        }
-        Ok(written)
+        version::check(path, &text, FORMAT, VERSION)?;
+        serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))
     }
 }
 
@@ -88,7 +81,7 @@ impl Store {
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
         if self.has_tier(name, place)? {
-            return Ok(());
+            return self.make_tiers_last();
         }
         let disk = self.place_of_tier(name, place)?.disk(true)?;
         disk.probe(false)?;
@@ -175,6 +168,12 @@ impl Store {
             }
             read => read.map(|_| format!("{FOLDER}/{name}")),
         }
+    }
+
+    /// Makes last where they are said to be: whoever added one may have died before it did.
+    pub(crate) fn make_tiers_last(&self) -> Result<()> {
+        let synced = self.disk().sync_names(FOLDER);
+        synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
     }
 }
 

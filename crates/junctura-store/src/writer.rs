@@ -286,7 +286,7 @@ impl Writer {
             self.sync_files()?;
         }
         let record = self.record(is_inline);
-        let appended = self.store.log().append(COMMIT, record, Some(term));
+        let appended = self.store.append(COMMIT, record, Some(term));
         let commit = appended.map_err(|error| self.failed(error))?;
         self.commit = commit;
         self.settle(is_inline);

@@ -1,6 +1,7 @@
 //! A file system in memory that does what real ones do on bad days: it writes a part, runs full, fails at any call, and loses what
 //! was not synced, torn and out of order.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -80,6 +81,20 @@ pub(crate) enum Loss {
     Nothing,
     /// What was not synced, or a part of it: the power was lost.
     Unsynced,
+}
+
+thread_local! {
+    static PLACES: RefCell<BTreeMap<String, Arc<FaultyDisk>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// This disk is the memory of that name from now on, for this thread.
+pub(crate) fn be_a_place(name: &str, disk: &Arc<FaultyDisk>) {
+    PLACES.with_borrow_mut(|places| places.insert(name.to_owned(), Arc::clone(disk)));
+}
+
+/// The one that is the memory of that name.
+pub(crate) fn at_place(name: &str) -> Option<Arc<FaultyDisk>> {
+    PLACES.with_borrow(|places| places.get(name).cloned())
 }
 
 impl FaultyDisk {
@@ -303,12 +318,23 @@ impl Disk for FaultyDisk {
     }
 
     fn uri(&self, path: &str) -> String {
-        format!("faulty:{path}")
+        format!("memory:faulty/{path}")
     }
 
-    fn sync_names(&self, _folder: &str) -> io::Result<()> {
-        let mut state = self.0.plain_call()?;
-        state.names_synced = state.names.clone();
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        let mut guard = self.0.plain_call()?;
+        let state = &mut *guard;
+        // What stands in the folder, or in one above it.
+        let is_synced = |path: &String| {
+            let within = path.rsplit_once('/').map_or("", |(within, _)| within);
+            let below = folder.strip_prefix(within);
+            below.is_some_and(|below| within.is_empty() || below.is_empty() || below.starts_with('/'))
+        };
+        state.names_synced.retain(|path, _| !is_synced(path));
+        let names = state.names.iter().filter(|(path, _)| is_synced(path));
+        state
+            .names_synced
+            .extend(names.map(|(path, inode)| (path.clone(), *inode)));
         Ok(())
     }
 }

@@ -213,7 +213,7 @@ impl Table {
     fn decode_more(&mut self, reader: &mut Reader<'_>, rows: Range<usize>) -> Result<()> {
         let which = reader.byte()?;
         if which & !(VERSIONS | PACKED) != 0 {
-            return Err(corrupt());
+            return Err(later(&format!("they say more of each row ({which:#04x})")));
         }
         for row in rows.clone() {
             let is_there = which & VERSIONS != 0;
@@ -237,7 +237,7 @@ impl Reader<'_> {
         match self.number()? {
             0 => Ok(None),
             codec => Ok(Some(Packed {
-                codec: Codec::numbered(codec).ok_or_else(corrupt)?,
+                codec: Codec::numbered(codec).ok_or_else(|| later(&format!("an object is packed by codec {codec}")))?,
                 length: self.number()?,
             })),
         }
@@ -247,4 +247,10 @@ impl Reader<'_> {
 #[cold]
 fn corrupt() -> Error {
     Error::new(Code::Corrupt, WHAT, "they are not what a writer writes")
+}
+
+/// Whoever wrote that knows more.
+#[cold]
+fn later(what: &str) -> Error {
+    Error::new(Code::Unsupported, WHAT, format!("{what}, which a later version knows"))
 }
