@@ -33,6 +33,8 @@ mod frame;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;
+#[cfg(test)]
+mod growth_tests;
 mod listing;
 mod live;
 mod lost;
