@@ -227,7 +227,7 @@ impl Beginning {
             found == after || found == self.before && !has_returned,
             "all or nothing"
         );
-        let others_first = calls / 4 % 2 == 0;
+        let others_first = (calls / 4).is_multiple_of(2);
         let mut expected = found.clone();
         if others_first {
             flush(&store, &[(OTHERS, SMALL)]).unwrap();
@@ -281,11 +281,13 @@ fn at_each_call(name: &str, mut step: impl FnMut(u64, (Fault, Loss)) -> bool) {
         let (mut calls, stride) = if IS_QUICK { (turn as u64, FAULTS.len()) } else { (0, 1) };
         loop {
             let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| step(calls, fault)));
-            match stepped {
-                Ok(true) => calls += stride as u64,
-                Ok(false) => break,
-                Err(_) => panic!("{name}: {fault:?} at call {calls}"),
+            let Ok(goes_on) = stepped else {
+                panic!("{name}: {fault:?} at call {calls}");
+            };
+            if !goes_on {
+                break;
             }
+            calls += stride as u64;
         }
         assert!(calls > 3, "{name}: {calls}");
     }
