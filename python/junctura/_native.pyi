@@ -49,6 +49,7 @@ from junctura._native_store import (
     _Following,
     _Objects,
     _Payload,
+    _Payloads,
 )
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "_Following",
     "_Objects",
     "_Payload",
+    "_Payloads",
     "_Weights",
     "__version__",
     "_command",

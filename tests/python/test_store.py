@@ -334,6 +334,7 @@ def test_where_the_bytes_lie(store: junctura.Store) -> None:
     assert one.file == other.file and (one.nbytes, other.nbytes) == (100_000, 7)
     whole = (Path(store.path) / other.file).read_bytes()
     assert whole[other.offset : other.offset + other.nbytes] == b"payload"
+    assert other.uri == f"file://{Path(store.path) / other.file}"
     assert one != other and other == store.list("name=b")[0].location and len({one, other}) == 2
 
 
@@ -383,13 +384,52 @@ def test_many_are_read_at_once(store: junctura.Store) -> None:
     assert store.list().read() == payloads
     assert store.list("name=0007/0009").read() == [payloads[7], payloads[9]]
     assert store.list("name=none").read() == []
-    damaged = store.list("name=0100")[0]
-    path = Path(str(store.path)) / damaged.location.file
-    with path.open("r+b") as file:
-        file.seek(damaged.location.offset)
-        file.write(b"other")
+    damage(store, store.list("name=0100")[0])
     with pytest.raises(junctura.Corrupt, match="name=0100"):
         store.list().read()
+
+
+def damage(store: junctura.Store, obj: junctura.Stored) -> None:
+    with (Path(str(store.path)) / obj.location.file).open("r+b") as file:
+        file.seek(obj.location.offset)
+        file.write(b"other")
+
+
+def test_payloads_come_one_by_one_in_their_order(store: junctura.Store) -> None:
+    payloads = [bytes([number % 256]) * (number * 37 % 5000) for number in range(1000)]
+    with store:
+        store.archive_many((payload, {"name": f"{number:04}"}) for number, payload in enumerate(payloads))
+    for run_nbytes in (0, 10_000, "1 MiB"):
+        came = [(obj["name"], payload) for obj, payload in store.list().payloads(run_nbytes=run_nbytes)]
+        assert came == [(f"{number:04}", payload) for number, payload in enumerate(payloads)]
+    stream = store.list().payloads()
+    assert (next(stream)[1], next(stream)[1]) == (payloads[0], payloads[1])
+    stream = store.list("name=none").payloads()
+    assert list(stream) == [] and list(stream) == []
+    with pytest.raises(junctura.InvalidArgument):
+        store.list().payloads(run_nbytes="much")
+
+
+def test_payloads_are_read_no_further_ahead_than_their_run(store: junctura.Store) -> None:
+    with store:
+        for name in "abcdef":
+            store.archive(name.encode() * (100_000 if name == "e" else 10_000), name=name)
+    listing = store.list()
+    stream = listing.payloads(run_nbytes=20_000)
+    assert next(stream)[0]["name"] == "a"
+    # What is read already is not what lies there now.
+    for obj in listing[1:4]:
+        damage(store, obj)
+    assert next(stream)[1] == b"b" * 10_000
+    for name in "cd":
+        with pytest.raises(junctura.Corrupt, match=f"name={name}"):
+            next(stream)
+    # A large one is a run of its own, and an error the end of nothing but its object.
+    assert len(next(stream)[1]) == 100_000
+    damage(store, listing[5])
+    with pytest.raises(junctura.Corrupt, match="name=f"):
+        next(stream)
+    assert list(stream) == []
 
 
 def test_files_that_seek_peek_and_end(store: junctura.Store) -> None:

@@ -50,6 +50,18 @@ def test_what_is_moved_reads_as_before(tmp_path):
     assert payloads(junctura.Store(tmp_path / "store")) == expected
 
 
+def test_other_programs_find_each_object_by_its_uri(tmp_path):
+    store = filled(tmp_path / "store", data=tmp_path / "data")
+    store.add_tier("cold", tmp_path / "cold")
+    store.move_to("space=2024", "cold")
+    for found in junctura.Store(tmp_path / "store").list():
+        place = found.location
+        assert place.uri == f"file://{tmp_path / ('cold' if found['space'] == '2024' else 'data') / place.file}"
+        with Path(place.uri.removeprefix("file://")).open("rb") as file:
+            file.seek(place.offset)
+            assert file.read(place.nbytes) == bytes([int(found["name"])]) * 20_000
+
+
 def test_a_move_that_is_killed_at_any_moment_shows_nobody(tmp_path):
     store = filled(tmp_path / "store")
     expected = payloads(store)

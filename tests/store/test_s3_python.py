@@ -37,6 +37,10 @@ def test_processes_write_into_one_bucket(url: str, method: str) -> None:
     assert sorted(obj["name"] for obj in store.list()) == ["child 0", "child 1", "child 2", "parent"]
     assert store.list('name="child 1"')[0].read() == b"child 1" * 50_000
     assert store.check().damaged_count == 0
+    part = url.partition("?")[0]
+    for obj, payload in store.list().payloads(run_nbytes=400_000):
+        assert obj.location.uri == f"{part}/{obj.location.file}"
+        assert payload in (b"parent", obj["name"].encode() * 50_000)
 
 
 def read_all(url: str, into: Any) -> None:
@@ -108,7 +112,9 @@ def test_only_the_data_lie_in_a_bucket(url: str, tmp_path: Path) -> None:
         store.archive(b"large" * 100_000, name="a")
     assert (store.commits, store.path) == ("appended", tmp_path / "catalogue")
     assert not (tmp_path / "catalogue/data").exists()
-    assert junctura.Store(store.path).list()[0].read() == b"large" * 100_000
+    obj = junctura.Store(store.path).list()[0]
+    assert obj.read() == b"large" * 100_000
+    assert obj.location.uri == f"{url.partition('?')[0]}/{obj.location.file}"
 
 
 def test_an_object_store_has_no_files_to_append_to(url: str) -> None:

@@ -99,7 +99,7 @@ mod _native {
     #[pymodule_export]
     use crate::store::{
         Archiver, ArchiverCounts, Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved,
-        Objects, Payload, Removed, Snapshot, Store, Stored,
+        Objects, Payload, Payloads, Removed, Snapshot, Store, Stored,
     };
     #[pymodule_export]
     use crate::version::Version;

@@ -125,6 +125,9 @@ def keep(pool: junctura.Pool, folder: str) -> int:
     place: junctura.Location = kept.location
     with kept.open() as file:
         assert len(file.read()) == kept.nbytes == place.nbytes
+    assert place.uri == f"file://{folder}/store/{place.file}"
+    for each, payload in listing.payloads(run_nbytes="1MiB"):
+        assert len(payload) == each.nbytes
     print(done.objects, kept.array().shape, listing.to_arrow().num_rows, opened.axes()["name"])
     views: list[memoryview] = listing.map()
     print(len(views), len(listing.read()[0]))

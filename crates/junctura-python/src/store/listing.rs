@@ -10,13 +10,17 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
-use super::Stored;
 use super::payload::Payload;
 use super::place::Place;
+use super::{Payloads, Stored};
 use crate::error::OrRaise;
 use crate::interrupt;
+use crate::options::size;
 use crate::schema::Schema;
 use crate::values;
+
+/// Bytes that `payloads` reads at once, if nothing else is said.
+const RUN_BYTES_MAX: u64 = 64 << 20;
 
 /// Objects of a snapshot, in the order in which they were committed: `len()`, an index, a slice and iteration are those of a
 /// sequence. An object is made when it is asked for; a listing of millions is best looked at as a table.
@@ -250,7 +254,7 @@ impl Listing {
     ///
     /// The bytes of all objects, verified, in the order of the listing. What lies side by side is read at once, and several
     /// reads are under way: quicker than asking each object, most of all far from where they lie. It takes as much memory as they have
-    /// bytes (`nbytes`).
+    /// bytes (`nbytes`); `payloads` takes less.
     ///
     /// Returns
     /// -------
@@ -281,6 +285,42 @@ impl Listing {
             })
         });
         read.or_raise(py).map(|()| all)
+    }
+
+    /// payloads(*, run_nbytes=67108864)
+    /// --
+    ///
+    /// Each object with its bytes, verified, in the order of the listing, one after the other: read as by `read`, but in runs, of which the
+    /// next one is read when all of the one before has been given. So very many need no more memory than two runs.
+    ///
+    /// Parameters
+    /// ----------
+    /// run_nbytes : int or str
+    ///     How many bytes a run has at most, such as `"1GiB"`; an object that has more is a run of its own.
+    ///
+    /// Returns
+    /// -------
+    /// iterator of (Stored, bytes)
+    ///
+    /// Raises
+    /// ------
+    /// Corrupt, Expired
+    ///     As `Stored.read`, when it is the turn of that object; iterating may go on behind it.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive_many((name.encode(), {"name": name}) for name in "abc")
+    /// 3
+    /// >>> for obj, payload in store.list().payloads():
+    /// ...     print(obj["name"], payload)
+    /// a b'a'
+    /// b b'b'
+    /// c b'c'
+    #[pyo3(signature = (*, run_nbytes=None))]
+    fn payloads(slf: Bound<'_, Self>, run_nbytes: Option<&Bound<'_, PyAny>>) -> PyResult<Payloads> {
+        let bytes_max = run_nbytes.map_or(Ok(RUN_BYTES_MAX), size)?;
+        Ok(Payloads::new(slf.unbind(), bytes_max))
     }
 
     /// map()

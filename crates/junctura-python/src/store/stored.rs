@@ -87,11 +87,25 @@ impl Stored {
         Ok(self.object().or_raise(py)?.version().map(Version))
     }
 
-    /// Where its bytes lie.
+    /// Where its bytes lie, for whoever reads them there without junctura.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    /// ...     store.archive(bytes(50_000) + b"end", name="a")
+    /// >>> place = store.list()[0].location
+    /// >>> place.uri == f"file://{store.path / place.file}"
+    /// True
+    /// >>> with open(place.uri.removeprefix("file://"), "rb") as file:
+    /// ...     _ = file.seek(place.offset + 50_000)
+    /// ...     print(file.read(3))
+    /// b'end'
     #[getter]
     fn location(&self, py: Python<'_>) -> PyResult<Location> {
-        let found = self.object().or_raise(py)?.location();
+        let object = self.object().or_raise(py)?;
+        let found = object.location();
         Ok(Location {
+            uri: object.uri(),
             file: found.file.to_string(),
             offset: found.offset,
             nbytes: found.length,
@@ -314,6 +328,8 @@ impl Stored {
 #[pyclass(module = "junctura", frozen, get_all, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
+    /// The file, as other programs open it, wherever the store has it: `file:///...`, `s3://BUCKET/...`.
+    uri: String,
     /// The file, by its name in the store.
     file: String,
     /// The first byte in it.

@@ -10,6 +10,23 @@ use crate::object::Object;
 use crate::pool::Pool;
 
 /// An array that was offered in pieces, put together for a place where it is to be one object: another pool, or a store.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura::{Layout, Piece, Pool, Whole};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let layout: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
+/// for (rank, mine) in [[0_u8, 1], [2, 3]].iter().enumerate() {
+///     pool.offer_piece(&Piece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
+/// }
+/// let (object, whole) = Whole::of(&pool, pool.demand("name=t", None)?)?;
+/// let whole = whole.expect("an array in pieces");
+/// assert_eq!(whole.bytes(), [0, 1, 2, 3]);
+/// assert!(whole.attributes(&object).contains(&("shape", "4")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Whole {
     bytes: Vec<u8>,

@@ -1,0 +1,79 @@
+//! The bytes of very many objects, one after the other, in as much memory as one says.
+
+use std::collections::VecDeque;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{Listing, Stored};
+use crate::error::OrRaise;
+use crate::interrupt;
+
+/// An iterator over objects and their bytes: `Listing.payloads`. It reads runs of them, each when the one before has been given.
+#[pyclass(module = "junctura", name = "_Payloads")]
+pub(crate) struct Payloads {
+    listing: Py<Listing>,
+    run_bytes_max: u64,
+    /// The next one of the listing that is given.
+    next: usize,
+    /// What was read and not given, from there on.
+    read: VecDeque<junctura::Result<Py<PyBytes>>>,
+}
+
+impl Payloads {
+    pub(super) fn new(listing: Py<Listing>, run_bytes_max: u64) -> Self {
+        Self {
+            listing,
+            run_bytes_max,
+            next: 0,
+            read: VecDeque::new(),
+        }
+    }
+
+    /// Reads the next run: at least one object, and no more than so many bytes of several.
+    fn read_run(&mut self, py: Python<'_>) -> PyResult<()> {
+        let all = self.listing.get().inner();
+        let (first, bytes_max) = (self.next, self.run_bytes_max);
+        let read = py.detach(|| {
+            let mut run = Vec::new();
+            let mut bytes = 0_u64;
+            while let Some(object) = all.get(first + run.len()) {
+                bytes = bytes.saturating_add(object.bytes());
+                if !run.is_empty() && bytes > bytes_max {
+                    break;
+                }
+                run.push(object);
+            }
+            let mut read = VecDeque::with_capacity(run.len());
+            all.for_each_payload_of(&run, |_, payload| {
+                interrupt::check()?;
+                read.push_back(payload.map(|payload| Python::attach(|py| PyBytes::new(py, payload).unbind())));
+                Ok(())
+            })?;
+            Ok(read)
+        });
+        self.read = read.or_raise(py)?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Payloads {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// What is wrong with an object is raised when it is its turn; whoever asks again gets the one behind it.
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<(Stored, Py<PyBytes>)>> {
+        if self.read.is_empty() {
+            self.read_run(py)?;
+        }
+        let Some(payload) = self.read.pop_front() else {
+            return Ok(None);
+        };
+        let at = self.next;
+        self.next += 1;
+        let payload = payload.or_raise(py)?;
+        Ok(Some((Stored::new(self.listing.clone_ref(py), at), payload)))
+    }
+}
