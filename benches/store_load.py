@@ -64,7 +64,9 @@ def loads(bench: Bench) -> list[Case]:
     few = "0.02" if bench.quick else "1"
     space = ["--members", "5", "--steps", "10", "--levels", "10", "--params", "4", "--writers", "2", "--scale", few]
     fields = {name: Load(MEMORY, *FIELD, *space, *options) for name, options in LOADS.items()}
-    written = [way for name, load in fields.items() for way in (load.contender(name, WRITTEN), load.limit(f" ({name})"))]
+    written = []
+    for name, load in fields.items():
+        written += [load.contender(name, WRITTEN), load.limit(f" ({name})")]
     read = [load.contender(name, READ) for name, load in fields.items()]
     question = "2,000 fields of 803 KiB by two processes, in memory"
     return [
@@ -107,7 +109,7 @@ def ensemble(bench: Bench) -> list[Case]:
     load = Load(DISK, "--preset", "ensemble", "--writers", "2", "--scale", scale)
     written = [load.contender("junctura", WRITTEN), load.limit()]
     read = [load.also("junctura, read back meanwhile", "us", READ, lambda row: row)]
-    question = f"an ensemble forecast, {scale} of 110,000 fields of 803 KiB, on disk; 70 % read back while it is written"
+    question = f"{scale} of 110,000 fields of 803 KiB, on disk; 70 % read back while they are written"
     rate = [load.also("junctura", "us", WRITTEN, lambda row: {RATE.path: row["write_per_s"]})]
     return [
         Case("ensemble-write", question, WRITE, written, rounds_max=1),
