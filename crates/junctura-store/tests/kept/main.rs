@@ -14,7 +14,7 @@ use std::process::Command;
 use junctura_store::{Commits, Snapshot, Store};
 
 /// Every version that was kept, and what was new in it, with its last commit.
-const VERSIONS: [(&str, u64); 2] = [("1", 9), ("1-moved", 11)];
+const VERSIONS: [(&str, u64); 3] = [("1", 9), ("1-moved", 11), ("1-gained", 14)];
 const ORDERS: [(&str, Commits); 2] = [("appended", Commits::Appended), ("exclusive", Commits::Exclusive)];
 
 fn folder() -> PathBuf {
@@ -61,6 +61,11 @@ fn unpacked(version: &str, order: &str) -> (tempfile::TempDir, String) {
         .arg(copy.path())
         .status();
     assert!(done.unwrap().success());
+    let tier = copy.path().join("tiers/near.json");
+    if let Ok(text) = std::fs::read_to_string(&tier) {
+        let here = copy.path().to_str().unwrap();
+        std::fs::write(&tier, text.replace(write::HERE, here)).unwrap();
+    }
     (
         copy,
         std::fs::read_to_string(folder().join(format!("{version}.txt"))).unwrap(),

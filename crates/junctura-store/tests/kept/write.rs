@@ -11,11 +11,14 @@ use junctura_store::{Ages, Compression, Layout, Packing, Store, Writer};
 use super::{ORDERS, shown};
 
 /// The version of the format that is written, and what is new in it.
-const VERSION: &str = "1-moved";
+const VERSION: &str = "1-gained";
 pub(crate) const AGES: Ages = Ages {
     snapshot_max: Duration::from_hours(3),
     unflushed_max: Duration::from_hours(2),
 };
+/// A tier in the store's own folder, so that it is kept with it, and what stands for that folder in its file.
+const NEAR: &str = "near";
+pub(crate) const HERE: &str = "@HERE@";
 const SCHEMA: &str = r#"
 name: kept
 key:
@@ -67,7 +70,7 @@ fn large(word: &str) -> Vec<u8> {
 }
 
 /// Commits of all kinds: before the checkpoint and behind it; small ones and large ones; removals; objects that were moved away and back.
-fn fill(store: &Store) {
+fn fill(store: &Store) -> Store {
     let mut writer = store.writer().unwrap();
     let everything =
         "run=a,step=6,day=20260228,level=0.5,count=-7,part=0.1,final=true,at=2026-11-20T12:00:00Z,levels=two";
@@ -108,6 +111,26 @@ fn fill(store: &Store) {
     archive(&mut writer, "run=b,step=12", &large("behind the checkpoint "));
     writer.flush().unwrap();
     assert_eq!(store.wipe("run=wiped or step=12").unwrap().commit, 11);
+    gain(store)
+}
+
+/// A schema that has gained an attribute, objects that lie packed in another way, and some that lie in a tier, in two checkpoints.
+fn gain(store: &Store) -> Store {
+    let gained = Schema::builtin("record").unwrap().to_yaml() + "  station: {type: string}\n";
+    let store = store.set_schema(&Schema::parse_yaml(&gained).unwrap()).unwrap();
+    let mut writer = store.writer().unwrap();
+    let record = [("producer", "p"), ("sequence", "9"), ("station", "x")];
+    writer.archive_in("record", record, b"with what is new").unwrap();
+    archive(&mut writer, "run=quick,step=0", &large("packed by lz4 "));
+    archive(&mut writer, "run=quick,step=6,levels=two", &large("and away "));
+    archive(&mut writer, "run=near,step=0,part=0.5", &large("as it is "));
+    assert_eq!(writer.flush().unwrap().commit, 12);
+    assert_eq!(store.checkpoint().unwrap().commit, 12);
+    let moved = store.move_to("run=near or step=6 and run=quick", NEAR, |_, _| true);
+    assert_eq!(moved.unwrap().commit, 13);
+    archive(&mut writer, "run=near,step=6", b"behind the second checkpoint");
+    assert_eq!(writer.flush().unwrap().commit, 14);
+    store
 }
 
 #[test]
@@ -116,14 +139,17 @@ fn keep_one() {
     let into = std::env::var("JUNCTURA_KEEP").expect("JUNCTURA_KEEP");
     for (order, commits) in ORDERS {
         let store = tempfile::tempdir().unwrap();
-        let packing = Packing {
-            datasets: "run=b".to_owned(),
-            compression: Compression::Zstd { level: 3 },
+        let packing = |datasets: &str, compression| Packing {
+            datasets: datasets.to_owned(),
+            compression,
         };
         let layout = Layout {
             ages: AGES,
             commits: Some(commits),
-            compression: vec![packing],
+            compression: vec![
+                packing("run=b", Compression::Zstd { level: 3 }),
+                packing("run=quick", Compression::Lz4),
+            ],
             ..Layout::default()
         };
         let schemas = [
@@ -131,10 +157,15 @@ fn keep_one() {
             Schema::builtin("record").unwrap(),
         ];
         let made = Store::create_url(store.path().to_str().unwrap(), &schemas, &layout).unwrap();
-        fill(&made);
-        std::fs::remove_file(store.path().join("tiers/away.json")).unwrap();
+        let path = store.path();
+        made.add_tier(NEAR, path.join(NEAR).to_str().unwrap()).unwrap();
+        let made = fill(&made);
+        std::fs::remove_file(path.join("tiers/away.json")).unwrap();
+        let tier = path.join("tiers/near.json");
+        let text = std::fs::read_to_string(&tier).unwrap();
         let into = Path::new(&into);
         std::fs::write(into.join(format!("{VERSION}.txt")), shown(&made.snapshot().unwrap())).unwrap();
+        std::fs::write(&tier, text.replace(path.to_str().unwrap(), HERE)).unwrap();
         let archive = into.join(format!("{VERSION}-{order}.tar.gz"));
         let mut tar = Command::new("tar");
         tar.args([
