@@ -31,6 +31,7 @@ pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 pub(crate) struct Catalogue {
     /// Where the log is read on; nothing was read yet without it.
     position: Option<Position>,
+    is_checked: bool,
     /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
     newest: Option<String>,
     looked: Duration,
@@ -102,6 +103,7 @@ impl Catalogue {
     pub(crate) fn new(schemas: usize, until_damage: bool) -> Self {
         Self {
             position: None,
+            is_checked: false,
             newest: None,
             looked: Duration::ZERO,
             begun: Backlog { rows: 0, commits: 0 },
@@ -193,6 +195,7 @@ impl Catalogue {
                 is_taken = true;
                 Ok(())
             });
+            let read = read.and_then(|()| self.check_once(log, position.number));
             let read = if is_taken { self.leave_out(read, disk) } else { read };
             let is_log_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
             if !is_log_gone {
@@ -225,6 +228,15 @@ impl Catalogue {
             self.looked = now;
         } else {
             *self = self.anew();
+        }
+        Ok(())
+    }
+
+    /// Whether nothing behind the commit that it has come to is cut off. Who has come so far sees what comes next.
+    fn check_once(&mut self, log: &Log, number: u64) -> Result<()> {
+        if !self.is_checked {
+            log.check(number)?;
+            self.is_checked = true;
         }
         Ok(())
     }

@@ -479,10 +479,17 @@ fn what_is_gone_and_in_no_checkpoint_is_told() {
             write(&mut writer, &number.to_string());
         }
         store.wipe("").unwrap();
-        disk.remove(&format!("{COMMITS_FOLDER}/{commits:020}")).unwrap();
-        let snapshot = open(&disk).snapshot().unwrap();
+        let gone = format!("{COMMITS_FOLDER}/{commits:020}");
+        disk.remove(&gone).unwrap();
+        let opened = open(&disk);
+        for _ in 0..2 {
+            let error = opened.snapshot().unwrap_err();
+            assert_eq!((error.code(), error.subject()), (Code::Corrupt, &*gone));
+        }
+        let snapshot = opened.until_damage().snapshot().unwrap();
         assert_eq!(snapshot.commit(), commits - 1);
-        assert_eq!(snapshot.check("", None, |_, _| true).unwrap().damaged_count, 1);
+        assert_eq!(snapshot.damage().unwrap().subject(), gone);
+        assert!(snapshot.check("", None, |_, _| true).unwrap().damaged_count > 0);
     }
 }
 
