@@ -18,8 +18,8 @@ pub struct Checked {
     pub damaged: Vec<(String, Error)>,
     /// How many of them there are.
     pub damaged_count: u64,
-    /// Data files that no commit names, by their names in the store: a writer has died before its first flush, or is about to
-    /// flush. None where that cannot be known, since a file of the catalogue is gone.
+    /// Data files that no commit names, by their names in the store, uploads to a bucket that have not ended, too: a writer has died
+    /// before its flush, or is about to flush. None where that cannot be known, since a file of the catalogue is gone.
     pub unnamed: Vec<String>,
 }
 
@@ -72,6 +72,8 @@ impl Snapshot {
         checked.unnamed = self.unnamed_files()?;
         // Of these it is known that nothing of them is left.
         checked.unnamed.retain(|file| self.empty_since(file).is_none());
+        let unfinished = self.store().unfinished_files()?;
+        checked.unnamed.extend(unfinished.into_iter().map(|file| file.path));
         Ok(checked)
     }
 

@@ -10,7 +10,7 @@ use junctura_model::{Code, Result};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, first_of, object_number};
-use crate::disk::refused;
+use crate::disk::{Unfinished, refused};
 use crate::schemas;
 use crate::snapshot::Snapshot;
 use crate::store::{Checkpointed, Store};
@@ -35,7 +35,7 @@ impl Store {
     pub fn compact(&self) -> Result<Compacted> {
         let checkpoint = self.checkpoint()?;
         let mut removed = Vec::new();
-        for file in self.unneeded()? {
+        for file in self.unneeded_files()? {
             self.files().close(&file);
             match self.disk().remove(&file) {
                 Ok(()) => removed.push(file),
@@ -44,7 +44,22 @@ impl Store {
                 Err(error) => return Err(refused(file, "cannot be removed", &error)),
             }
         }
+        for file in self.given_up()? {
+            match self.disk().end_unfinished(&file) {
+                Ok(()) => removed.push(file.path),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(refused(file.path, "cannot be ended", &error)),
+            }
+        }
         Ok(Compacted { checkpoint, removed })
+    }
+
+    /// Uploads that nobody will end: who began them is too late to flush.
+    fn given_up(&self) -> Result<Vec<Unfinished>> {
+        let began = self.now();
+        let mut files = self.unfinished_files()?;
+        files.retain(|file| began.saturating_sub(file.since) > 2 * self.ages().unflushed_max);
+        Ok(files)
     }
 
     /// The files that [`Self::compact`] would remove now, if there were nothing new for a checkpoint.
@@ -52,6 +67,12 @@ impl Store {
     /// # Errors
     /// As [`Self::snapshot`].
     pub fn unneeded(&self) -> Result<Vec<String>> {
+        let mut files = self.unneeded_files()?;
+        files.extend(self.given_up()?.into_iter().map(|file| file.path));
+        Ok(files)
+    }
+
+    fn unneeded_files(&self) -> Result<Vec<String>> {
         // However long this takes, what is old was old before anybody was asked what is needed.
         let began = self.now();
         let names = checkpoint::names(self.disk())?;

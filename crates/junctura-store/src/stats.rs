@@ -7,7 +7,7 @@ use junctura_model::Result;
 use crate::checkpoint::Checkpoint;
 use crate::commits::{Commits, first_of};
 use crate::data;
-use crate::disk::refused;
+use crate::disk::{Unfinished, refused};
 use crate::listing::Listing;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -181,17 +181,33 @@ fn segments(checkpoint: &Checkpoint) -> Amount {
 impl Store {
     /// The files of which commits name parts, or will.
     pub(crate) fn data_files(&self) -> Result<Vec<String>> {
-        let mut folders = vec![data::FOLDER.to_owned()];
-        for tier in self.tiers()? {
-            folders.push(self.tier_folder(&tier.name)?);
-        }
         let mut files = Vec::new();
-        for folder in folders {
+        for folder in self.data_folders()? {
             for dataset in self.files_in(&folder)? {
                 files.extend(self.files_in(&dataset)?);
             }
         }
         Ok(files)
+    }
+
+    /// Those that somebody has begun, and that are none yet.
+    pub(crate) fn unfinished_files(&self) -> Result<Vec<Unfinished>> {
+        let mut files = Vec::new();
+        for folder in self.data_folders()? {
+            let found = self.disk().unfinished(&folder);
+            files.extend(
+                found.map_err(|error| refused(folder, "cannot be looked through for unfinished files", &error))?,
+            );
+        }
+        Ok(files)
+    }
+
+    fn data_folders(&self) -> Result<Vec<String>> {
+        let mut folders = vec![data::FOLDER.to_owned()];
+        for tier in self.tiers()? {
+            folders.push(self.tier_folder(&tier.name)?);
+        }
+        Ok(folders)
     }
 
     fn commit_files(&self) -> Result<Vec<String>> {

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::mem::ManuallyDrop;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Schema};
-use junctura_store::{Commits, Layout, Store};
+use junctura_store::{Ages, Commits, Layout, Store};
 
 /// How a server that knows no order deals with a put that is allowed only for a free name.
 #[derive(Clone, Copy, PartialEq)]
@@ -195,6 +196,39 @@ fn s3_errors_say_what_is_wrong_and_no_secret() {
             "{error}"
         );
     }
+}
+
+#[test]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_uploads_that_nobody_ended_are_found_and_given_up() {
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    let layout = Layout {
+        ages: Ages {
+            unflushed_max: Duration::from_millis(200),
+            ..Ages::default()
+        },
+        ..Layout::default()
+    };
+    let store = Store::create_url(
+        &url.replace("{}", "uploads"),
+        &[Schema::builtin("free").unwrap()],
+        &layout,
+    )
+    .unwrap();
+    // Two parts and a half, of which nobody hears any more.
+    let mut writer = ManuallyDrop::new(store.writer().unwrap());
+    writer.archive([("name", "large")], &vec![1; 20 << 20]).unwrap();
+    let unnamed = || store.snapshot().unwrap().check("", None, |_, _| true).unwrap().unnamed;
+    let [upload] = &unnamed()[..] else {
+        panic!("{:?}", unnamed());
+    };
+    assert!(upload.starts_with("data/"), "{upload}");
+    // By the server's clock it is too old some day.
+    let mut compactions = std::iter::repeat_with(|| store.compact().unwrap().removed);
+    let removed = compactions.find(|removed| !removed.is_empty()).unwrap();
+    assert_eq!(&removed[..], std::slice::from_ref(upload));
+    assert!(unnamed().is_empty());
+    assert!(store.unneeded().unwrap().is_empty());
 }
 
 /// What a started process does whose key is wrong.

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use junctura_model::Result;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Disk, Draft, File, Watch, read_full};
+use super::{Disk, Draft, File, Unfinished, Watch, read_full};
 
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Behind each block.
@@ -196,6 +196,14 @@ impl Disk for CacheDisk {
 
     fn uri(&self, path: &str) -> String {
         self.slow.uri(path)
+    }
+
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+        self.slow.unfinished(folder)
+    }
+
+    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+        self.slow.end_unfinished(one)
     }
 
     fn reads_at_once(&self, path: &str) -> usize {

@@ -49,6 +49,16 @@ pub(crate) struct Draft {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// A file that somebody has begun and has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) path: String,
+    /// Tells it from others of the same name.
+    pub(crate) id: String,
+    /// When it was begun, since 1970.
+    pub(crate) since: Duration,
+}
+
 /// A folder and what lies in it.
 pub(crate) trait Disk: Debug + Send + Sync {
     /// Whether a store can be made here; `is_exclusive`: whose commits need names that are given only once.
@@ -119,6 +129,15 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn uri(&self, path: &str) -> String;
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
+    /// Files below a folder that somebody has begun and that nobody can see: they stay if he has died. None where there is no such thing, or
+    /// nobody says.
+    fn unfinished(&self, _folder: &str) -> io::Result<Vec<Unfinished>> {
+        Ok(Vec::new())
+    }
+    /// Ends one, without what was written.
+    fn end_unfinished(&self, _one: &Unfinished) -> io::Result<()> {
+        Ok(())
+    }
     /// How many reads of such files at once bring more than one.
     fn reads_at_once(&self, _path: &str) -> usize {
         std::thread::available_parallelism()

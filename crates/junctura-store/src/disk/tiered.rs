@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use super::{Disk, Draft, File, Pause, Watch};
+use super::{Disk, Draft, File, Pause, Unfinished, Watch};
 use crate::place::Cache;
 
 /// Says what the tier of this name is reached through, from what is written beside the catalogue, and with this cache unless that says one.
@@ -136,5 +136,13 @@ impl Disk for TieredDisk {
 
     fn sync_names(&self, folder: &str) -> io::Result<()> {
         self.of(folder)?.sync_names(folder)
+    }
+
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+        self.of(folder)?.unfinished(folder)
+    }
+
+    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+        self.of(&one.path)?.end_unfinished(one)
     }
 }

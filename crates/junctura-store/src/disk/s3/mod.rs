@@ -9,6 +9,7 @@
 
 mod probe;
 mod runtime;
+mod unfinished;
 mod upload;
 
 use std::io;
@@ -25,7 +26,7 @@ use object_store::{
     BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig,
 };
 
-use super::{Disk, Draft, File, check_size};
+use super::{Disk, Draft, File, Unfinished, check_size};
 use crate::place::Bucket;
 use upload::Upload;
 
@@ -310,6 +311,14 @@ impl Disk for S3Disk {
 
     fn sync_names(&self, _folder: &str) -> io::Result<()> {
         Ok(())
+    }
+
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+        unfinished::list(self, folder)
+    }
+
+    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+        unfinished::end(self, one)
     }
 }
 
