@@ -37,6 +37,7 @@ from harness import (
 MEMORY, DISK = Path("/dev/shm"), Path(tempfile.gettempdir())
 FDB = TARGET / "rivals/fdb/bin/python"
 FDB_LOAD = str(ROOT / "benches/rivals/fdb.py")
+STORE_MESSAGES = str(ROOT / "benches/store_messages.py")
 SPEED = str(TARGET / "release/examples/store_speed")
 FIRST = Measure("first_ms", "ms", more_is_better=False)
 AGAIN = Measure("again_ms", "ms", more_is_better=False)
@@ -156,7 +157,39 @@ def writing(bench: Bench) -> list[Case]:
         writes("write-1KiB-memory", MEMORY, 1 << 10, 500_000 // part, 100, small, 20_000 // part),
         writes("write-1KiB-each-disk", DISK, 1 << 10, 10_000 // part, 1, each, 4000 // part),
         side_by_side(bench),
+        message_only(bench),
     ]
+
+
+def message_only(bench: Bench) -> Case:
+    """Nobody says what the fields are: each store reads their headers."""
+    count, every = (40, 20) if bench.quick else (1000, 100)
+
+    @contextmanager
+    def files() -> Iterator[tuple[str, str]]:
+        with folder(MEMORY) as place:
+            fdb("template", f"{place}/field.grib", "411600")
+            fdb("messages", f"{place}/messages", f"{count}", f"{every}", f"{place}/field.grib")
+            yield f"{place}/store", f"{place}/messages"
+
+    def ours() -> Figures:
+        with files() as (store, messages):
+            figures: Figures = json.loads(call([sys.executable, STORE_MESSAGES, store, messages], 600))
+            return figures
+
+    def rival() -> Figures:
+        with files() as (store, messages):
+            figures = fdb("files", store, messages)
+            return {**figures, "objects_per_s": count / figures["seconds"]}
+
+    awaited = f"a flush after each {every}"
+    read = "headers read, all bytes written"
+    contenders = [
+        Contender("junctura", "us", awaited, read, [sys.executable, STORE_MESSAGES, "FOLDER", "MESSAGES"], ours),
+        Contender(RIVAL, "rival", awaited, read, shown("files", "FOLDER", "MESSAGES"), rival),
+    ]
+    question = f"{count:,} fields of 804 KiB, messages only: no key is given, {awaited}, in memory"
+    return Case("write-804KiB-message", question, RATE, contenders, [Check("junctura", at_least=1.0, times=RIVAL)])
 
 
 def side_by_side(bench: Bench) -> Case:

@@ -2,7 +2,9 @@
 
 ``write FOLDER FIELDS EVERY TEMPLATE`` archives encoded fields, made before the clock starts, each with its key given,
 and flushes after so many; ``list FOLDER FIELDS`` lists them by one request, ``read FOLDER FIELDS EVERY`` reads them by
-a request for each flush. ``template FILE POINTS`` makes the field that all are copies of.
+a request for each flush. ``template FILE POINTS`` makes the field that all are copies of. ``messages FOLDER FIELDS
+EVERY TEMPLATE`` writes them into files, and ``files FOLDER MESSAGES`` archives such files without a word on what they
+are, and flushes after each.
 """
 
 from __future__ import annotations
@@ -88,17 +90,43 @@ def asked(some: list[Keys]) -> Keys:
     return request
 
 
-def write(folder: str, count: int, every: int, file: str) -> dict[str, float]:
-    """The header of each field is made to say what its key says; none is encoded while the clock runs."""
+def made(count: int, file: str) -> Iterator[tuple[bytes, Keys]]:
+    """Fields whose headers say what their keys say."""
     import eccodes
 
     field = eccodes.codes_new_from_message(Path(file).read_bytes())
-    fields = []
     for key in keys(count):
         for name, value in (("step", key["step"]), ("number", key["number"]), ("level", key["levelist"])):
             eccodes.codes_set(field, name, int(value))
         eccodes.codes_set(field, "paramId", int(key["param"]))
-        fields.append((eccodes.codes_get_message(field), key))
+        yield eccodes.codes_get_message(field), key
+
+
+def messages(folder: str, count: int, every: int, file: str) -> dict[str, int]:
+    """Files of so many messages each."""
+    Path(folder).mkdir()
+    for number, (message, _) in enumerate(made(count, file)):
+        with Path(folder, f"{number // every:06}.grib").open("ab") as into:
+            into.write(message)
+    return {"objects": count}
+
+
+def files(folder: str, archived: str) -> dict[str, float]:
+    """What a message is, the store finds out from its header."""
+    paths = sorted(Path(archived).iterdir())
+    store = opened(folder)
+    warm(folder)
+    began = time.perf_counter()
+    for path in paths:
+        store.archive(path.read_bytes())
+        store.flush()
+    took = time.perf_counter() - began
+    return {"gib_per_s": sum(path.stat().st_size for path in paths) / took / 2**30, "seconds": took}
+
+
+def write(folder: str, count: int, every: int, file: str) -> dict[str, float]:
+    """None is encoded while the clock runs."""
+    fields = list(made(count, file))
     store = opened(folder)
     warm(folder)
     began = time.perf_counter()
@@ -147,6 +175,10 @@ def main() -> int:
             figures: dict[str, Any] = template(file, int(points))
         case ["write", folder, count, every, file]:
             figures = write(folder, int(count), int(every), file)
+        case ["messages", folder, count, every, file]:
+            figures = messages(folder, int(count), int(every), file)
+        case ["files", folder, archived]:
+            figures = files(folder, archived)
         case ["list", folder, count]:
             figures = listed(folder, int(count))
         case ["read", folder, count, every]:
