@@ -174,8 +174,10 @@ impl Place {
             return Poll::Ready(taken);
         }
         if let Err(error) = self.board.must_be_driven() {
+            // The driver may have read it, and ended with the connection, since it was asked for.
+            let taken = take(source);
             self.leave();
-            return Poll::Ready(Err(error));
+            return Poll::Ready(taken.unwrap_or(Err(error)));
         }
         // Nobody sleeps on what has not gone. Why it cannot go is told by the question.
         if matches!(self.board.pool.send(), Ok(false)) && self.board.pool.is_blocked() {
