@@ -74,12 +74,6 @@ impl Newest {
     }
 }
 
-/// Makes those last that are there: whoever set one may have died before it did.
-fn make_last(disk: &dyn Disk) -> Result<()> {
-    let synced = disk.sync_names(FOLDER);
-    synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
-}
-
 /// The schemas that these texts are.
 pub(crate) fn parse(texts: &[String]) -> Result<Vec<Arc<Schema>>> {
     let schemas = texts.iter().map(|text| Schema::parse_yaml(text).map(Arc::new));
@@ -123,8 +117,9 @@ impl Store {
                 schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
             };
             if !put(&mut next.schemas, schema)? {
-                make_last(self.disk())?;
-                return self.anew();
+                let same = self.anew()?;
+                same.make_last()?;
+                return Ok(same);
             }
             check(&next.schemas)?;
             match next.write(self.disk(), self.id()) {

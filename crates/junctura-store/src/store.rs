@@ -470,11 +470,17 @@ impl Store {
 
     /// Appends a record, as [`Log::append`], behind what it relies on: the store itself, and its schemas.
     pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<Term>) -> Result<u64> {
+        self.make_last()?;
+        self.log().append(kind, record, term)
+    }
+
+    /// Makes last what it was opened by, if that is not known.
+    pub(crate) fn make_last(&self) -> Result<()> {
         if !self.0.lasts.load(Ordering::Relaxed) {
             self.0.root.make_last(self.disk())?;
             self.0.lasts.store(true, Ordering::Relaxed);
         }
-        self.log().append(kind, record, term)
+        Ok(())
     }
 
     pub(crate) fn now(&self) -> Duration {

@@ -54,6 +54,7 @@ pub(crate) struct Draft {
 pub(crate) struct Unfinished {
     pub(crate) path: String,
     /// Tells it from others of the same name.
+    #[cfg(feature = "s3")]
     pub(crate) id: String,
     /// When it was begun, since 1970.
     pub(crate) since: Duration,
