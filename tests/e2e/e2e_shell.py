@@ -154,3 +154,15 @@ def key_of(document: Document) -> str:
     """The key in a JSON line."""
     key: str = document["key"]
     return key
+
+
+def shown_until_its_end(terminal: int) -> bytes:
+    """What comes on our end of a terminal until nobody has the other one open; closes it."""
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # That is how a terminal ends.
+        pass
+    os.close(terminal)
+    return shown

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e_shell import JUNCTURA, Shell
+from e2e_shell import JUNCTURA, Shell, shown_until_its_end
 
 # Commands that print, and do it though little is there; each once with a reader that has gone.
 PRINTING = [
@@ -238,13 +238,7 @@ def test_styles_are_for_terminals(shell: Shell, variables: dict[str, str], on_te
         ours, theirs = pty.openpty()
         process = subprocess.Popen([str(JUNCTURA), *command], env=environment, stdout=theirs)
         os.close(theirs)
-        shown = b""
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:  # That is how a terminal ends.
-            pass
-        os.close(ours)
+        shown = shown_until_its_end(ours)
         assert process.wait(timeout=60) == 0
         assert (b"\x1b[" in shown) == on_terminal
 

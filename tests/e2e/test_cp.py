@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from e2e_grib import Field, split
-from e2e_shell import JUNCTURA, Shell, key_of
+from e2e_shell import JUNCTURA, Shell, key_of, shown_until_its_end
 
 import junctura
 
@@ -235,13 +235,7 @@ def test_a_terminal_is_shown_how_far_it_is(two: Shell) -> None:
         stderr=theirs,
     )
     os.close(theirs)
-    shown = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:  # That is how a terminal ends.
-        pass
-    os.close(ours)
+    shown = shown_until_its_end(ours)
     assert copy.communicate(timeout=60)[0].startswith(b"4 objects")
     assert b"390.62 KiB" in shown
     assert b"objects" in shown

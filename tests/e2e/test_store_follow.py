@@ -14,7 +14,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from e2e_shell import JUNCTURA, Shell
+from e2e_shell import JUNCTURA, Shell, shown_until_its_end
 
 
 @pytest.fixture
@@ -137,12 +137,7 @@ def test_a_terminal_is_shown_how_far_it_is(bare: Shell, store: list[str], tmp_pa
             # The reader is in no hurry until there is a bar, which comes when it takes long.
             if not shown and select.select([ours], [], [], 0.05)[0]:
                 shown += os.read(ours, 65536)
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:  # That is how a terminal ends.
-        pass
-    os.close(ours)
+    shown += shown_until_its_end(ours)
     assert retrieval.wait(timeout=60) == 0
     assert b"5.72 MiB" in shown
     assert b"60 objects, " in shown
