@@ -133,7 +133,7 @@ def test_what_makes_no_load_is_refused(bare: Shell, place: list[str]) -> None:
         (["--writers", "200", "--threads", "10"], "each needs one"),
     ):
         assert cause in bare.error(2, "hammer", *place, *words)
-    assert "need a store in a folder" in bare.error(2, "hammer", "--store", "memory:x")
+    assert "they need a folder or a bucket" in bare.error(2, "hammer", "--store", "memory:x")
     assert "--store" in bare.error(2, "hammer", "--contended")
 
 

@@ -53,6 +53,15 @@ def test_only_the_data_lie_in_a_bucket(bare: Shell, url: str, tmp_path: Path) ->
     assert bare.run("retrieve", *store, "name=large", "-o", "-").stdout == large.read_bytes()
 
 
+@pytest.mark.parametrize("pattern", ["a", "b"])
+def test_a_bucket_is_loaded_as_a_folder_is(bare: Shell, url: str, pattern: str) -> None:
+    words = ["--writers", "2", "--pattern", pattern, "--size", "10KiB", "--scale", "0.02", "--json"]
+    (row,) = bare.documents("hammer", "--store", url, *words)
+    assert (row["lost"], row["damaged"]) == (0, 0)
+    assert row["write_per_s"] > 0 and row["read_per_s"] > 0 and row["limit_write_per_s"] > 0
+    assert int(bare.text("ls", "--store", url, "--count")) == row["run"]["objects"]
+
+
 def test_commands_at_once_lose_nothing(bare: Shell, url: str, tmp_path: Path) -> None:
     store = ["--store", url]
     bare.run("create", *store, "--schema", "free")

@@ -18,8 +18,9 @@ pub struct Checked {
     pub damaged: Vec<(String, Error)>,
     /// How many of them there are.
     pub damaged_count: u64,
-    /// Data files that no commit names, by their names in the store, uploads to a bucket that have not ended, too: a writer has died
-    /// before its flush, or is about to flush. None where that cannot be known, since a file of the catalogue is gone.
+    /// Data files that no commit names, by their names in the store, files of the catalogue that no checkpoint names, drafts, and uploads
+    /// to a bucket that have not ended: somebody has died before they had what names them, or is about to write that. None where that
+    /// cannot be known, since a file of the catalogue is gone.
     pub unnamed: Vec<String>,
 }
 
@@ -28,7 +29,7 @@ pub const DAMAGES_MAX: usize = 1000;
 
 impl Snapshot {
     /// Reads every object that the selector matches, masked versions too, and compares its bytes with the checksum that it was
-    /// archived with; looks for data files that no commit names. `progress` is told objects and bytes now and then, and ends the
+    /// archived with; looks for files that nothing names. `progress` is told objects and bytes now and then, and ends the
     /// check by saying false. With a `sample`, only so many objects are read, other ones each time.
     ///
     /// # Errors
@@ -43,8 +44,13 @@ impl Snapshot {
         // What was open before shows files that are perhaps not there any more.
         self.store().files().close_all();
         let (readable, lost) = self.readable();
+        // Asked for first: who cannot be asked shall not end what has taken hours.
+        let unnamed = if lost.is_empty() { self.unnamed()? } else { Vec::new() };
         let listing = readable.list_all(selector)?;
-        let mut checked = Checked::default();
+        let mut checked = Checked {
+            unnamed,
+            ..Checked::default()
+        };
         let objects = listing.by_location();
         let count = objects.len() as u64;
         let sample = sample.map_or(count, |sample| sample.min(count)).max(1);
@@ -66,15 +72,17 @@ impl Snapshot {
             checked.damaged_count += 1;
             checked.damaged.push((error.subject().to_owned(), error));
         }
-        if !lost.is_empty() {
-            return Ok(checked);
-        }
-        checked.unnamed = self.unnamed_files()?;
-        // Of these it is known that nothing of them is left.
-        checked.unnamed.retain(|file| self.empty_since(file).is_none());
-        let unfinished = self.store().unfinished_files()?;
-        checked.unnamed.extend(unfinished.into_iter().map(|file| file.path));
         Ok(checked)
+    }
+
+    fn unnamed(&self) -> Result<Vec<String>> {
+        let mut unnamed = self.unnamed_files()?;
+        // Of these it is known that nothing of them is left.
+        unnamed.retain(|file| self.empty_since(file).is_none());
+        unnamed.extend(self.store().unnamed_of_catalogue()?);
+        let unfinished = self.store().unfinished_files()?;
+        unnamed.extend(unfinished.into_iter().map(|file| file.path));
+        Ok(unnamed)
     }
 
     /// Data files that no commit names.

@@ -20,7 +20,9 @@ use crate::segment::{self, Checks, SegmentFile};
 use crate::table::Table;
 use crate::version;
 
-const FOLDER: &str = "checkpoints";
+pub(crate) const FOLDER: &str = "checkpoints";
+/// Where the files lie that they name.
+pub(crate) const SEGMENTS: &str = "segments";
 const FORMAT: &str = "junctura-checkpoint";
 const VERSION: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
@@ -281,6 +283,13 @@ pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
     Ok(paths)
 }
 
+/// Whether a file of the store has the name of a segment.
+pub(crate) fn is_segment(path: &str) -> bool {
+    let name = path.strip_prefix(SEGMENTS).and_then(|rest| rest.strip_prefix('/'));
+    name.and_then(|name| name.strip_suffix(".parquet"))
+        .is_some_and(|name| crate::is_hex(name, 16))
+}
+
 impl Segment {
     /// Writes a table's rows into a file of their own, which nobody knows before a checkpoint names it.
     ///
@@ -288,12 +297,12 @@ impl Segment {
     /// What the system refuses.
     pub(crate) fn write(disk: &dyn Disk, index: usize, schema: &Schema, table: &Table) -> Result<Self> {
         let (bytes, checks) = segment::encode(table, schema)?;
-        let path = format!("segments/{}.parquet", crate::hex(&crate::random()?));
+        let path = format!("{SEGMENTS}/{}.parquet", crate::hex(&crate::random()?));
         let make = || {
             let file = disk.create(&path)?;
             write_all(&*file, &bytes, 0)?;
             file.sync()?;
-            disk.sync_names("segments")
+            disk.sync_names(SEGMENTS)
         };
         make().map_err(|error| refused(&*path, "cannot be written", &error))?;
         Ok(Self {

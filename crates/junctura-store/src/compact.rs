@@ -31,27 +31,27 @@ impl Store {
     /// commit and no checkpoint names. What has changed within twice the time that archived objects may wait for their flush stays. Others may read and write meanwhile, and compact, too.
     ///
     /// # Errors
-    /// As [`Self::checkpoint`]; what the system refuses to remove.
+    /// As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
     pub fn compact(&self) -> Result<Compacted> {
         let checkpoint = self.checkpoint()?;
-        let mut removed = Vec::new();
+        let (mut removed, mut failed) = (Vec::new(), None);
+        let mut note = |file: String, what: &str, done: std::io::Result<()>| match done {
+            Ok(()) => removed.push(file),
+            // Another one was quicker.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            // It is in the way of no other.
+            Err(error) => failed = failed.take().or_else(|| Some(refused(file, what, &error))),
+        };
         for file in self.unneeded_files()? {
             self.files().close(&file);
-            match self.disk().remove(&file) {
-                Ok(()) => removed.push(file),
-                // Another one was quicker.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(file, "cannot be removed", &error)),
-            }
+            let done = self.disk().remove(&file);
+            note(file, "cannot be removed", done);
         }
         for file in self.given_up()? {
-            match self.disk().end_unfinished(&file) {
-                Ok(()) => removed.push(file.path),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(file.path, "cannot be ended", &error)),
-            }
+            let done = self.disk().end_unfinished(&file);
+            note(file.path, "cannot be ended", done);
         }
-        Ok(Compacted { checkpoint, removed })
+        failed.map_or(Ok(Compacted { checkpoint, removed }), Err)
     }
 
     /// Uploads that nobody will end: who began them is too late to flush.
@@ -103,24 +103,8 @@ impl Store {
         let snapshot = self.snapshot()?;
         let mut unnamed = snapshot.unnamed_files()?;
         unnamed.extend(self.old_logs(all, began, &snapshot)?);
-        let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
-        let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
-        unnamed.extend(
-            self.files_in("segments")?
-                .into_iter()
-                .filter(|path| !named.contains(path)),
-        );
-        let unfinished = ["checkpoints/.", "commits/.", "schemas/.", "tiers/.", "store.json."];
-        let is_unfinished = |path: &String| unfinished.iter().any(|beside| path.starts_with(beside));
-        let beside = [
-            self.files_in("checkpoints")?,
-            self.files_in("commits")?,
-            self.files_in(schemas::FOLDER)?,
-            self.files_in(tier::FOLDER)?,
-            self.files_in("")?,
-        ]
-        .concat();
-        unnamed.extend(beside.into_iter().filter(is_unfinished));
+        unnamed.extend(self.unnamed_segments(all)?);
+        unnamed.extend(self.drafts()?);
         let mut left = Vec::new();
         for path in unnamed {
             // A snapshot that was taken while the removal was on its way still shows what was there.
@@ -132,6 +116,44 @@ impl Store {
             }
         }
         Ok(left)
+    }
+
+    /// Files of the catalogue that none of these checkpoints names.
+    fn unnamed_segments(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
+        let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
+        let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
+        let mut unnamed = self.files_in(checkpoint::SEGMENTS)?;
+        unnamed.retain(|path| checkpoint::is_segment(path) && !named.contains(path));
+        Ok(unnamed)
+    }
+
+    /// What was written to get a name, and has another one still.
+    fn drafts(&self) -> Result<Vec<String>> {
+        let mut drafts = Vec::new();
+        for (folder, beside) in [
+            ("", "store.json."),
+            (checkpoint::FOLDER, "checkpoints/."),
+            (COMMITS_FOLDER, "commits/."),
+            (schemas::FOLDER, "schemas/."),
+            (tier::FOLDER, "tiers/."),
+        ] {
+            let is_draft = |path: &String| path.strip_prefix(beside).is_some_and(|id| crate::is_hex(id, 16));
+            drafts.extend(self.files_in(folder)?.into_iter().filter(is_draft));
+        }
+        Ok(drafts)
+    }
+
+    /// What somebody has written of a catalogue, and nothing names, if all checkpoints can be read.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn unnamed_of_catalogue(&self) -> Result<Vec<String>> {
+        let mut unnamed = self.drafts()?;
+        let names = checkpoint::names(self.disk())?;
+        if let Ok(Some(all)) = self.checkpoints(&names) {
+            unnamed.extend(self.unnamed_segments(&all)?);
+        }
+        Ok(unnamed)
     }
 
     /// Files of an appended log that nobody begins in any more, whatever checkpoint that may still be read, and in which no object lies.

@@ -439,7 +439,8 @@ fn nobody_goes_on_behind_a_file_that_may_not_last() {
         }
         disk.fault_in(stop_at, Fault::Stop);
         let has_gone_on = flush(0).is_ok();
-        assert_eq!(has_gone_on, !disk.is_down());
+        // It may have stopped when only the mark was to be noted, without which nothing is lost.
+        assert!(has_gone_on || disk.is_down());
         // The machine is still there.
         let (disk, other) = opened(disk.after(Loss::Nothing), Commits::Appended);
         let mut writer = other.unwrap().writer().unwrap();

@@ -26,6 +26,22 @@ pub(crate) fn is_one(path: &str) -> bool {
     is_below(FOLDER) || is_below(tier::FOLDER)
 }
 
+/// Whether such a name is one that a writer gives: what has another one is not the store's, whoever put it there.
+pub(crate) fn is_named(path: &str) -> bool {
+    let named = path
+        .rsplit_once('/')
+        .and_then(|(dataset, file)| Some((dataset, file.split_once('-')?)));
+    named.is_some_and(|(dataset, (writer, number))| {
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_dataset(dataset) && crate::is_hex(writer, 8) && is_number
+    })
+}
+
+/// Whether it is the folder of a dataset's files.
+pub(crate) fn is_dataset(path: &str) -> bool {
+    is_one(path) && path.rsplit('/').next().is_some_and(|name| crate::is_hex(name, 8))
+}
+
 /// A dataset: the number of its schema, and the record of the first level of its keys.
 pub(crate) type DatasetName = (usize, Box<[u8]>);
 

@@ -26,8 +26,9 @@ struct Opened {
 }
 
 impl Opened {
+    /// Maps last without the file that they are of.
     fn is_used(&self) -> bool {
-        Arc::strong_count(&self.file) > 1 || self.map.as_ref().is_some_and(|map| Arc::strong_count(map) > 1)
+        Arc::strong_count(&self.file) > 1
     }
 }
 

@@ -15,7 +15,8 @@ pub(crate) const FRAME_BYTES: usize = 16;
 /// A payload is no longer.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 256 << 20;
 
-const MAGIC: [u8; 4] = *b"JRec";
+/// What a record begins with.
+pub(crate) const MAGIC: [u8; 4] = *b"JRec";
 
 /// A whole record.
 #[derive(Debug, PartialEq, Eq)]

@@ -482,15 +482,17 @@ impl Object<'_> {
         let place = self.place();
         let (file, name) = self.file()?;
         let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?);
-        read_exact(&*file, name, bytes, place.offset)?;
-        Ok(bytes)
+        match read_exact(&*file, name, bytes, place.offset) {
+            Ok(()) => Ok(bytes),
+            Err(error) => Err(self.closed(error)),
+        }
     }
 
     /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
     pub(crate) fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
         let damaged = |cause: String| {
             let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
-            Error::new(Code::Corrupt, self.key(), cause)
+            self.closed(Error::new(Code::Corrupt, self.key(), cause))
         };
         let Some(packed) = self.place().packed else {
             return Err(damaged("it is not packed".to_owned()));
@@ -510,7 +512,6 @@ impl Object<'_> {
         if found == place.checksum {
             return Ok(());
         }
-        self.listing.store().files().close(self.file_name());
         let cause = format!(
             "bytes {} to {} of {} have the checksum {found:08x} and were archived with {:08x}",
             place.offset,
@@ -518,7 +519,13 @@ impl Object<'_> {
             self.file_name(),
             place.checksum
         );
-        Err(Error::new(Code::Corrupt, self.key(), cause))
+        Err(self.closed(Error::new(Code::Corrupt, self.key(), cause)))
+    }
+
+    /// Whoever puts its file right may do so under the same name: it is opened again for the next one.
+    fn closed(&self, error: Error) -> Error {
+        self.listing.store().files().close(self.file_name());
+        error
     }
 
     /// The file that has all of its bytes.
@@ -537,12 +544,11 @@ impl Object<'_> {
             .len()
             .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
         if left < place.offset || left - place.offset < place.length {
-            store.files().close(name);
             let cause = format!(
                 "{name} has {left} bytes, and it ends at byte {}",
                 place.offset + place.length
             );
-            return Err(Error::new(Code::Corrupt, self.key(), cause));
+            return Err(self.closed(Error::new(Code::Corrupt, self.key(), cause)));
         }
         Ok((file, name))
     }

@@ -15,7 +15,7 @@ use crate::schemas::{self, Newest};
 use crate::segment::check_names;
 use crate::version;
 
-const NAME: &str = "store.json";
+pub(crate) const NAME: &str = "store.json";
 const FORMAT: &str = "junctura-store";
 /// The version of the format that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -110,20 +110,23 @@ enum Order {
     Exclusive,
 }
 
-impl Root {
-    /// Makes a store where there is none.
-    ///
+/// One that is to be made.
+pub(crate) struct Unmade {
+    written: Written,
+    commits: Commits,
+}
+
+impl Unmade {
     /// # Errors
-    /// `AlreadyExists` where there is one; `InvalidArgument` for no schema, or two of one name; what the system refuses.
-    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<()> {
+    /// `InvalidArgument` for no schema, two of one name, or datasets to pack that are none.
+    pub(crate) fn new(schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<Self> {
         check(schemas)?;
         rules(&layout.compression, schemas)?;
-        let id = crate::random()?;
         let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let written = Written {
             format: FORMAT.to_owned(),
             version: VERSION,
-            id: crate::hex(&id),
+            id: crate::hex(&crate::random()?),
             schemas: schemas.iter().map(|schema| schema.to_yaml()).collect(),
             commits: match commits {
                 Commits::Appended => Order::Appended,
@@ -134,16 +137,44 @@ impl Root {
             snapshot_max_age_ms: milliseconds(layout.ages.snapshot_max),
             unflushed_max_age_ms: milliseconds(layout.ages.unflushed_max),
         };
-        let mut text = serde_json::to_vec_pretty(&written).map_err(|error| corrupt(&error.to_string()))?;
+        Ok(Self { written, commits })
+    }
+
+    /// No other store has it.
+    pub(crate) fn id(&self) -> &str {
+        &self.written.id
+    }
+
+    /// Makes it where there is none.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where there is one; what the system refuses.
+    pub(crate) fn make(self, disk: &dyn Disk) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(&self.written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
         // Before anything is made: the first file of a log that has gone on long since must not come back.
-        match disk.open(NAME) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Log::create(disk, commits)?,
-            Err(error) => return Err(refused(NAME, "cannot be looked for", &error)),
-            Ok(_) => {}
+        if !is_there(disk)? {
+            Log::create(disk, self.commits)?;
         }
-        let beside = format!("{NAME}.{}", written.id);
+        let beside = format!("{NAME}.{}", self.written.id);
         publish_new(disk, &Draft { beside, bytes: text }, NAME).map_err(|error| refused(NAME, "cannot be made", &error))
+    }
+}
+
+/// Whether there is a store.
+pub(crate) fn is_there(disk: &dyn Disk) -> Result<bool> {
+    match disk.open(NAME) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(refused(NAME, "cannot be looked for", &error)),
+    }
+}
+
+impl Root {
+    /// Makes a store where there is none.
+    #[cfg(test)]
+    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<()> {
+        Unmade::new(schemas, commits, layout)?.make(disk)
     }
 
     /// # Errors

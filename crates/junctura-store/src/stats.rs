@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use junctura_model::Result;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{self, Checkpoint};
 use crate::commits::{Commits, first_of};
 use crate::data;
 use crate::disk::{Unfinished, refused};
@@ -183,27 +183,42 @@ impl Store {
     pub(crate) fn data_files(&self) -> Result<Vec<String>> {
         let mut files = Vec::new();
         for folder in self.data_folders()? {
-            for dataset in self.files_in(&folder)? {
+            for dataset in self
+                .files_in(&folder)?
+                .into_iter()
+                .filter(|path| data::is_dataset(path))
+            {
                 files.extend(self.files_in(&dataset)?);
             }
         }
+        files.retain(|path| data::is_named(path));
         Ok(files)
     }
 
     /// Those that somebody has begun, and that are none yet.
     pub(crate) fn unfinished_files(&self) -> Result<Vec<Unfinished>> {
         let mut files = Vec::new();
-        for folder in self.data_folders()? {
-            let found = self.disk().unfinished(&folder);
+        for folder in self
+            .data_folders()?
+            .iter()
+            .map(String::as_str)
+            .chain([checkpoint::SEGMENTS])
+        {
+            let found = self.disk().unfinished(folder);
             files.extend(
                 found.map_err(|error| refused(folder, "cannot be looked through for unfinished files", &error))?,
             );
         }
+        files.retain(|file| data::is_named(&file.path) || checkpoint::is_segment(&file.path));
         Ok(files)
     }
 
+    /// Where data files lie, and the drafts of what says whose those are.
     fn data_folders(&self) -> Result<Vec<String>> {
         let mut folders = vec![data::FOLDER.to_owned()];
+        if self.has_data_elsewhere() {
+            folders.push(tier::folder(tier::OWN));
+        }
         for tier in self.tiers()? {
             folders.push(self.tier_folder(&tier.name)?);
         }

@@ -12,9 +12,10 @@ use crate::checkpoint::{self, Checkpoint, Rest, Segment};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::files::Files;
+use crate::owner;
 use crate::packing::{Compression, Rule};
 use crate::place::{Cache, Place, without_until_damage};
-use crate::root::{Ages, Layout, Root};
+use crate::root::{Ages, Layout, Root, Unmade};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::tier;
@@ -98,8 +99,8 @@ impl Store {
     /// Makes a store in a folder, which is made, too, where it is not there.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is a store; `InvalidArgument` for no schema, two of one name, or a place of data that is none;
-    /// what the system refuses.
+    /// `AlreadyExists` where there is a store, data of one, or other files in `data/`; `InvalidArgument` for no schema, two of one
+    /// name, or a place of data that is none; what the system refuses.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<Layout>) -> Result<Self> {
         Self::create_in(&Place::folder(folder), schemas, &layout.into())
     }
@@ -138,13 +139,37 @@ impl Store {
             let cause = "others, who open the store elsewhere, would look for it in another place";
             return Err(Error::new(Code::InvalidArgument, "data", cause));
         }
+        if data.as_ref() == Some(place) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "data",
+                "is where the store itself lies: leave it out",
+            ));
+        }
         let disk = place.disk(true)?;
         disk.probe(commits == Commits::Exclusive)?;
-        if let Some(place) = data {
-            place.disk(true)?.probe(false)?;
+        owner::check_free(&*disk)?;
+        let root = Unmade::new(schemas, commits, layout)?;
+        let data = data.map(|place| place.disk(true)).transpose()?;
+        if let Some(data) = &data {
+            data.probe(false)?;
+            owner::check_free(&**data)?;
+            owner::mark(&**data, tier::OWN, root.id(), &disk.uri(""))?;
         }
-        Root::create(&*disk, schemas, commits, layout)?;
-        Self::reached(place, disk)
+        let id = root.id().to_owned();
+        let made = root.make(&*disk);
+        // Another one was made there meanwhile.
+        let is_other = || Root::open(&*disk).is_ok_and(|there| there.id != id);
+        if let Some(data) = data.as_ref().filter(|_| made.is_err() && is_other()) {
+            owner::unmark(&**data);
+        }
+        made?;
+        let store = Self::reached(place, disk)?;
+        if data.is_some() {
+            // It is asked for at once, and stays open.
+            store.files_in(crate::data::FOLDER)?;
+        }
+        Ok(store)
     }
 
     /// Opens one.
@@ -190,9 +215,12 @@ impl Store {
 
     /// What lies elsewhere is behind the same cache.
     pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock, cache: &Cache) -> Result<Self> {
-        let data = root.data.as_deref().map(Place::parse).transpose()?;
-        let data = data.map(|place| place.behind(cache).disk(false)).transpose()?;
-        let tiered = TieredDisk::new(disk, data, tier::open, cache.clone());
+        let places = tier::OfStore {
+            owner: root.id.clone(),
+            data: root.data.clone(),
+            cache: cache.clone(),
+        };
+        let tiered = TieredDisk::new(disk, Box::new(places));
         Ok(Self::of(Arc::new(tiered), root, clock, false))
     }
 
@@ -432,6 +460,10 @@ impl Store {
     }
 
     /// The number that no other store has.
+    pub(crate) fn has_data_elsewhere(&self) -> bool {
+        self.0.root.data.is_some()
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.0.root.id
     }

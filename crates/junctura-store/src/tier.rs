@@ -1,28 +1,23 @@
 //! Other places where objects of a store may lie: slower and larger ones, most of the time.
 //!
-//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`. What lies
-//! there and no commit names is removed some day: so `tiers/NAME.owner.json` there says whose it is, and a place that does not say it is another store's, or is not there
-//! just now.
+//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`. The data
+//! files of a store that has them elsewhere than its catalogue are reached in the same way.
 
 use std::io;
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
-use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
+use crate::disk::{Disk, Places, refused};
+use crate::owner::{self, Marked};
 use crate::place::{Cache, Place};
 use crate::store::Store;
-use crate::version;
 
 /// Where they are said, and what the data files of all begin with.
 pub(crate) const FOLDER: &str = "tiers";
 /// The tier where objects lie that were not moved.
 pub(crate) const OWN: &str = "data";
-const FORMAT: &str = "junctura-tier";
-const VERSION: u32 = 1;
 const NAME_BYTES_MAX: usize = 64;
-const BYTES_MAX: u64 = 1 << 20;
 
 /// Another place for objects of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,43 +26,6 @@ pub struct Tier {
     pub name: String,
     /// The path or URL of its place, as [`Store::create_url`] takes it.
     pub place: String,
-}
-
-/// What both files say, the one beside the catalogue with its place.
-#[derive(Deserialize, Serialize)]
-struct Written {
-    format: String,
-    version: u32,
-    /// The store, by the number in its root.
-    owner: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    place: Option<String>,
-}
-
-impl Written {
-    fn new(owner: &str, place: Option<&str>) -> Self {
-        Self {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            owner: owner.to_owned(),
-            place: place.map(str::to_owned),
-        }
-    }
-
-    /// Where there is no file of this path yet.
-    fn publish(&self, disk: &dyn Disk, path: &str) -> Result<()> {
-        let mut bytes =
-            serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
-        bytes.push(b'\n');
-        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
-        publish_new(disk, &Draft { beside, bytes }, path).map_err(|error| refused(path, "cannot be made", &error))
-    }
-
-    fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
-        let text = read_whole(disk, path, BYTES_MAX)?;
-        version::check(path, &text, FORMAT, VERSION)?;
-        serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))
-    }
 }
 
 impl Store {
@@ -85,24 +43,15 @@ impl Store {
         }
         let disk = self.place_of_tier(name, place)?.disk(true)?;
         disk.probe(false)?;
-        let owner = self.id();
-        let marked = Written::new(owner, None).publish(&*disk, &owner_path(name));
-        if let Err(error) = marked {
-            // Another one who says the same may have been quicker.
-            if error.code() != Code::AlreadyExists {
-                return Err(error);
-            }
-            if Written::read(&*disk, &owner_path(name))?.owner != owner {
-                let cause = format!("another store has a tier of this name at {place}: take another name");
-                return Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause));
-            }
-        }
-        match Written::new(owner, Some(place)).publish(self.disk(), &path(name)) {
+        owner::mark(&*disk, name, self.id(), &self.disk().uri(""))?;
+        let written = Marked::new(self.id(), Some(place));
+        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
+        match written.publish(self.disk(), &path(name), beside) {
             Err(error) if error.code() == Code::AlreadyExists => self.has_tier(name, place).map(|_| ())?,
             published => published?,
         }
         // It is asked for at once, and stays open.
-        self.files_in(&format!("{FOLDER}/{name}")).map(|_| ())
+        self.files_in(&folder(name)).map(|_| ())
     }
 
     /// Whether there is a tier of this name, at this place.
@@ -166,7 +115,7 @@ impl Store {
                 let cause = format!("the store has no such tier (it has {})", names.join(", "));
                 Err(Error::new(Code::NotFound, format!("tier {name}"), cause))
             }
-            read => read.map(|_| format!("{FOLDER}/{name}")),
+            read => read.map(|_| folder(name)),
         }
     }
 
@@ -185,44 +134,62 @@ pub(crate) fn of(file: &str) -> &str {
         .map_or(OWN, |(name, _)| name)
 }
 
-/// What a tier is reached through.
-pub(crate) fn open(catalogue: &dyn Disk, name: &str, cache: &Cache) -> io::Result<Arc<dyn Disk>> {
-    reached(catalogue, name, cache).map_err(|error| {
-        let kind = match error.code() {
-            Code::NotFound => io::ErrorKind::NotFound,
-            Code::Denied => io::ErrorKind::PermissionDenied,
-            Code::Unavailable => io::ErrorKind::TimedOut,
-            _ => io::ErrorKind::Other,
-        };
-        io::Error::new(kind, error.to_string())
-    })
+/// The places of a store where its data files lie, and how they are reached.
+#[derive(Debug)]
+pub(crate) struct OfStore {
+    /// The store, by the number in its root.
+    pub(crate) owner: String,
+    /// Where those are that were not moved, if not beside the catalogue.
+    pub(crate) data: Option<String>,
+    /// In front of all that say none of their own.
+    pub(crate) cache: Cache,
 }
 
-fn reached(catalogue: &dyn Disk, name: &str, cache: &Cache) -> Result<Arc<dyn Disk>> {
-    check_name(name)?;
-    let written = Written::read(catalogue, &path(name))?;
-    let place = written.place.unwrap_or_default();
-    let disk = Place::parse(&place)?.behind(cache).disk(false)?;
-    let unavailable = |cause: &str| Err(Error::new(Code::Unavailable, format!("tier {name} at {place}"), cause));
-    match Written::read(&*disk, &owner_path(name)) {
-        Ok(there) if there.owner == written.owner => Ok(disk),
-        Ok(_) => unavailable("what lies there is another store's"),
-        Err(error) if error.code() == Code::NotFound => unavailable("it is not there: is it mounted?"),
-        Err(error) => Err(error),
+impl Places for OfStore {
+    fn has_data(&self) -> bool {
+        self.data.is_some()
     }
+
+    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>> {
+        self.reached(catalogue, name).map_err(|error| {
+            let kind = match error.code() {
+                Code::NotFound => io::ErrorKind::NotFound,
+                Code::Denied => io::ErrorKind::PermissionDenied,
+                Code::Unavailable => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, error.to_string())
+        })
+    }
+}
+
+impl OfStore {
+    fn reached(&self, catalogue: &dyn Disk, name: &str) -> Result<Arc<dyn Disk>> {
+        let (owner, place) = match &self.data {
+            Some(place) if name == OWN => (self.owner.clone(), place.clone()),
+            _ => {
+                check_name(name)?;
+                let written = Marked::read(catalogue, &path(name))?;
+                (written.owner, written.place.unwrap_or_default())
+            }
+        };
+        let disk = Place::parse(&place)?.behind(&self.cache).disk(false)?;
+        owner::check(&*disk, name, &owner, &place)?;
+        Ok(disk)
+    }
+}
+
+/// Of its data files.
+pub(crate) fn folder(name: &str) -> String {
+    format!("{FOLDER}/{name}")
 }
 
 fn path(name: &str) -> String {
     format!("{FOLDER}/{name}.json")
 }
 
-/// At the place of the tier.
-fn owner_path(name: &str) -> String {
-    format!("{FOLDER}/{name}.owner.json")
-}
-
 fn read(disk: &dyn Disk, name: &str) -> Result<Tier> {
-    let written = Written::read(disk, &path(name))?;
+    let written = Marked::read(disk, &path(name))?;
     Ok(Tier {
         name: name.to_owned(),
         place: written.place.unwrap_or_default(),

@@ -126,7 +126,7 @@ impl Appended {
     fn attempt(&self, file: &LogFile, batch: &mut Vec<Record>, known: Position) -> Result<Attempt> {
         let mut tail = known;
         let marked = file.marked()?;
-        let length = file.length()?;
+        let length = file.length_from(tail.end)?;
         let walked = file.walk_until(&mut tail, length, &mut |_| Ok(()))?;
         file.check_tail(walked, tail.number, marked)?;
         if let Some(next) = walked.next {
@@ -234,11 +234,7 @@ impl Order for Appended {
         loop {
             let file = self.file(from.log)?;
             let marked = file.marked()?;
-            let length = file.length()?;
-            if length < from.end {
-                let cause = format!("{length} bytes, and it had {}", from.end);
-                return Err(Error::new(Code::Corrupt, &*file.name, cause));
-            }
+            let length = file.length_from(from.end)?;
             let began = from.end;
             let walked: Walked = file.walk_until(from, length, take)?;
             file.check_tail(walked, from.number, marked)?;

@@ -101,9 +101,12 @@ impl LogFile {
         unlocked.map_err(|error| self.refused("cannot be unlocked", &error))
     }
 
-    /// Writes what is a whole record at this place.
-    pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
-        write_all(&*self.file, bytes, at).map_err(|error| {
+    /// Writes whole records at this place, all or none: whoever reads meanwhile sees the first one when the others are there.
+    pub(super) fn write(&self, records: &[u8], at: u64) -> Result<()> {
+        let (magic, rest) = records.split_at(records.len().min(frame::MAGIC.len()));
+        let written = write_all(&*self.file, rest, at + magic.len() as u64);
+        let written = written.and_then(|()| write_all(&*self.file, magic, at));
+        written.map_err(|error| {
             // What is left of it is no record; the next writer would cut it off, too.
             let _ = self.cut(at);
             self.refused("cannot be written", &error)
@@ -233,10 +236,18 @@ impl LogFile {
         cut.map_err(|error| self.refused("cannot be cut where its last record ends", &error))
     }
 
-    pub(super) fn length(&self) -> Result<u64> {
-        self.file
-            .len()
-            .map_err(|error| self.refused("cannot be looked at", &error))
+    /// How many bytes it has, which had so many.
+    ///
+    /// # Errors
+    /// `Corrupt` when it has fewer; what the system refuses.
+    pub(super) fn length_from(&self, known: u64) -> Result<u64> {
+        let length = self.file.len();
+        let length = length.map_err(|error| self.refused("cannot be looked at", &error))?;
+        if length < known {
+            let cause = format!("{length} bytes, and it had {known}");
+            return Err(Error::new(Code::Corrupt, &*self.name, cause));
+        }
+        Ok(length)
     }
 
     fn refused(&self, what: &str, error: &std::io::Error) -> Error {
@@ -252,4 +263,91 @@ enum Taken {
     Needs(usize),
     /// There is no next record.
     Torn,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use crate::disk::MemoryDisk;
+
+    use super::*;
+
+    /// A file of a disk that is full after so many bytes, and of which nothing can be cut off.
+    #[derive(Debug)]
+    struct Full(Arc<dyn File>, AtomicU64);
+
+    impl File for Full {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+            self.0.read_at(into, at)
+        }
+
+        fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+            let left = self.1.load(Ordering::Relaxed).min(bytes.len() as u64);
+            self.1.fetch_sub(left, Ordering::Relaxed);
+            if left == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0.write_at(&bytes[..left as usize], at)
+        }
+
+        fn set_len(&self, _bytes: u64) -> io::Result<()> {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn lock(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn unlock(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn records(count: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        for number in 0..count {
+            let start = frame::open(&mut all);
+            all.extend_from_slice(b"a commit");
+            frame::close(&mut all, start, number as u32, start as u64).unwrap();
+        }
+        all
+    }
+
+    #[test]
+    fn commits_that_are_written_together_are_there_together() {
+        let all = records(3);
+        for room in 0..=all.len() as u64 {
+            let disk = MemoryDisk::default();
+            LogFile::create(&disk, 1).unwrap();
+            let mut log = LogFile::open(&disk, 1).unwrap();
+            log.file = Arc::new(Full(Arc::clone(&log.file), room.into()));
+            let is_written = log.write(&all, 0).is_ok();
+            assert_eq!(is_written, room == all.len() as u64);
+            let mut seen = Position::default();
+            log.walk_until(&mut seen, log.length_from(0).unwrap(), &mut |_| Ok(()))
+                .unwrap();
+            assert_eq!(seen.number, if is_written { 3 } else { 0 }, "room for {room} bytes");
+        }
+    }
+
+    #[test]
+    fn a_log_that_has_become_shorter_is_damaged() {
+        let disk = MemoryDisk::default();
+        LogFile::create(&disk, 1).unwrap();
+        let log = LogFile::open(&disk, 1).unwrap();
+        log.write(&records(2), 0).unwrap();
+        assert_eq!(log.length_from(10).unwrap(), records(2).len() as u64);
+        log.cut(20).unwrap();
+        assert_eq!(log.length_from(21).unwrap_err().code(), Code::Corrupt);
+    }
 }

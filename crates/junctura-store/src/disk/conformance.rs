@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::faulty::FaultyDisk;
-use super::tiered::OpenTier;
-use super::{Disk, Draft, File, LocalDisk, MemoryDisk, TieredDisk, read_full, write_all};
-use crate::place::Cache;
+use super::{Disk, Draft, File, LocalDisk, MemoryDisk, Places, TieredDisk, read_full, write_all};
 
 fn draft(name: &str, bytes: &[u8]) -> Draft {
     Draft {
@@ -164,18 +162,28 @@ fn on_the_file_system_of_the_crash_tests() {
     all(&(Arc::new(FaultyDisk::new(1)) as Arc<dyn Disk>));
 }
 
+#[derive(Debug)]
+struct DataOnly(Arc<MemoryDisk>);
+
+impl Places for DataOnly {
+    fn has_data(&self) -> bool {
+        true
+    }
+
+    fn open(&self, _catalogue: &dyn Disk, name: &str) -> std::io::Result<Arc<dyn Disk>> {
+        match name {
+            "data" => Ok(Arc::clone(&self.0) as Arc<dyn Disk>),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
 #[test]
 fn split_over_two_places() {
     let folder = tempfile::tempdir().unwrap();
     let data = Arc::new(MemoryDisk::default());
     let catalogue = Arc::new(LocalDisk::new(folder.path()));
-    let no_tier: OpenTier = |_, _, _| Err(std::io::ErrorKind::NotFound.into());
-    let split = TieredDisk::new(
-        catalogue,
-        Some(Arc::clone(&data) as Arc<dyn Disk>),
-        no_tier,
-        Cache::default(),
-    );
+    let split = TieredDisk::new(catalogue, Box::new(DataOnly(Arc::clone(&data))));
     all(&(Arc::new(split) as Arc<dyn Disk>));
     assert!(!folder.path().join("data").exists());
     assert_eq!(data.list("").unwrap(), ["data"]);

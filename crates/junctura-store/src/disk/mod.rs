@@ -35,7 +35,7 @@ pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
 #[cfg(feature = "s3")]
 pub(crate) use s3::S3Disk;
-pub(crate) use tiered::TieredDisk;
+pub(crate) use tiered::{Places, TieredDisk};
 pub(crate) use watch::{Notices, Pause, Watch};
 
 /// More at once are no quicker where what is read comes from memory, and seldom where it comes from a disk.

@@ -8,38 +8,37 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use super::{Disk, Draft, File, Pause, Unfinished, Watch};
-use crate::place::Cache;
 
-/// Says what the tier of this name is reached through, from what is written beside the catalogue, and with this cache unless that says one.
-pub(crate) type OpenTier = fn(&dyn Disk, &str, &Cache) -> io::Result<Arc<dyn Disk>>;
+/// Where data files lie that lie elsewhere than the catalogue.
+pub(crate) trait Places: std::fmt::Debug + Send + Sync {
+    /// Whether those lie there that were not moved: the tier [`OWN`](crate::tier::OWN).
+    fn has_data(&self) -> bool;
+    /// What the tier of this name is reached through.
+    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>>;
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct TieredDisk {
     catalogue: Arc<dyn Disk>,
-    /// Where `data/` lies, if not with the catalogue.
-    data: Option<Arc<dyn Disk>>,
+    places: Box<dyn Places>,
     /// Those that were asked for.
     tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
-    open: OpenTier,
-    cache: Cache,
 }
 
 impl TieredDisk {
-    pub(crate) fn new(catalogue: Arc<dyn Disk>, data: Option<Arc<dyn Disk>>, open: OpenTier, cache: Cache) -> Self {
+    pub(crate) fn new(catalogue: Arc<dyn Disk>, places: Box<dyn Places>) -> Self {
         Self {
             catalogue,
-            data,
+            places,
             tiers: Mutex::default(),
-            open,
-            cache,
         }
     }
 
     fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        if first == crate::data::FOLDER {
-            return Ok(Arc::clone(self.data.as_ref().unwrap_or(&self.catalogue)));
+        if first == crate::data::FOLDER && self.places.has_data() {
+            return self.tier(crate::tier::OWN);
         }
         let is_definition = !rest.contains('/') && rest.contains('.');
         if first == crate::tier::FOLDER && !rest.is_empty() && !is_definition {
@@ -53,7 +52,7 @@ impl TieredDisk {
         if let Some(known) = tiers.get(name) {
             return Ok(Arc::clone(known));
         }
-        let tier = (self.open)(&*self.catalogue, name, &self.cache)?;
+        let tier = self.places.open(&*self.catalogue, name)?;
         tiers.insert(name.to_owned(), Arc::clone(&tier));
         Ok(tier)
     }

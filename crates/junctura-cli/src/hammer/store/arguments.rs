@@ -20,8 +20,9 @@ const LANES_MAX: u32 = 1024;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Loads of a store")]
 pub(in crate::hammer) struct StoreArguments {
-    /// Load a store instead of a pool: the one in this folder, made where there is none, which keeps what is written (default: one
-    /// for each row of the table, in the system's temporary folder, removed afterwards)
+    /// Load a store instead of a pool: the one in this folder or bucket, made where there is none, which keeps what is written
+    /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it lie
+    /// with its data, or in the temporary folder where these lie in a bucket
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = OF_POOLS)]
     pub(super) store: Option<String>,
     /// What is done

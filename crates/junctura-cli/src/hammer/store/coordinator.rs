@@ -76,7 +76,7 @@ struct Loaded<'a> {
     url: String,
     objects: Objects,
     progress: ProgressBar,
-    /// Plain files, beside the data of the store.
+    /// Plain files, beside the data of the store where these lie in a folder.
     plain: TempDir,
     /// The store, where it is for this row alone.
     _folder: Option<TempDir>,
@@ -103,7 +103,7 @@ impl<'a> Loaded<'a> {
         let url = own.map(str::to_owned).or(beside).unwrap_or_default();
         let store = open(&url)?;
         Ok(Self {
-            plain: temporary(&data_folder(&store, &url)?)?,
+            plain: temporary(&folder_of_plain(&store, &url)?)?,
             objects: Objects {
                 space: load.space,
                 count: load.count,
@@ -214,6 +214,7 @@ impl<'a> Loaded<'a> {
             },
             read_back: self.load.read_back,
             store: self.store.uri(""),
+            plain: self.plain.path().display().to_string(),
             payload_touched: TOUCHED,
         }
     }
@@ -235,17 +236,17 @@ fn open(url: &str) -> Result<Store> {
     Ok(store)
 }
 
-/// Where the store's data lie.
-fn data_folder(store: &Store, url: &str) -> Result<PathBuf> {
+/// Where plain files are written: beside the store's data, or on this machine, where those lie in no folder.
+fn folder_of_plain(store: &Store, url: &str) -> Result<PathBuf> {
     let uri = store.uri("data/x");
+    if uri.starts_with("memory:") {
+        let cause = "the load's processes do not see each other's memory: they need a folder or a bucket";
+        return Err(Error::new(Code::InvalidArgument, format!("store {url}"), cause));
+    }
     let folder = uri
         .strip_prefix("file://")
         .and_then(|path| Path::new(path).ancestors().nth(2));
-    let folder = folder.map(Path::to_owned);
-    folder.ok_or_else(|| {
-        let cause = "the load's processes need a store in a folder";
-        Error::new(Code::InvalidArgument, format!("store {url}"), cause)
-    })
+    Ok(folder.map_or_else(std::env::temp_dir, Path::to_owned))
 }
 
 fn temporary(folder: &Path) -> Result<TempDir> {

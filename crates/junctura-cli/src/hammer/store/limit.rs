@@ -1,4 +1,4 @@
-//! What the disk allows: the bytes of a lane's objects, appended to a plain file, and synced as often as a writer flushes.
+//! What a disk allows: the bytes of a lane's objects, appended to a plain file, and synced as often as a writer flushes.
 
 use std::fs::File;
 use std::io::{Error as IoError, Write};
@@ -48,5 +48,5 @@ impl Lane for Plain {
 }
 
 fn failed(error: &IoError) -> Error {
-    Error::new(Code::Io, "a plain file beside the store", error.to_string())
+    Error::new(Code::Io, "a plain file", error.to_string())
 }

@@ -46,6 +46,8 @@ pub(super) struct About {
     pub(super) rewrites: u64,
     pub(super) read_back: f64,
     pub(super) store: String,
+    /// The folder of the plain files.
+    pub(super) plain: String,
     pub(super) payload_touched: &'static str,
 }
 

@@ -24,6 +24,12 @@ use crate::disk::Unfinished;
 
 /// An answer has a thousand of them at most, of some hundreds of bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Before a question is asked again.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+    Duration::from_millis(1600),
+];
 /// What a server says that does not know the question, or does not let everybody ask it.
 const UNANSWERED: [StatusCode; 5] = [
     StatusCode::FORBIDDEN,
@@ -43,6 +49,13 @@ struct Page {
     uploads: Vec<Listed>,
 }
 
+impl Page {
+    /// Where the next one begins.
+    fn markers(&self) -> (String, String) {
+        (self.next_key_marker.clone(), self.next_upload_id_marker.clone())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Listed {
@@ -57,14 +70,16 @@ pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<Unfinished>> {
     let (mut found, mut page) = (Vec::new(), Page::default());
     loop {
         let (store, prefix, before) = (Arc::clone(&disk.store), below.clone(), page);
-        let Some(answer) = runtime::wait(async move { ask(&store, &prefix, &before).await })?? else {
+        let markers = before.markers();
+        let Some(answer) = runtime::wait(async move { ask_until_answered(&store, &prefix, &before).await })?? else {
             return Ok(found);
         };
         page = read(&answer)?;
         for upload in &page.uploads {
             found.extend(named(upload, folder, &below));
         }
-        if !page.is_truncated || page.uploads.is_empty() {
+        // A server that does not go on would be asked for ever.
+        if !page.is_truncated || page.uploads.is_empty() || page.markers() == markers {
             return Ok(found);
         }
     }
@@ -89,6 +104,17 @@ fn named(upload: &Listed, folder: &str, below: &str) -> Option<Unfinished> {
 fn read(answer: &[u8]) -> io::Result<Page> {
     let text = std::str::from_utf8(answer).map_err(io::Error::other)?;
     quick_xml::de::from_str(text).map_err(io::Error::other)
+}
+
+/// As [`ask`], and again when there was an error, which may pass.
+async fn ask_until_answered(store: &AmazonS3, prefix: &str, before: &Page) -> io::Result<Option<Vec<u8>>> {
+    for pause in PAUSES {
+        if let Ok(answer) = ask(store, prefix, before).await {
+            return Ok(answer);
+        }
+        tokio::time::sleep(pause).await;
+    }
+    ask(store, prefix, before).await
 }
 
 /// The page behind another one; none where the server has no answer.
