@@ -376,3 +376,32 @@ fn the_pictures_of_the_page_are_real() {
         assert_eq!(explain_error(text, &error), picture.join("\n"));
     }
 }
+
+#[test]
+fn a_key_is_a_selector_of_its_object_alone() {
+    let schemas = [Schema::builtin("free").unwrap(), Schema::builtin("mars").unwrap()];
+    let mars = &schemas[1];
+    let field = |number: Option<&str>| {
+        let common = "class=od,expver=0001,stream=enfo,date=20261120,time=0000,type=pf,levtype=sfc,step=6,param=2t";
+        let pairs = common.split(',').filter_map(|pair| pair.split_once('='));
+        let given = pairs.chain(number.map(|number| ("number", number)));
+        let mut bytes = Vec::new();
+        mars.record(given.map(|(name, value)| (name, Given::Text(value))), &mut bytes)
+            .unwrap();
+        Record::trusted(bytes)
+    };
+    let records = [field(Some("1")), field(None), field(Some("2"))];
+    for (at, record) in records.iter().enumerate() {
+        let mut key = String::new();
+        mars.key_of(record.as_ref(), &mut key);
+        let set = SelectorSet::parse(&format!("{key} "), &schemas).unwrap();
+        assert!(set.of(0).is_none(), "no other schema can read {key}");
+        let selector = set.of(1).unwrap();
+        assert_eq!(matches(selector, &records), [at], "{key}");
+        assert_eq!(selector, &Selector::parse(&selector.to_string(), mars).unwrap());
+    }
+    for wrong in ["{", "{}", "{colour=red}", "{name=a}{", "{class=od}{}{}"] {
+        let error = SelectorSet::parse(wrong, &schemas).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidSelector, "{wrong}");
+    }
+}

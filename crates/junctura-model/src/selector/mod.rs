@@ -29,7 +29,7 @@ pub use parser::{DEPTH_MAX, ITEMS_MAX};
 pub use question::{Asked, Question};
 pub use set::SelectorSet;
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::mars;
 use crate::record::RecordRef;
 use crate::schema::{AttrId, Schema};
@@ -37,6 +37,11 @@ use crate::text::quote;
 use expr::{Check, Expr, Test};
 use items::Items;
 use print::Printed;
+
+/// No selector begins like this.
+fn is_key(text: &str) -> bool {
+    text.starts_with('{')
+}
 
 /// What reading a selector may know besides the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads a selector, or a MARS request, whose attributes are all of this schema.
+    /// Reads a selector, a MARS request, or a key as objects print it, whose attributes are all of this schema.
     ///
     /// # Errors
     /// `InvalidSelector` with the byte it is about; `LimitExceeded` for what is too long, too deep or too large.
@@ -64,12 +69,27 @@ impl Selector {
 
     /// The same, with what the context knows.
     pub fn parse_with(text: &str, schema: &Schema, context: &Context) -> Result<Selector> {
+        if is_key(text) {
+            return Self::parse_key(text, schema);
+        }
         let syntax = if mars::is_request(text) {
             mars::parse(text, schema)?
         } else {
             parser::parse(text)?
         };
         Ok(Self::of(typed::type_by(&syntax, schema, context)?))
+    }
+
+    fn parse_key(text: &str, schema: &Schema) -> Result<Selector> {
+        let record = schema.parse_key(text.trim_end()).map_err(|error| {
+            let invalid = Error::new(Code::InvalidSelector, error.subject(), error.cause());
+            match error.position() {
+                _ if error.code() == Code::LimitExceeded => error,
+                Some(at) => invalid.at(at),
+                None => invalid,
+            }
+        })?;
+        Ok(Self::exact_key(record.as_ref(), schema))
     }
 
     /// Matches every object.

@@ -19,7 +19,7 @@ pub struct SelectorSet {
 }
 
 impl SelectorSet {
-    /// Reads a selector, or a MARS request, for these schemas.
+    /// Reads a selector, a MARS request, or a key as objects print it, for these schemas.
     ///
     /// # Errors
     /// No schema can read it: the error of the one that got furthest.
@@ -29,7 +29,7 @@ impl SelectorSet {
 
     /// The same, with what the context knows.
     pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &Context) -> Result<SelectorSet> {
-        let results = if mars::is_request(text) {
+        let results = if mars::is_request(text) || super::is_key(text) {
             schemas
                 .iter()
                 .map(|schema| Selector::parse_with(text, schema, context))
