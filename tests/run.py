@@ -154,6 +154,9 @@ BEGUN = time.monotonic()
 def count(line: str, outcome: Outcome) -> None:
     """Adds what a runner's closing line says."""
     line = line.strip()
+    if line.startswith("left out: "):
+        outcome.skipped += 1
+        outcome.remark = line
     if not (line.startswith("test result: ") or PYTEST_END.match(line) or OWN_END.match(line)):
         return
     for number, what in COUNT.findall(line):
@@ -229,7 +232,7 @@ def run(suite: Suite, environment: dict[str, str], before: str) -> Outcome:
     if code != 0 and outcome.failed == 0:
         outcome.failed = 1
         outcome.remark = outcome.remark or f"exit status {code}"
-    if outcome.passed + outcome.failed == 0:
+    if outcome.passed + outcome.failed + outcome.skipped == 0:
         outcome.passed = 1
     return outcome
 

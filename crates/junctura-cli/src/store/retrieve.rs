@@ -37,7 +37,7 @@ What a selector names value by value is expected in every combination.";
 pub(crate) struct Arguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// What to retrieve: param=t, step=0/to/24/by/6, 'levelist>=500', a MARS request
+    /// What to retrieve: param=t, step=0/to/24/by/6, 'levelist>=500', a MARS request, or a key as `ls --json` prints it
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     /// Retrieve the versions that are masked by newer ones, too; files of their own are called by key and version (the commit)

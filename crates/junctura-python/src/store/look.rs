@@ -184,7 +184,8 @@ impl Store {
     /// wipe(selector)
     /// --
     ///
-    /// Removes all that a selector matches, with all its versions (`Snapshot.versions`), as `purge` does.
+    /// Removes all that a selector matches, with all its versions, as `purge` does. `Snapshot.versions` lists first what would go,
+    /// and `remove` takes that listing.
     ///
     /// Returns
     /// -------
