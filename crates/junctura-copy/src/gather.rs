@@ -67,6 +67,14 @@ impl Gather {
         self.work.elements()
     }
 
+    /// Whether `pieces` are as [`Self::run`] wants them, for who makes the memory that they go to afterwards.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for those that have not the length that they must have.
+    pub fn check(&self, pieces: &[&[u8]]) -> Result<()> {
+        self.work.check(pieces)
+    }
+
     /// `pieces` has the memory of each of [`Self::peers`], whole, in that order; `into` is that of one's own rank, whole
     /// ([`Layout::room`](junctura_layout::Layout::room) elements). Its gaps stay as they are. Does not wait; with several `threads` (one to 256, whatever is
     /// asked for) each writes its part of the rows.

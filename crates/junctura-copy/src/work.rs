@@ -125,8 +125,8 @@ impl Work {
         with_op!(self.change, O => (<O as crate::elements::Op>::FROM, <O as crate::elements::Op>::TO))
     }
 
-    pub(crate) fn run(&self, pieces: &[&[u8]], into: &mut [u8], threads: usize) -> Result<()> {
-        let (from_bytes, to_bytes) = self.widths();
+    pub(crate) fn check(&self, pieces: &[&[u8]]) -> Result<()> {
+        let (from_bytes, _) = self.widths();
         if pieces.len() != self.read.len() {
             let cause = format!("{} for {} ranks", pieces.len(), self.read.len());
             return Err(Error::new(Code::InvalidArgument, "pieces", cause));
@@ -134,6 +134,12 @@ impl Work {
         for (piece, &read) in pieces.iter().zip(&self.read) {
             check_length(read, from_bytes, piece.len())?;
         }
+        Ok(())
+    }
+
+    pub(crate) fn run(&self, pieces: &[&[u8]], into: &mut [u8], threads: usize) -> Result<()> {
+        self.check(pieces)?;
+        let (_, to_bytes) = self.widths();
         check_length(self.written, to_bytes, into.len())?;
         let into = Target(into.as_mut_ptr());
         let threads = threads.clamp(1, THREADS_MAX) as u64;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention,
+    Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention, Whole,
 };
 
 const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
@@ -365,6 +365,52 @@ fn an_array_without_elements_is_one() {
         ..ListOptions::default()
     };
     assert_eq!(pool.list_with(&incomplete, "").unwrap().count(), 1);
+}
+
+/// Larger than the memory of any machine.
+const HUGE: &str = "200000000000000000";
+
+#[test]
+fn what_only_says_that_it_is_a_huge_array_costs_no_memory() {
+    let pool = pool();
+    let whole = || Whole::of(&pool, pool.demand("name=t", None).unwrap()).unwrap_err();
+    let head = format!("junctura-array 1\ndtype=<f8\nshape={HUGE}\n");
+    pool.offer([("name", "t")], head.as_bytes()).unwrap();
+    assert_eq!(whole().code(), Code::Expired, "it has no pieces");
+    let piece = OfferOptions {
+        schema: Some("piece"),
+        ..OfferOptions::default()
+    };
+    let named = [("piece_of", "free{space=default}{}{name=t}"), ("rank", "0")];
+    pool.offer_with(piece, named, &[7; 8]).unwrap();
+    assert_eq!(whole().code(), Code::InvalidArgument, "its piece is shorter");
+    let shape = [Given::Text(HUGE)];
+    let plain = [
+        ("name", Given::Text("plain")),
+        ("dtype", Given::Text("f8")),
+        ("shape", Given::List(&shape)),
+    ];
+    pool.offer(plain, &[7; 8]).unwrap();
+    let array = pool.demand_array("name=plain", None).unwrap();
+    let all = layout(&format!("shape={HUGE}"));
+    assert_eq!(
+        array.take(&Part::of(&all, 0)).unwrap_err().code(),
+        Code::InvalidArgument
+    );
+}
+
+#[test]
+fn who_wants_an_array_in_more_memory_than_there_is_is_told_so() {
+    let pool = pool();
+    offer(&pool, &layout("shape=2"), 0).unwrap();
+    let array = pool.demand_array("name=t", None).unwrap();
+    let apart = layout(&format!("shape=2 strides={HUGE}"));
+    assert_eq!(array.take(&Part::of(&apart, 0)).unwrap_err().code(), Code::TooLarge);
+    let side_by_side = layout("shape=2");
+    assert_eq!(
+        array.take(&Part::of(&side_by_side, 0)).unwrap(),
+        numbers(&side_by_side, 0)
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema, list_items};
 
 use super::head::{Head, piece_of};
+use super::memory::Memory;
 use super::plans::Wanted;
 use super::{missing, packed};
 use crate::demand::PendingDemand;
@@ -213,10 +214,14 @@ impl DemandedArray {
     /// Copies a part into new memory; gaps that its layout has are zeros. As [`Self::take_into`].
     ///
     /// # Errors
-    /// As [`Self::take_into`].
+    /// As [`Self::take_into`]; `TooLarge` where there is no memory for it.
     pub fn take(&self, part: &Part<'_>) -> Result<Vec<u8>> {
-        let mut mine = vec![0; self.bytes(part)];
-        self.take_into(part, &mut mine, 1)?;
+        let mut mine = Vec::new();
+        let bytes = self.bytes(part);
+        let mut memory = Memory::New { bytes, into: &mut mine };
+        self.take_to(part, &mut memory, 1)?;
+        // Nothing may have come, and all of it be gaps.
+        memory.get()?;
         Ok(mine)
     }
 
@@ -228,6 +233,10 @@ impl DemandedArray {
     /// `InvalidArgument` for a part that is none of the array, or memory of another length; `Unsupported` for elements that are not converted into
     /// each other; `Expired` where the array has gone meanwhile.
     pub fn take_into(&self, part: &Part<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
+        self.take_to(part, &mut Memory::Mine(mine), threads)
+    }
+
+    fn take_to(&self, part: &Part<'_>, mine: &mut Memory<'_>, threads: usize) -> Result<()> {
         let nowhere = vec![0; part.layout.shape().len()];
         let origin = if part.origin.is_empty() { &nowhere } else { part.origin };
         let elements = (self.element(), part.element.unwrap_or_else(|| self.element()));
@@ -249,12 +258,14 @@ impl DemandedArray {
             How::Plain { .. } => {
                 // Nobody has anything of what has no elements.
                 let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| self.object.payload()).collect();
-                gather.run(&pieces, mine, threads)
+                gather.check(&pieces)?;
+                gather.run(&pieces, mine.get()?, threads)
             }
             How::Pieces { head, piece_of } => {
                 let pieces = self.pieces(gather.peers(), piece_of, head.epoch)?;
                 let payloads: Vec<&[u8]> = pieces.iter().map(Object::payload).collect();
-                gather.run(&payloads, mine, threads)
+                gather.check(&payloads)?;
+                gather.run(&payloads, mine.get()?, threads)
             }
         }
     }

@@ -13,6 +13,7 @@
 mod demanded;
 mod exchange;
 mod head;
+mod memory;
 mod missing;
 mod offering;
 mod packed;

@@ -8,6 +8,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
 use super::demanded::{DemandedArray, PieceName};
+use super::memory::Memory;
 use super::plans::Wanted;
 use crate::connection::{Connection, unexpected};
 use crate::mail::{Letter, Talk};
@@ -29,7 +30,7 @@ pub(super) fn take(
     array: &DemandedArray,
     wanted: &Wanted<'_>,
     of: (&str, Option<i64>),
-    mine: &mut [u8],
+    mine: &mut Memory<'_>,
 ) -> Result<bool> {
     let connection = array.pool().connection()?;
     if !connection.greeting.packs {
@@ -50,7 +51,7 @@ pub(super) fn take(
     let room = wanted.to.room(wanted.rank) as usize * is_to_be.kind.bytes();
     let whole = |(rank, _): &(u64, Unpack)| wanted.from.room(*rank) * lies.kind.bytes() as u64;
     let bytes = |(_, unpack): &(u64, Unpack)| unpack.elements() * travels.kind.bytes() as u64;
-    if mine.len() != room
+    if mine.bytes() != room
         || texts.0.len() + texts.1.len() > TEXT_BYTES_MAX
         || messages.iter().map(bytes).sum::<u64>() >= messages.iter().map(whole).sum::<u64>()
     {
@@ -87,7 +88,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn take(&self, messages: &[(u64, Unpack)], width: usize, mine: &mut [u8]) -> Result<()> {
+    fn take(&self, messages: &[(u64, Unpack)], width: usize, mine: &mut Memory<'_>) -> Result<()> {
         let mut asked = VecDeque::new();
         let mut left = messages.chunks(TOGETHER_MAX);
         loop {
@@ -129,7 +130,7 @@ impl Asking<'_> {
 }
 
 /// What is wanted of one piece.
-fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut [u8]) -> Result<()> {
+fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut Memory<'_>) -> Result<()> {
     let mut first = 0;
     while first < unpack.elements() {
         let letter = if stream.is_over() { None } else { stream.next(None)? };
@@ -146,7 +147,7 @@ fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut [u8]) -> R
                         "a part of it was changed on its way",
                     ));
                 }
-                unpack.run_part(&bytes, first, mine)?;
+                unpack.run_part(&bytes, first, mine.get()?)?;
                 first += count;
             }
             Some(Letter::Failed(error) | Letter::Ended(error)) => return Err(error),

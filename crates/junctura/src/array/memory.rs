@@ -1,0 +1,40 @@
+//! Where what is taken of an array goes.
+
+use junctura_model::{Code, Error, Result};
+
+/// New memory is asked for when what goes there has been found: an array may say of itself that it is larger than any memory.
+pub(super) enum Memory<'m> {
+    Mine(&'m mut [u8]),
+    New { bytes: usize, into: &'m mut Vec<u8> },
+}
+
+impl Memory<'_> {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Mine(mine) => mine.len(),
+            Self::New { bytes, .. } => *bytes,
+        }
+    }
+
+    /// # Errors
+    /// `TooLarge` where there is not so much.
+    pub(super) fn get(&mut self) -> Result<&mut [u8]> {
+        match self {
+            Self::Mine(mine) => Ok(mine),
+            Self::New { bytes, into } => {
+                grow(into, *bytes)?;
+                Ok(into)
+            }
+        }
+    }
+}
+
+fn grow(memory: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    let more = bytes - memory.len();
+    memory.try_reserve_exact(more).map_err(|_| {
+        let cause = format!("there is no memory for {bytes} bytes");
+        Error::new(Code::TooLarge, "part of an array", cause)
+    })?;
+    memory.resize(bytes, 0);
+    Ok(())
+}
