@@ -159,14 +159,14 @@ impl Archiver {
     /// # Errors
     /// `Closed` when the pool has ended, or it has run before; `Gone` when something that matched went before it was archived; `SchemaMismatch` or `NotFound` for
     /// an object whose schema the store does not have so; `Unavailable` or `Expired` for a flush that cannot be tried again;
-    /// `Disconnected`. What was not archived stays in the pool.
+    /// `Disconnected`. What was not archived stays in the pool, and the requirement with it.
     pub fn run(&mut self, told: &mut Told<'_>) -> Result<()> {
         let outcome = self.archive_all(told);
-        let outcome = self.finish(outcome, told);
+        self.finish(outcome, told)?;
         if self.options.until_live {
             self.pool.retract(&self.options.requirement)?;
         }
-        outcome
+        Ok(())
     }
 
     fn archive_all(&mut self, told: &mut Told<'_>) -> Result<()> {

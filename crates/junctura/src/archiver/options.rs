@@ -24,7 +24,8 @@ pub struct ArchiverOptions {
     /// For how long objects are held so that more go with one commit; `None`: until nothing more has come. What is held stays in the
     /// pool's memory, and who offers durably waits for it.
     pub flush_interval: Option<Duration>,
-    /// Ends when all that is there is archived, and leaves no requirement behind.
+    /// Ends when all that is there is archived, and leaves no requirement behind. Where something goes wrong, the requirement stays: it
+    /// keeps what was not archived.
     pub until_live: bool,
     /// Writes the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0: never.
     pub checkpoint_every: u64,
