@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use junctura::{Archiver, ArchiverCounts, ArchiverOptions, Code, Error, OfferOptions, Pool, Retention};
 use junctura_store::{Layout, Store};
 
@@ -60,4 +62,20 @@ fn what_ended_it_is_said_whatever_fails_afterwards() {
         Err(Error::new(Code::Interrupted, "archiver", "Ctrl-C"))
     });
     assert_eq!(outcome.unwrap_err().code(), Code::Interrupted);
+}
+
+#[test]
+fn objects_may_be_held_for_as_long_as_anybody_can_say() {
+    let pool = Pool::builder().schema("free").open().unwrap();
+    let store = store_of(&pool, |_| true);
+    let options = ArchiverOptions {
+        flush_interval: Some(Duration::MAX),
+        flush_every: Some(2),
+        ..ArchiverOptions::default()
+    };
+    let archiver = Archiver::start(&pool, &store, "", &options).unwrap();
+    for name in ["a", "b", "c"] {
+        pool.offer([("name", name)], b"").unwrap();
+    }
+    assert_eq!(archived(archiver.stop().unwrap()), [3, 0]);
 }

@@ -204,15 +204,15 @@ impl Archiver {
                 continue;
             }
             self.release_left_out()?;
-            let due = self.due();
-            if due.is_none_or(|due| due <= Instant::now()) {
+            let left = self.time_left();
+            if left.is_none_or(|left| left.is_zero()) {
                 self.flush(told)?;
             }
             if follow.is_over() {
                 return Ok(None);
             }
-            let timer = due.filter(|_| !self.held.is_empty()).map(Timer::at);
-            let timer = timer.unwrap_or(Timer::after(Duration::MAX));
+            let left = left.filter(|_| !self.held.is_empty());
+            let timer = Timer::after(left.unwrap_or(Duration::MAX));
             self.pool.wait(&[&*follow, &*self.progress, &timer], None)?;
         }
     }
@@ -238,9 +238,10 @@ impl Archiver {
         others > 0 && others + self.gathering.len() >= self.options.window as usize
     }
 
-    /// When what is held is flushed though more could come; `None`: at once.
-    fn due(&self) -> Option<Instant> {
-        self.options.flush_interval.map(|time| self.since + time)
+    /// For how long what is held may wait for more; `None`: it does not.
+    fn time_left(&self) -> Option<Duration> {
+        let interval = self.options.flush_interval;
+        interval.map(|time| time.saturating_sub(self.since.elapsed()))
     }
 
     /// Whether what is held is flushed though more has come.
@@ -249,7 +250,7 @@ impl Archiver {
         held >= self.options.flush_every.unwrap_or(u64::MAX)
             || held + self.left_out.len() as u64 >= u64::from(self.options.window)
             || self.held_bytes >= TOGETHER_BYTES_MAX
-            || held > 0 && self.due().is_some_and(|due| due <= Instant::now())
+            || held > 0 && self.time_left().is_some_and(|left| left.is_zero())
     }
 
     fn take(&mut self, item: Item, told: &mut Told<'_>) -> Result<()> {
