@@ -146,22 +146,24 @@ impl Snapshot {
         Ok(Listing::new(self.clone(), parts))
     }
 
-    /// Whether it shows this version of an object of the schema of this name, masked or not.
+    /// The commit with which this version of an object of the schema of this name came, masked or not; `None`: it does not show it.
     ///
     /// # Errors
     /// What the schema does not allow; `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
-    pub fn has_version<'a, V: IntoGiven<'a>>(
+    pub fn commit_of_version<'a, V: IntoGiven<'a>>(
         &self,
         schema: &str,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         version: Version,
-    ) -> Result<bool> {
+    ) -> Result<Option<u64>> {
         let at = self.store.schema_index(schema)?;
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
         let mut record = Vec::new();
         self.store.schemas()[at].record(given, &mut record)?;
         let found = self.versions_of(schema, RecordRef::trusted(&record))?;
-        Ok(found.iter().any(|object| object.version() == Some(version)))
+        let mut objects = found.iter();
+        let found = objects.find(|object| object.version() == Some(version));
+        Ok(found.map(|object| object.commit()))
     }
 
     pub(crate) fn find(&self, selector: &str, which: Which) -> Result<Listing> {

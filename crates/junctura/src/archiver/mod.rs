@@ -84,7 +84,7 @@ pub struct Archiver {
     /// Schemas of the pool that the store has, too.
     agreed: Vec<String>,
     /// What is archived and not flushed, or was flushed before.
-    held: Vec<Object>,
+    held: Vec<Held>,
     held_bytes: u64,
     /// Since when the first of it is held.
     since: Instant,
@@ -97,6 +97,12 @@ pub struct Archiver {
     checkpoint: u64,
     checkpoints: Option<JoinHandle<Result<()>>>,
     progress: Arc<Progress>,
+}
+
+struct Held {
+    object: Object,
+    /// With which commit another archiver has flushed it, that died before it said so.
+    commit: Option<u64>,
 }
 
 /// What somebody is told while it goes on.
@@ -330,11 +336,12 @@ impl Archiver {
 
     /// What cannot be archived is given back: released, it would count as archived, and somebody else may fare better with it.
     fn archive_one(&mut self, object: Object) -> Result<()> {
-        let sequence = object.version().sequence;
+        let sequence = sequence(&object);
         let refused = match Whole::of(&self.pool, object) {
             Ok((object, whole)) => match self.write(&object, whole.as_ref()) {
-                Ok(bytes) => {
-                    self.hold(object, bytes);
+                Ok(commit) => {
+                    let bytes = whole.map_or(object.len(), |whole| whole.bytes().len());
+                    self.hold(Held { object, commit }, bytes as u64);
                     return Ok(());
                 }
                 Err(error) => {
@@ -349,37 +356,38 @@ impl Archiver {
         Err(refused)
     }
 
-    fn hold(&mut self, object: Object, bytes: u64) {
+    fn hold(&mut self, held: Held, bytes: u64) {
         if self.held.is_empty() {
             self.since = Instant::now();
         }
         self.held_bytes += bytes;
-        self.held.push(object);
+        self.held.push(held);
     }
 
-    /// Gives how many bytes the store has of it.
-    fn write(&mut self, object: &Object, whole: Option<&Whole>) -> Result<u64> {
+    /// Gives the commit that the store has it with, if it is there already.
+    fn write(&mut self, object: &Object, whole: Option<&Whole>) -> Result<Option<u64>> {
         self.agree(object.schema())?;
-        let payload = whole.map_or(object.payload(), Whole::bytes);
-        let bytes = payload.len() as u64;
-        if object.redelivered() && self.is_there(object)? {
-            return Ok(bytes);
+        if object.redelivered()
+            && let Some(commit) = self.earlier_commit_of(object)?
+        {
+            return Ok(Some(commit));
         }
+        let payload = whole.map_or(object.payload(), Whole::bytes);
         let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
         let (schema, version) = (object.schema(), object.version());
         let writer = &mut self.writer;
         with_given(schema, object.attributes().chain(more), |given| {
             writer.archive_version(schema.name(), given.iter().copied(), payload, version)
         })?;
-        Ok(bytes)
+        Ok(None)
     }
 
-    /// Whether another archiver has flushed it, and died before it said so.
-    fn is_there(&self, object: &Object) -> Result<bool> {
+    /// With which commit another archiver has flushed it, that died before it said so.
+    fn earlier_commit_of(&self, object: &Object) -> Result<Option<u64>> {
         let snapshot = self.store.snapshot()?;
         let schema = object.schema();
         with_given(schema, object.attributes(), |given| {
-            snapshot.has_version(schema.name(), given.iter().copied(), object.version())
+            snapshot.commit_of_version(schema.name(), given.iter().copied(), object.version())
         })
     }
 
@@ -439,7 +447,7 @@ impl Archiver {
             return Ok(());
         }
         let why = format!("it is left out, since the archiver keeps one of {}", self.options.every);
-        let sequences = sequences(&self.left_out);
+        let sequences: Vec<u64> = self.left_out.iter().map(sequence).collect();
         self.requirement.not_archived(&sequences, &why)?;
         self.progress.count(|counts| counts.left_out += sequences.len() as u64);
         self.left_out.clear();
@@ -449,7 +457,7 @@ impl Archiver {
     fn complain(&self, error: &Error, told: &mut Told<'_>) -> Result<()> {
         let objects = self.held.len() as u64;
         told(&ArchiverEvent::Refused { objects, error })?;
-        let sequences = sequences(&self.held);
+        let sequences: Vec<u64> = self.held.iter().map(|held| sequence(&held.object)).collect();
         self.requirement.not_archived(&sequences, &error.to_string()).map(drop)
     }
 
@@ -459,28 +467,31 @@ impl Archiver {
         given.unwrap_or_else(|| self.store.uri("").into())
     }
 
-    fn release(&mut self, commit: u64, told: &mut Told<'_>) -> Result<()> {
-        let location = format!("{} commit {commit}", self.location());
-        let archived = |object: &Object| Archived {
-            sequence: object.version().sequence,
-            location: location.clone(),
+    fn release(&mut self, flushed: u64, told: &mut Told<'_>) -> Result<()> {
+        let commit_of = |held: &Held| held.commit.unwrap_or(flushed);
+        let place = self.location();
+        let archived = |held: &Held| Archived {
+            sequence: sequence(&held.object),
+            location: format!("{place} commit {}", commit_of(held)),
         };
         let archived: Vec<Archived> = self.held.iter().map(archived).collect();
         self.requirement.archived(&archived)?;
+        // Where all of it was there, nothing was flushed now.
+        let newest = self.held.iter().map(commit_of).max().unwrap_or(flushed);
         let (objects, bytes) = (self.held.len() as u64, self.held_bytes);
         self.progress.count(|counts| {
             counts.archived += objects;
             counts.bytes += bytes;
         });
         self.held_bytes = 0;
-        for object in std::mem::take(&mut self.held) {
+        for held in std::mem::take(&mut self.held) {
             told(&ArchiverEvent::Archived {
-                object: &object,
-                commit,
+                object: &held.object,
+                commit: commit_of(&held),
             })?;
         }
-        told(&ArchiverEvent::Flushed { commit })?;
-        self.checkpoint_if_due(commit, told)
+        told(&ArchiverEvent::Flushed { commit: newest })?;
+        self.checkpoint_if_due(newest, told)
     }
 
     /// Beside what goes on; one at a time.
@@ -523,7 +534,8 @@ impl Archiver {
         let gathered = self.gathering.take_all();
         let failed = (self.held.len() + gathered.len()) as u64;
         self.progress.count(|counts| counts.failed += failed);
-        let unfinished = self.held.drain(..).chain(gathered).chain(self.left_out.drain(..));
+        let held = self.held.drain(..).map(|held| held.object);
+        let unfinished = held.chain(gathered).chain(self.left_out.drain(..));
         unfinished.for_each(|object| drop(object.give_back()));
         let told = self.end_checkpoint(told);
         outcome.and(told)?;
@@ -537,8 +549,8 @@ impl Archiver {
     }
 }
 
-fn sequences(objects: &[Object]) -> Vec<u64> {
-    objects.iter().map(|object| object.version().sequence).collect()
+fn sequence(object: &Object) -> u64 {
+    object.version().sequence
 }
 
 impl fmt::Debug for Archiver {

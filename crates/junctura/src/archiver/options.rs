@@ -106,10 +106,10 @@ pub enum ArchiverEvent<'a> {
     Archived {
         /// Which; it is released afterwards.
         object: &'a Object,
-        /// With which commit of the store.
+        /// With which commit of the store: an earlier one, where another archiver has flushed it and died before it said so.
         commit: u64,
     },
-    /// All that was archived with this commit has been told.
+    /// All that was archived with this commit, and before it, has been told.
     Flushed {
         /// Its number.
         commit: u64,
