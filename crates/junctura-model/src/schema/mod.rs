@@ -49,13 +49,13 @@ pub enum SameKey {
     Supersede,
 }
 
-/// What has happened when an offer returns, unless it asks for more or less. This build has only the first; the others
-/// are kept, so that one schema file serves pools of different make.
+/// What has happened when an offer returns, as it says itself, or else its schema. A schema may name any, so that one file serves
+/// pools of different make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The payload is in the memory of the server.
     Memory,
-    /// Also in that of a second server.
+    /// Also in that of a second server. No version does this yet: such offers are refused (`Unsupported`).
     Replicated,
     /// Archived and flushed in the store.
     Durable,
