@@ -93,7 +93,7 @@ fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
     {
         return Retention::For(time).check().or_raise(py);
     }
-    let expected = "\"withdrawn\", a time such as \"10min\" or timedelta(minutes=10), Released(n) or \"released_by:NAME\" is expected";
+    let expected = "\"withdrawn\", \"archived\", a time such as \"10min\" or timedelta(minutes=10), Released(n) or \"released_by:NAME\" is expected";
     Err(invalid(py, "retention", format!("{expected}, not {}", given.repr()?)))
 }
 

@@ -317,8 +317,9 @@ impl Pool {
     ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
     /// schema : str, optional
     ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn", a time as text or datetime.timedelta, Released, or "released_by:NAME,...", optional
-    ///     Until when it stays: until somebody withdraws it, for a time such as "10min" or "1h30m" (at most 49 days) from when
+    /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...", optional
+    ///     Until when it stays: until somebody withdraws it, until an archiver has it in its store ("released_by:archive" in another
+    ///     word: `archive` is what archivers call their requirement), for a time such as "10min" or "1h30m" (at most 49 days) from when
     ///     it is visible, until so many consumers have released it, or until the requirements and groups of these names have
     ///     had it, those included that are still to come. By default as its schema says.
     /// if_wanted : bool

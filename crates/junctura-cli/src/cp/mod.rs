@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// How long the copies stay (default: as TO's schema says)
-    #[arg(long, visible_alias = "retain", value_name = "withdrawn|released:N|released_by:NAME,...|TIME", value_parser = retention)]
+    #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
     retention: Option<Retention>,
     /// How many objects may be on their way at once
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]

@@ -33,7 +33,8 @@ const EXAMPLES: &str = "Examples:
   junctura put plume.png --schema free --set name=plume        any file, described here
   ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
   junctura put step24.grib --retention released:2              gone when two consumers have had it
-  junctura put step24.grib --retention released_by:archive     gone when the group archive has had it
+  junctura put step24.grib --retention released_by:products    gone when the group products has had it
+  junctura put step24.grib --retention archived                gone when an archiver has it in its store
   junctura put step24.grib --retain 10min                      gone after ten minutes
   junctura put --bundle run/step=24 part?.grib                 all of them visible at one point
 When a file is damaged, what was good before it is in the pool, and the error names the file, the message and the byte.";
@@ -54,9 +55,9 @@ pub(crate) struct Arguments {
     pool: PoolArguments,
     #[command(flatten)]
     files: FilesArguments,
-    /// How long the objects stay: until withdrawn, until released by N consumers, or for a time such as 10min or 1h30m
+    /// How long the objects stay: until withdrawn, until archived, until released by N consumers, or for a time such as 10min or 1h30m
     /// (default: as the schema says)
-    #[arg(long, visible_alias = "retain", value_name = "withdrawn|released:N|released_by:NAME,...|TIME", value_parser = retention)]
+    #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
     retention: Option<Retention>,
     /// Put only what somebody wants: follows it, requires it or waits for it
     #[arg(long, conflicts_with = "bundle")]
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(retention("released:3"), Ok(Retention::Released(3)));
         let archive = junctura::Consumers::new(["archive"]).unwrap();
         assert_eq!(retention("released_by:archive"), Ok(Retention::ReleasedBy(archive)));
+        assert_eq!(retention("archived"), retention("released_by:archive"));
         assert_eq!(retention("10min"), Ok(Retention::For(Duration::from_mins(10))));
         for wrong in [
             "released",

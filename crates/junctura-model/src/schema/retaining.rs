@@ -48,13 +48,15 @@ impl Schema {
     }
 }
 
-/// Reads `withdrawn`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
+/// Reads `withdrawn`, `archived`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
 pub(super) fn retention(node: &Node) -> Read<Retention> {
-    if node.text("retention").is_ok_and(|text| text == "withdrawn") {
-        return Ok(Retention::UntilWithdrawn);
+    match node.text("retention") {
+        Ok("withdrawn") => return Ok(Retention::UntilWithdrawn),
+        Ok("archived") => return Ok(Retention::until_archived()),
+        _ => {}
     }
     let expected = || {
-        let forms = "withdrawn, or {released: N} with N from 1, or {released_by: [NAME, ...]}, or {for: TIME} with a time such as 10min";
+        let forms = "withdrawn, or archived, or {released: N} with N from 1, or {released_by: [NAME, ...]}, or {for: TIME} with a time such as 10min";
         Trouble::new(node.line, format!("retention must be {forms}"))
     };
     let given = Fields::new(node, "retention", &["released", "released_by", "for"]).map_err(|_| expected())?;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `withdrawn` | `withdrawn` | until somebody withdraws it |
 //! | `released:2` | `{released: 2}` | until two consumers have released it |
+//! | `archived` | `archived` | until an archiver has it in its store: as `released_by:archive`, and printed so |
 //! | `released_by:archive,products` | `{released_by: [archive, products]}` | until both have had it, also where they are still to come |
 //! | `10min` | `{for: 10min}` | so long, from when it became visible |
 
@@ -58,6 +59,9 @@ pub enum Retention {
 pub struct Consumers(Arc<[Box<str>]>);
 
 impl Consumers {
+    /// The name of the requirement of archivers that are told no other.
+    pub const ARCHIVE: &str = "archive";
+
     /// These names, in any order.
     ///
     /// # Errors
@@ -112,6 +116,18 @@ impl Retention {
         Err(refused(cause))
     }
 
+    /// Until an archiver has it in its store: one whose requirement has the name [`Consumers::ARCHIVE`].
+    ///
+    /// ```
+    /// # use junctura_model::Retention;
+    /// assert_eq!("archived".parse(), Ok(Retention::until_archived()));
+    /// assert_eq!(Retention::until_archived().to_string(), "released_by:archive");
+    /// ```
+    #[must_use]
+    pub fn until_archived() -> Self {
+        Self::ReleasedBy(Consumers(Arc::new([Consumers::ARCHIVE.into()])))
+    }
+
     /// Reads a time such as `10min`, `1h30m` or `1500ms`.
     pub(super) fn for_time(text: &str) -> Option<Self> {
         let mut canonical = String::new();
@@ -149,6 +165,9 @@ impl FromStr for Retention {
         if text == "withdrawn" {
             return Ok(Self::UntilWithdrawn);
         }
+        if text == "archived" {
+            return Ok(Self::until_archived());
+        }
         if let Some(names) = text.strip_prefix("released_by:") {
             return Consumers::new(names.split(',')).map(Self::ReleasedBy);
         }
@@ -156,7 +175,7 @@ impl FromStr for Retention {
             Some(count) => count.parse().ok().map(Self::Released),
             None => Self::for_time(text),
         };
-        let expected = "withdrawn, released:N, released_by:NAME,... or a time such as 10min is expected";
+        let expected = "withdrawn, archived, released:N, released_by:NAME,... or a time such as 10min is expected";
         read.ok_or_else(|| refused(format!("{expected}, not {text:?}")))?
             .check()
     }
@@ -191,6 +210,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(retention.clone()), "{text}");
             assert_eq!(printed.parse(), Ok(retention));
         }
+        assert_eq!("archived".parse(), Ok(by(&[Consumers::ARCHIVE])));
     }
 
     #[test]
@@ -210,6 +230,7 @@ mod tests {
             let said = cause(wrong);
             assert!(said.contains("or a time such as 10min"), "{wrong}: {said}");
         }
+        assert!(cause("archive").contains("archived, released:N"));
         assert!(cause("released:0").contains("nobody could get it"));
         assert!(cause("0s").contains("nobody could get it"));
         assert_eq!(cause("50d"), "50d is longer than the longest time, 4294967295ms");

@@ -331,3 +331,16 @@ fn the_first_rule_that_matches_a_dataset_says_how_long_its_objects_stay() {
     assert_eq!(schema.default_retention().to_string(), "released_by:a/b,archive");
     assert_eq!(schema.default_retentions().count(), 4);
 }
+
+#[test]
+fn until_it_is_archived_is_a_word_in_a_file_too() {
+    let text = SMALL.to_owned() + "retention: archived\nretention_by_dataset: [{where: a=x, retention: archived}]\n";
+    let schema = Schema::parse_yaml(&text).unwrap();
+    assert!(
+        schema
+            .default_retentions()
+            .all(|one| *one == Retention::until_archived())
+    );
+    assert_eq!(schema.default_retentions().count(), 2);
+    assert_eq!(Schema::parse_yaml(&schema.to_yaml()).unwrap(), schema);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Consumers, Error, Result};
 
 use crate::follow::Gap;
 use crate::object::Object;
@@ -38,7 +38,7 @@ pub struct ArchiverOptions {
 impl Default for ArchiverOptions {
     fn default() -> Self {
         Self {
-            requirement: "archive".to_owned(),
+            requirement: Consumers::ARCHIVE.to_owned(),
             every: 1,
             flush_every: None,
             flush_interval: None,
