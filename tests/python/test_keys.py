@@ -13,7 +13,7 @@ import junctura
 MEMBER = {**FIELD, "number": "1"}
 
 
-def keys(objects: Iterable[junctura.Stored | junctura.Object]) -> list[str]:
+def keys(objects: Iterable[junctura.Stored | junctura.Entry]) -> list[str]:
     return [obj.key for obj in objects]
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from e2e_grib import Field
 from e2e_shell import Shell
 

@@ -71,7 +71,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
         data: None,
         compression: Ok(Vec::new()),
     };
-    Store::with(Arc::new(disk), root, clock, &Cache::default())
+    Ok(Store::with(Arc::new(disk), root, clock, &Cache::default()))
 }
 
 /// Puts a file there, or over the one that is there.

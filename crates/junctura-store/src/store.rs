@@ -196,7 +196,7 @@ impl Store {
 
     fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
         let root = Root::open(&*disk)?;
-        Self::with(disk, root, now, place.cache())
+        Ok(Self::with(disk, root, now, place.cache()))
     }
 
     /// Another opening of the same place, for when its commits are damaged: its snapshots show what was committed before that
@@ -210,18 +210,18 @@ impl Store {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
         let root = Root::open(&*disk)?;
-        Self::with(disk, root, clock, &Cache::default())
+        Ok(Self::with(disk, root, clock, &Cache::default()))
     }
 
     /// What lies elsewhere is behind the same cache.
-    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock, cache: &Cache) -> Result<Self> {
+    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock, cache: &Cache) -> Self {
         let places = tier::OfStore {
             owner: root.id.clone(),
             data: root.data.clone(),
             cache: cache.clone(),
         };
         let tiered = TieredDisk::new(disk, Box::new(places));
-        Ok(Self::of(Arc::new(tiered), root, clock, false))
+        Self::of(Arc::new(tiered), root, clock, false)
     }
 
     fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock, until_damage: bool) -> Self {
