@@ -113,12 +113,13 @@ fn story(commits: Commits, flushes: u64) {
         }
     };
     assert!(judge.is_complete());
-    assert_eq!(
-        (checked.damaged_count, checked.unnamed.len()),
-        (0, 0),
-        "{:?}",
-        checked.damaged
-    );
+    // Who made a checkpoint that came too late has left segments.
+    let data: Vec<&String> = checked
+        .unnamed
+        .iter()
+        .filter(|file| file.starts_with("data/"))
+        .collect();
+    assert_eq!((checked.damaged_count, &*data), (0, &[][..]), "{:?}", checked.damaged);
 }
 
 /// Marks the line in which a started process says how much it has done.
