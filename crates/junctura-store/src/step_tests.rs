@@ -14,8 +14,9 @@ use crate::store::Store;
 use crate::tier;
 
 const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
-/// `make test` runs all of them at every call, optimised; without, each call has one of them.
-const IS_QUICK: bool = cfg!(debug_assertions);
+/// Each of these is at every fourth call, or every second where the tests are optimised, as `make test` runs them: then each call has one
+/// end of the process and one refusal. `make soak` has all at every call.
+const STRIDE: u64 = if cfg!(debug_assertions) { 4 } else { 2 };
 /// What can happen at a call, and what it takes along.
 const FAULTS: [(Fault, Loss); 4] = [
     (Fault::Stop, Loss::Nothing),
@@ -275,10 +276,10 @@ fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
     }
 }
 
-/// Steps with each fault at each call in turn, as long as there are so many.
-fn at_each_call(name: &str, mut step: impl FnMut(u64, (Fault, Loss)) -> bool) {
+/// Steps with faults at each call in turn, as long as there are so many: with each of them at every so-manieth.
+fn at_each_call(name: &str, stride: u64, mut step: impl FnMut(u64, (Fault, Loss)) -> bool) {
     for (turn, fault) in FAULTS.into_iter().enumerate() {
-        let (mut calls, stride) = if IS_QUICK { (turn as u64, FAULTS.len()) } else { (0, 1) };
+        let mut calls = turn as u64 % stride;
         loop {
             let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| step(calls, fault)));
             let Ok(goes_on) = stepped else {
@@ -287,35 +288,41 @@ fn at_each_call(name: &str, mut step: impl FnMut(u64, (Fault, Loss)) -> bool) {
             if !goes_on {
                 break;
             }
-            calls += stride as u64;
+            calls += stride;
         }
         assert!(calls > 3, "{name}: {calls}");
     }
 }
 
-fn step_through(commits: Commits) {
+fn step_through(commits: Commits, stride: u64) {
     let beginning = Beginning::new(commits);
     for verb in &VERBS {
         let after = beginning.after(verb);
         let name = format!("{}, {commits:?}", verb.name);
-        at_each_call(&name, |calls, fault| beginning.step(verb, &after, calls, fault));
+        at_each_call(&name, stride, |calls, fault| beginning.step(verb, &after, calls, fault));
     }
 }
 
 #[test]
 fn every_verb_that_stops_at_any_call_is_done_when_it_is_begun_again() {
-    step_through(ORDERS[0]);
+    step_through(ORDERS[0], STRIDE);
 }
 
 #[test]
 fn every_verb_that_stops_at_any_call_is_done_when_it_is_begun_again_where_each_commit_has_an_object() {
-    step_through(ORDERS[1]);
+    step_through(ORDERS[1], STRIDE);
+}
+
+#[test]
+#[ignore = "long: make soak"]
+fn soak_every_verb_with_every_fault_at_each_call() {
+    ORDERS.map(|commits| step_through(commits, 1));
 }
 
 #[test]
 fn a_store_whose_making_stops_at_any_call_is_there_or_can_be_made_again() {
     for commits in ORDERS {
-        at_each_call(&format!("{commits:?}"), |calls, fault| {
+        at_each_call(&format!("{commits:?}"), STRIDE, |calls, fault| {
             make_in_steps(calls, commits, fault)
         });
     }
