@@ -182,7 +182,7 @@ def test_a_tier_that_is_not_there_is_told_and_nothing_of_it_is_forgotten(tmp_pat
 def test_a_place_is_one_stores(tmp_path):
     filled(tmp_path / "one").add_tier("cold", tmp_path / "cold")
     other = filled(tmp_path / "other")
-    with pytest.raises(junctura.AlreadyExists, match="another store"):
+    with pytest.raises(junctura.AlreadyExists, match="has a tier of this name there"):
         other.add_tier("cold", tmp_path / "cold")
     other.add_tier("other-cold", tmp_path / "cold")
     assert other.move_to("", "other-cold").objects == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from link_weather import weather
 
 __all__ = ["weather"]
 
+NUMBERS = itertools.count()
+
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
@@ -26,7 +29,7 @@ def url(request: pytest.FixtureRequest) -> str:
     if pattern is None:
         pytest.skip("needs a server: tests/run.py store-s3")
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-    return pattern.replace("{}", f"{name}-{os.getpid()}")
+    return pattern.replace("{}", f"{name}-{os.getpid()}-{next(NUMBERS)}")
 
 
 @pytest.fixture

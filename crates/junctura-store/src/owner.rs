@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::data;
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
+use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
 use crate::root;
 use crate::tier::{self, OWN};
 use crate::version;
@@ -48,10 +48,28 @@ impl Marked {
     /// # Errors
     /// `AlreadyExists` where there is one; what the system refuses.
     pub(crate) fn publish(&self, disk: &dyn Disk, path: &str, beside: String) -> Result<()> {
-        let mut bytes =
-            serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
+        let draft = Draft {
+            beside,
+            bytes: self.bytes(path)?,
+        };
+        publish_new(disk, &draft, path).map_err(|error| refused(path, "cannot be made", &error))
+    }
+
+    /// Where objects get their names with all of their bytes, and data may lie though a name is given twice.
+    fn put(&self, disk: &dyn Disk, path: &str) -> Result<()> {
+        let bytes = self.bytes(path)?;
+        let put = disk.create(path).and_then(|file| {
+            write_all(&*file, &bytes, 0)?;
+            file.sync()
+        });
+        put.map_err(|error| refused(path, "cannot be made", &error))
+    }
+
+    fn bytes(&self, path: &str) -> Result<Vec<u8>> {
+        let bytes = serde_json::to_vec_pretty(self);
+        let mut bytes = bytes.map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
         bytes.push(b'\n');
-        publish_new(disk, &Draft { beside, bytes }, path).map_err(|error| refused(path, "cannot be made", &error))
+        Ok(bytes)
     }
 
     pub(crate) fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
@@ -79,19 +97,22 @@ pub(crate) fn mark(disk: &dyn Disk, name: &str, owner: &str, store: &str) -> Res
         store: Some(store.to_owned()),
         ..Marked::new(owner, None)
     };
-    // Named as data files are: what a killed one leaves is a file that no commit names.
-    let beside = data::Names::new(&crate::random()?).next(&tier::folder(name), 0, &[]);
-    match mark.publish(disk, &path, beside) {
-        // Another one who says the same may have been quicker.
-        Err(error) if error.code() == Code::AlreadyExists => {
-            let there = Marked::read(disk, &path)?;
-            if there.owner == owner {
-                Ok(())
-            } else {
-                Err(there.is_other(disk, name))
-            }
+    if name == OWN && !disk.grows(&path) {
+        mark.put(disk, &path)?;
+    } else {
+        // Named as data files are: what a killed one leaves is a file that no commit names.
+        let beside = data::Names::new(&crate::random()?).next(&tier::folder(name), 0, &[]);
+        match mark.publish(disk, &path, beside) {
+            // Another one who says the same may have been quicker.
+            Err(error) if error.code() == Code::AlreadyExists => {}
+            marked => return marked,
         }
-        marked => marked,
+    }
+    let there = Marked::read(disk, &path)?;
+    if there.owner == owner {
+        Ok(())
+    } else {
+        Err(there.is_other(disk, name))
     }
 }
 

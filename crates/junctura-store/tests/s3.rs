@@ -70,6 +70,8 @@ impl Request {
     }
 }
 
+const NOTHING_LISTED: &[u8] = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+
 impl Server {
     /// Starts one, and says at which URL.
     fn start(manner: Manner) -> String {
@@ -109,7 +111,9 @@ impl Server {
         let known = self.objects.lock().unwrap().get(&request.path).cloned();
         match (&*request.method, known) {
             ("GET", Some(body)) => ("200 OK", body),
-            ("GET", None) => ("404 Not Found", Vec::new()),
+            ("GET", None) if request.path.contains("list-type") => ("200 OK", NOTHING_LISTED.to_vec()),
+            ("HEAD", Some(_)) => ("200 OK", Vec::new()),
+            ("GET" | "HEAD", None) => ("404 Not Found", Vec::new()),
             ("PUT", known) => self.put(request, known.is_some()),
             _ => ("204 No Content", Vec::new()),
         }
