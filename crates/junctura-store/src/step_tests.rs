@@ -316,7 +316,9 @@ fn every_verb_that_stops_at_any_call_is_done_when_it_is_begun_again_where_each_c
 #[test]
 #[ignore = "long: make soak"]
 fn soak_every_verb_with_every_fault_at_each_call() {
-    ORDERS.map(|commits| step_through(commits, 1));
+    for commits in ORDERS {
+        step_through(commits, 1);
+    }
 }
 
 #[test]
