@@ -10,6 +10,7 @@ use crate::commits::{Commits, LOG_FOLDER};
 use crate::crash_tests::{Shown, archive, bytes_of, clock, let_a_year_pass, let_it_be, opened, shown, sorted};
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss, be_a_place};
+use crate::root::Layout;
 use crate::store::Store;
 use crate::tier;
 
@@ -345,4 +346,33 @@ fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (Fault, Loss)) -> 
     assert!(shown(&store).unwrap() == expected, "what was flushed there");
     clean(&disk, &store, &expected);
     true
+}
+
+#[test]
+fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
+    let create = || {
+        let layout = Layout {
+            data: Some("memory:full-data".to_owned()),
+            ..Layout::default()
+        };
+        Store::create_url("memory:full-root", &[Schema::builtin("free").unwrap()], &layout)
+    };
+    for calls in 0.. {
+        let disk = Arc::new(FaultyDisk::new(calls));
+        be_a_place("full-root", &disk);
+        be_a_place("full-data", &Arc::new(FaultyDisk::new(1)));
+        disk.fault_in(calls, Fault::Full);
+        let made = create();
+        if disk.has_yet_to_fail() {
+            made.unwrap();
+            assert!(calls > 3);
+            break;
+        }
+        if made.is_err() {
+            // It is there when only its name could not be made last.
+            let store = create().or_else(|_| Store::open_url("memory:full-root"));
+            let reached = store.and_then(|store| store.files_in("data"));
+            assert!(reached.is_ok(), "call {calls}: {reached:?}");
+        }
+    }
 }

@@ -158,10 +158,13 @@ impl Store {
         }
         let id = root.id().to_owned();
         let made = root.make(&*disk);
-        // Another one was made there meanwhile.
-        let is_other = || Root::open(&*disk).is_ok_and(|there| there.id != id);
-        if let Some(data) = data.as_ref().filter(|_| made.is_err() && is_other()) {
-            owner::unmark(&**data);
+        if let (Err(error), Some(data)) = (&made, &data) {
+            let is_there =
+                || Root::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
+            // Whether it was made may not be known.
+            if error.code() != Code::Unavailable && !is_there() {
+                owner::unmark(&**data);
+            }
         }
         made?;
         let store = Self::reached(place, disk)?;
@@ -459,11 +462,12 @@ impl Store {
         Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
     }
 
-    /// The number that no other store has.
+    /// Whether its data files lie in another place than its catalogue.
     pub(crate) fn has_data_elsewhere(&self) -> bool {
         self.0.root.data.is_some()
     }
 
+    /// The number that no other store has.
     pub(crate) fn id(&self) -> &str {
         &self.0.root.id
     }
