@@ -85,6 +85,17 @@ impl Marked {
             read => read.map(Some),
         }
     }
+
+    fn is_other(&self, disk: &dyn Disk, name: &str) -> Error {
+        let store = self.store.as_deref().unwrap_or("another place");
+        let cause = match name {
+            OWN => format!(
+                "the data of a store at {store} lie there: take another place (if no such store was ever made, remove this file)"
+            ),
+            _ => format!("the store at {store} has a tier of this name there: take another name"),
+        };
+        Error::new(Code::AlreadyExists, disk.uri(&path(name)), cause)
+    }
 }
 
 /// Says at the place of a tier, or of data files, that they are this store's.
@@ -166,19 +177,6 @@ fn has_data(disk: &dyn Disk) -> Result<bool> {
     let names = disk.list(data::FOLDER);
     let names = names.map_err(|error| refused(data::FOLDER, "cannot be listed", &error))?;
     Ok(!names.is_empty())
-}
-
-impl Marked {
-    fn is_other(&self, disk: &dyn Disk, name: &str) -> Error {
-        let store = self.store.as_deref().unwrap_or("another place");
-        let cause = match name {
-            OWN => format!(
-                "the data of a store at {store} lie there: take another place (if no such store was ever made, remove this file)"
-            ),
-            _ => format!("the store at {store} has a tier of this name there: take another name"),
-        };
-        Error::new(Code::AlreadyExists, disk.uri(&path(name)), cause)
-    }
 }
 
 /// At the place itself.
