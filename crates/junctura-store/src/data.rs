@@ -239,12 +239,19 @@ impl DataFile {
 /// # Errors
 /// `Corrupt` when the file is shorter, or not there.
 pub(crate) fn read_exact(file: &dyn File, name: &str, into: &mut [u8], at: u64) -> Result<()> {
-    let read =
-        crate::disk::read_full(file, into, at).map_err(|error| match refused(name, "cannot be read", &error) {
-            // A cache opens it when it has to.
-            gone if gone.code() == Code::NotFound => Error::new(Code::Corrupt, name, format!("it is gone: {error}")),
-            other => other,
-        })?;
+    read_named(file, name, into, at).map_err(|error| match error.code() {
+        Code::NotFound => Error::new(Code::Corrupt, name, format!("it is gone: {}", error.cause())),
+        _ => error,
+    })
+}
+
+/// Reads so many bytes of a file that may go.
+///
+/// # Errors
+/// `NotFound` when it went after it was opened, or a cache, which opens it only now, does not find it; `Corrupt` when it is shorter.
+pub(crate) fn read_named(file: &dyn File, name: &str, into: &mut [u8], at: u64) -> Result<()> {
+    let read = crate::disk::read_full(file, into, at);
+    let read = read.map_err(|error| refused(name, "cannot be read", &error))?;
     if read < into.len() {
         let cause = format!(
             "it ends at byte {}, and {} was expected",

@@ -27,7 +27,7 @@ use super::codes::Codes;
 use super::span::Span;
 use super::write::{DECIMAL, FOOTER_TAIL, GROUP_ROWS, corrupt, refused, type_of, unfit};
 use super::{Checks, OWN};
-use crate::data::read_exact;
+use crate::data::{read_exact, read_named};
 use crate::disk::File;
 use crate::numbers::Run;
 use crate::packing::{Codec, Packed};
@@ -90,7 +90,7 @@ impl SegmentFile {
     /// A file of so many bytes that is read where somebody asks for it.
     ///
     /// # Errors
-    /// `Corrupt` when its end is not what was written; what the system refuses.
+    /// `Corrupt` when its end is not what was written; `NotFound` when it went after it was opened; what the system refuses.
     pub(crate) fn open(
         path: &str,
         file: Arc<dyn File>,
@@ -107,7 +107,9 @@ impl SegmentFile {
             .filter(|_| bytes <= there)
             .filter(|_| checks.footer >= FOOTER_TAIL as u64);
         let start = start.ok_or_else(|| about(path, &corrupt("it ends before it begins")))?;
-        let footer = read_part(&*file, path, start, checks.footer, checks.footer_checksum)?;
+        let mut footer = vec![0; checks.footer as usize];
+        read_named(&*file, path, &mut footer, start)?;
+        check(path, &footer, checks.footer_checksum)?;
         let metadata = ParquetMetaDataReader::decode_metadata(&footer[..footer.len() - FOOTER_TAIL])
             .and_then(|metadata| ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::default()))
             .map_err(|error| about(path, &refused(&error)))?;
@@ -163,7 +165,10 @@ impl SegmentFile {
                 .ok_or_else(|| self.corrupt("it is too short"))?,
             Source::Parts(file, checksums) => {
                 let checksum = self.checksum(checksums, group, column)?;
-                read_part(&**file, &self.path, start, length, checksum)?
+                let mut bytes = vec![0; length as usize];
+                read_exact(&**file, &self.path, &mut bytes, start)?;
+                check(&self.path, &bytes, checksum)?;
+                bytes.into()
             }
         };
         Ok(Span { start, bytes })
@@ -196,13 +201,6 @@ impl SegmentFile {
         let checksum = checksums.get(group * self.columns.len() + column).copied();
         checksum.ok_or_else(|| self.corrupt("it has more columns than checksums"))
     }
-}
-
-fn read_part(file: &dyn File, path: &str, start: u64, length: u64, checksum: u32) -> Result<Bytes> {
-    let mut bytes = vec![0; length as usize];
-    read_exact(file, path, &mut bytes, start)?;
-    check(path, &bytes, checksum)?;
-    Ok(bytes.into())
 }
 
 fn check(path: &str, bytes: &[u8], checksum: u32) -> Result<()> {

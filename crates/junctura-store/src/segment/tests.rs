@@ -53,6 +53,19 @@ fn values_of_all_types_read_back() {
 }
 
 #[test]
+fn a_file_that_goes_while_it_is_opened_is_not_damaged() {
+    let (table, _) = table(&mut Random(3), 20);
+    let (bytes, checks) = encode(&table, &schema()).unwrap();
+    let disk = MemoryDisk::default();
+    write_all(&*disk.create("segment").unwrap(), &bytes, 0).unwrap();
+    let file = disk.open("segment").unwrap();
+    disk.remove("segment").unwrap();
+    // Whoever asks for the newest checkpoint again finds another one.
+    let opened = SegmentFile::open("segment", file, bytes.len() as u64, &checks, &schema());
+    assert_eq!(opened.err().map(|error| error.code()), Some(Code::NotFound));
+}
+
+#[test]
 fn a_damaged_file_is_refused() {
     let (table, _) = table(&mut Random(3), 200);
     let (file, _) = encode(&table, &schema()).unwrap();
