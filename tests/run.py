@@ -95,7 +95,8 @@ SUITES = [
         there=["crates/junctura-sim/Cargo.toml"],
         limit_s=1500,
     ),
-    Suite("fuzz", ["fuzz/run.sh", "10"]),
+    # Ten seconds do not pay for more optimisation.
+    Suite("fuzz", ["fuzz/run.sh", "10"], environment={"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}),
     Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"], limit_s=1500),
     of_processes("python", [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"], ["python/junctura"]),
     of_processes("store-s3", [PYTHON, "tests/store/s3.py"], ["tests/store"]),

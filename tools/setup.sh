@@ -80,10 +80,18 @@ python_environment() {
     if [ ! -x .venv/bin/python ] || [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
         say "Python environment .venv (python/requirements-dev.txt)"
         python3 -m venv .venv
-        PIP_CACHE_DIR="$PWD/.tools/pip-cache" .venv/bin/python -m pip install -q --disable-pip-version-check \
-            -r python/requirements-dev.txt
+        install_packages
         echo "$stamp" >.venv/stamp
     fi
+}
+
+# uv takes a tenth of the time of pip, which is there in any case.
+install_packages() {
+    local wanted=python/requirements-dev.txt pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
+    "${pip[@]}" --constraint "$wanted" uv
+    UV_CACHE_DIR="$PWD/.tools/uv" .venv/bin/uv pip install -q --python .venv/bin/python -r "$wanted" ||
+        PIP_CACHE_DIR="$PWD/.tools/pip-cache" "${pip[@]}" -r "$wanted"
+    rm -rf .tools/uv
 }
 
 crates() {

@@ -15,9 +15,9 @@ use crate::store::Store;
 use crate::tier;
 
 const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
-/// Each of these is at every fourth call, or every second where the tests are optimised, as `make test` runs them: then each call has one
-/// end of the process and one refusal. `make soak` has all at every call.
-const STRIDE: u64 = if cfg!(debug_assertions) { 4 } else { 2 };
+/// Each of these is at every second call where the tests are optimised, as `make test` runs them, too: then each call has one end of the
+/// process and one refusal. `make soak` has all at every call.
+const STRIDE: u64 = if cfg!(debug_assertions) { 16 } else { 2 };
 /// What can happen at a call, and what it takes along.
 const FAULTS: [(Fault, Loss); 4] = [
     (Fault::Stop, Loss::Nothing),
@@ -30,9 +30,9 @@ const OTHERS: u32 = 19;
 /// The seed of some hundred bytes.
 const SMALL: u64 = 4;
 /// The seed of so many that one lies within its commit, and two lie in files.
-const MEDIUM: u64 = 15;
+const MEDIUM: u64 = 109;
 /// The seed of so many that they are written before a flush.
-const LARGE: u64 = 21;
+const LARGE: u64 = 232;
 
 /// What is done, as the command or a program does it.
 struct Verb {
