@@ -116,20 +116,27 @@ def test_a_retrieval_is_ordered(bare: Shell, store: list[str]) -> None:
     assert bare.run("retrieve", *store, "*", "--sort", "name", "--count", "4", "-o", "-").stdout == b"abcd"
 
 
+def with_terminal(bare: Shell, *command: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Begins it with a terminal for what it says beside its output; gives our end of that."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    process = subprocess.Popen(
+        [str(JUNCTURA), *command],
+        env={**bare.environment, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    return process, ours
+
+
 def test_a_terminal_is_shown_how_far_it_is(bare: Shell, store: list[str], tmp_path: Path) -> None:
     for number in range(60):
         (tmp_path / f"n{number}").write_bytes(bytes(100_000))
     bare.run("archive", *store, *(tmp_path / f"n{number}" for number in range(60)))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    retrieval = subprocess.Popen(
-        [str(JUNCTURA), "retrieve", *store, "*", "-o", str(pipe)],
-        env={**bare.environment, "TERM": "xterm"},
-        stderr=theirs,
-    )
-    os.close(theirs)
+    retrieval, ours = with_terminal(bare, "retrieve", *store, "*", "-o", str(pipe))
     shown, left = b"", 60 * 100_000
     with pipe.open("rb", buffering=0) as payloads:
         while left > 0:
@@ -141,3 +148,19 @@ def test_a_terminal_is_shown_how_far_it_is(bare: Shell, store: list[str], tmp_pa
     assert retrieval.wait(timeout=60) == 0
     assert b"5.72 MiB" in shown
     assert b"60 objects, " in shown
+
+
+def test_a_terminal_is_shown_that_work_goes_on(bare: Shell, store: list[str]) -> None:
+    archive(bare, store, "a")
+    logs = sorted(path for path in Path(store[1], "log").iterdir() if path.name.isdigit())
+    with logs[-1].open("rb+") as log:
+        # Nobody commits as long as another one has the log.
+        fcntl.flock(log, fcntl.LOCK_EX)
+        wipe, ours = with_terminal(bare, "wipe", *store, "name=a", "--yes")
+        shown = b""
+        while b"removing" not in shown:
+            shown += os.read(ours, 65536)
+        fcntl.flock(log, fcntl.LOCK_UN)
+    shown_until_its_end(ours)
+    assert wipe.communicate(timeout=60)[0] == b"removed 1 object, 1 B\n"
+    assert wipe.returncode == 0

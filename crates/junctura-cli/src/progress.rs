@@ -1,12 +1,15 @@
 //! How far long work has come, on a terminal.
 
 use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Work that takes longer than this gets a progress bar.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How often what turns is drawn.
+const TURN: Duration = Duration::from_millis(100);
 
 /// A bar on long work, when a person looks.
 pub(crate) struct Progress {
@@ -19,6 +22,35 @@ pub(crate) struct Progress {
 /// Whether a person looks.
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal()
+}
+
+/// Does what cannot say how far it has come, and shows how long that takes.
+pub(crate) fn timed<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    if !is_watched() {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let (done, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let bar = with_template(ProgressBar::no_length(), "{spinner} {msg} {elapsed}").with_message(what);
+                bar.enable_steady_tick(TURN);
+                // Nothing is sent: its end is.
+                let _ = ended.recv();
+                bar.finish_and_clear();
+            }
+        });
+        let made = work();
+        drop(done);
+        made
+    })
+}
+
+fn with_template(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 impl Progress {
@@ -58,10 +90,7 @@ impl Progress {
                 "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}",
             ),
         };
-        match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }
+        with_template(bar, template)
     }
 
     /// Says something beside the bar.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::StoreArguments;
 use crate::output::Out;
+use crate::progress::timed;
 
 const CHECKPOINT_EXAMPLES: &str = "Examples:
   junctura checkpoint --store /data/archive
@@ -56,7 +57,8 @@ pub(crate) struct CompactArguments {
 
 /// Makes a checkpoint.
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
-    let checkpoint = arguments.store.open()?.checkpoint()?;
+    let store = arguments.store.open()?;
+    let checkpoint = timed("making a checkpoint", || store.checkpoint())?;
     let mut out = Out::new();
     if arguments.json {
         out.json(&document(&checkpoint))?;
@@ -77,9 +79,9 @@ pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     }
     let mut out = Out::new();
     let (checkpoint, files) = if arguments.dry_run {
-        (None, store.unneeded()?)
+        (None, timed("looking", || store.unneeded())?)
     } else {
-        let compacted = store.compact()?;
+        let compacted = timed("compacting", || store.compact())?;
         (Some(compacted.checkpoint), compacted.removed)
     };
     if arguments.json {

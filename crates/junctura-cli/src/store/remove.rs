@@ -10,6 +10,7 @@ use serde_json::json;
 use super::StoreArguments;
 use crate::attributes::about_selector;
 use crate::output::Out;
+use crate::progress::timed;
 use crate::size;
 
 const PURGE_EXAMPLES: &str = "Examples:
@@ -73,7 +74,8 @@ struct HowArguments {
 pub(crate) fn purge(arguments: &PurgeArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = super::selector(&arguments.selectors, &store)?;
-    let listing = about_selector(store.snapshot()?.masked(&selector), &selector)?;
+    let listing = timed("looking", || store.snapshot()?.masked(&selector));
+    let listing = about_selector(listing, &selector)?;
     arguments.how.remove(&store, &listing, || Ok(()))
 }
 
@@ -81,7 +83,8 @@ pub(crate) fn purge(arguments: &PurgeArguments) -> Result<()> {
 pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = super::selector(&arguments.selectors, &store)?;
-    let listing = about_selector(store.snapshot()?.versions(&selector), &selector)?;
+    let listing = timed("looking", || store.snapshot()?.versions(&selector));
+    let listing = about_selector(listing, &selector)?;
     if listing.is_empty() {
         return Err(Error::new(Code::NotFound, selector, "nothing matches"));
     }
@@ -108,7 +111,7 @@ impl HowArguments {
             None
         } else {
             ask()?;
-            Some(store.remove(listing)?.commit)
+            Some(timed("removing", || store.remove(listing))?.commit)
         };
         if self.json {
             let (objects, bytes) = (listing.len(), listing.bytes());
