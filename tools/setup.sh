@@ -85,13 +85,17 @@ python_environment() {
     fi
 }
 
-# uv takes a tenth of the time of pip, which is there in any case.
+# uv takes a tenth of the time of pip, which does it where uv cannot be had or does not find all.
 install_packages() {
     local wanted=python/requirements-dev.txt pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
-    "${pip[@]}" --constraint "$wanted" uv
-    UV_CACHE_DIR="$PWD/.tools/uv" .venv/bin/uv pip install -q --python .venv/bin/python -r "$wanted" ||
-        PIP_CACHE_DIR="$PWD/.tools/pip-cache" "${pip[@]}" -r "$wanted"
+    if ! { "${pip[@]}" --constraint "$wanted" uv && uv_install "$wanted"; }; then
+        PIP_CACHE_DIR="$PWD/.tools/pip-cache" "${pip[@]}" -r <(grep -v '^uv==' "$wanted")
+    fi
     rm -rf .tools/uv
+}
+
+uv_install() {
+    UV_CACHE_DIR="$PWD/.tools/uv" .venv/bin/uv pip install -q --python .venv/bin/python -r "$1"
 }
 
 crates() {

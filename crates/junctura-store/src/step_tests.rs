@@ -15,8 +15,8 @@ use crate::store::Store;
 use crate::tier;
 
 const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
-/// Each of these is at every second call where the tests are optimised, as `make test` runs them, too: then each call has one end of the
-/// process and one refusal. `make soak` has all at every call.
+/// Each of these is at every sixteenth call, or every second where the tests are optimised, as `make test` runs them, too: then each call
+/// has one end of the process and one refusal. `make soak` has all at every call.
 const STRIDE: u64 = if cfg!(debug_assertions) { 16 } else { 2 };
 /// What can happen at a call, and what it takes along.
 const FAULTS: [(Fault, Loss); 4] = [
