@@ -9,15 +9,6 @@ use std::arch::x86_64::*;
 
 use crate::rows::{ASKED_BYTES_MAX, Ahead, Repeated, Row, Sources, Spans, Walk};
 
-/// Whether this machine has what is needed.
-pub(crate) fn are_there() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi2")
-}
-
 /// How units come into a line.
 pub(crate) trait Fill {
     /// Bytes of a unit, as it comes.

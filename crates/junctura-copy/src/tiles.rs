@@ -332,7 +332,7 @@ impl Strips {
 type Here = (u64, usize);
 
 impl<'a> Walk<'a> {
-    /// Only where lines [`are_there`](crate::lines::are_there).
+    /// Only on machines with [`InstructionSet::Avx512`](junctura_model::InstructionSet::Avx512).
     pub(crate) fn new(
         (product, tiles): (&'a Product, &'a Tiles),
         pieces: &'a [&'a [u8]],
@@ -617,7 +617,7 @@ mod tests {
 
     #[test]
     fn eight_by_eight_are_turned() {
-        if !crate::lines::are_there() {
+        if junctura_model::InstructionSet::of_this_machine() < junctura_model::InstructionSet::Avx512 {
             return;
         }
         let from: Vec<u64> = (0..64).collect();

@@ -1,7 +1,9 @@
 //! What [`Gather`](crate::Gather), [`Pack`](crate::Pack) and [`Unpack`](crate::Unpack) have in common: products, and the rooms of the memories that they
 //! read and write.
 
-use junctura_model::{Code, Error, Result};
+use std::sync::OnceLock;
+
+use junctura_model::{Code, Error, InstructionSet, Result};
 
 use crate::elements::{Change, with_op};
 use crate::part::Message;
@@ -31,11 +33,12 @@ pub(crate) struct Work {
     written: (u64, u64),
 }
 
-/// A product, with what the way needs that it goes.
+/// A product, and the lists that the quick ways walk. These lists grow with the elements, which a layout only claims: so they are made
+/// by the first run, after it has compared the claim with the memories that it was given.
 #[derive(Clone, Debug)]
 struct Ready {
     product: Product,
-    plan: Quick,
+    quick: OnceLock<Quick>,
 }
 
 impl AsRef<Product> for Ready {
@@ -79,15 +82,14 @@ impl Work {
         for product in &products {
             product.check(&rooms, written.1)?;
         }
-        let way = Way::of_this_machine();
-        let ready = |product: Product| Ready {
-            plan: Quick::new(way, &product, change),
+        let ready = |product| Ready {
             product,
+            quick: OnceLock::new(),
         };
         Ok(Self {
             parts: products.into_iter().map(ready).collect(),
             change,
-            way,
+            way: Way::of_this_machine(),
             cached_max: CACHED_MAX,
             read,
             written,
@@ -142,34 +144,37 @@ impl Work {
         let (_, to_bytes) = self.widths();
         check_length(self.written, to_bytes, into.len())?;
         let into = Target(into.as_mut_ptr());
+        let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
+        if can_line {
+            self.parts.iter().for_each(|part| part.prepare(self.change));
+        }
         let threads = threads.clamp(1, THREADS_MAX) as u64;
         std::thread::scope(|scope| {
             for share in 1..threads {
-                let work = move || self.share(pieces, into, (share, threads));
+                let work = move || self.share(pieces, (into, can_line), (share, threads));
                 // Where there can be no more threads, this one does it.
                 if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                     work();
                 }
             }
-            self.share(pieces, into, (0, threads));
+            self.share(pieces, (into, can_line), (0, threads));
         });
         Ok(())
     }
 
     /// One thread's share: of each product, that part of the indices of one dimension.
-    fn share(&self, pieces: &[&[u8]], into: Target, share: (u64, u64)) {
+    fn share(&self, pieces: &[&[u8]], (into, can_line): (Target, bool), share: (u64, u64)) {
         let is_large = self.elements() * self.change.scale().written() as u64 > self.cached_max;
-        let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
         for part in &self.parts {
             // SAFETY: `Product::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
             // index in common, and no two products of a plan an element.
             unsafe {
-                match &part.plan {
-                    Quick::Rows(rows) if can_line => {
+                match part.quick.get().filter(|_| can_line) {
+                    Some(Quick::Rows(rows)) => {
                         lines(self.change, is_large, (&part.product, rows), pieces, into, share);
                     }
                     #[cfg(target_arch = "x86_64")]
-                    Quick::Tiles(quick) if can_line => {
+                    Some(Quick::Tiles(quick)) => {
                         tiles(self.change, is_large, (&part.product, quick), pieces, into, share);
                     }
                     _ => {
@@ -281,11 +286,14 @@ unsafe fn tiles(
     }
 }
 
+impl Ready {
+    fn prepare(&self, change: Change) {
+        self.quick.get_or_init(|| Quick::new(&self.product, change));
+    }
+}
+
 impl Quick {
-    fn new(way: Way, product: &Product, change: Change) -> Self {
-        if way == Way::Portable {
-            return Self::None;
-        }
+    fn new(product: &Product, change: Change) -> Self {
         if let Some(rows) = Rows::new(product, change.scale()) {
             return Self::Rows(rows);
         }
@@ -300,12 +308,13 @@ impl Quick {
 }
 
 impl Way {
+    /// `JUNCTURA_ISA`, a variable for tests, can forbid the quick way.
     fn of_this_machine() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if crate::lines::are_there() {
-            return Self::Lines;
+        let limit = std::env::var("JUNCTURA_ISA").ok();
+        match InstructionSet::of_this_machine().at_most(limit.as_deref()) {
+            InstructionSet::Avx512 => Self::Lines,
+            InstructionSet::Portable | InstructionSet::Avx2 => Self::Portable,
         }
-        Self::Portable
     }
 }
 

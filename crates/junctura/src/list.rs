@@ -218,6 +218,18 @@ impl Pool {
         })
     }
 
+    /// As [`Pool::list_with`], without what only the store behind the pool has.
+    pub(crate) fn list_served(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
+        let connection = self.connection()?;
+        let (stream, _) = Stream::begin(&connection, &options.request(selector))?;
+        Ok(Pages {
+            connection,
+            stream,
+            asked: true,
+            behind: None,
+        })
+    }
+
     /// As [`Pool::list_with`], without waiting. See [`Pending`].
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema, list_items};
 
+use super::claim;
 use super::head::{Head, piece_of};
 use super::memory::Memory;
 use super::plans::Wanted;
@@ -248,12 +249,13 @@ impl DemandedArray {
             rank: part.rank,
             elements,
         };
+        mine.check(self.bytes(part))?;
         if let How::Pieces { head, piece_of } = &self.how
             && packed::take(self, &wanted, (piece_of, head.epoch), mine)?
         {
             return Ok(());
         }
-        let gather = plans.gather(&wanted)?;
+        let gather = plans.gather(&wanted, || self.check_claim())?;
         match &self.how {
             How::Plain { .. } => {
                 // Nobody has anything of what has no elements.
@@ -267,6 +269,21 @@ impl DemandedArray {
                 gather.check(&payloads)?;
                 gather.run(&payloads, mine.get()?, threads)
             }
+        }
+    }
+
+    /// Compares what the array claims to be with the bytes that there are.
+    fn check_claim(&self) -> Result<()> {
+        match &self.how {
+            How::Plain { layout, element } => {
+                claim::check_length(layout, *element, 0, self.object.payload().len() as u64)
+            }
+            How::Pieces { head, piece_of } => claim::check(
+                &self.pool,
+                self.object.key(),
+                (&head.layout, head.element),
+                (piece_of, head.epoch),
+            ),
         }
     }
 

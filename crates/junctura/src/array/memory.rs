@@ -9,10 +9,15 @@ pub(super) enum Memory<'m> {
 }
 
 impl Memory<'_> {
-    pub(super) fn bytes(&self) -> usize {
+    /// # Errors
+    /// `InvalidArgument` for memory of another length than `wanted` bytes.
+    pub(super) fn check(&self, wanted: usize) -> Result<()> {
         match self {
-            Self::Mine(mine) => mine.len(),
-            Self::New { bytes, .. } => *bytes,
+            Self::Mine(mine) if mine.len() != wanted => {
+                let cause = format!("this part has {wanted} bytes; {} bytes were given", mine.len());
+                Err(Error::new(Code::InvalidArgument, "length", cause))
+            }
+            _ => Ok(()),
         }
     }
 

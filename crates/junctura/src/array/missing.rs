@@ -16,6 +16,8 @@ use crate::target::Target;
 
 /// So many are named.
 const NAMED_MAX: usize = 16;
+/// A layout may claim any number of ranks, none of which has elements: the search for missing pieces ends here.
+const RANKS_SEARCHED_MAX: u64 = 1 << 16;
 /// The bundles of arrays.
 pub(crate) const ARRAYS: &str = "exists(piece_of)";
 
@@ -95,7 +97,8 @@ impl<'b> Lacking<'b> {
         let Some(layout) = &self.layout else {
             return format!("{} of {wanted} pieces are there", self.bundle.members.min(wanted));
         };
-        let missing = (0..layout.ranks()).filter(|rank| !self.there.contains(rank) && layout.own(*rank) > 0);
+        let missing = (0..layout.ranks().min(RANKS_SEARCHED_MAX))
+            .filter(|rank| !self.there.contains(rank) && layout.own(*rank) > 0);
         let named: Vec<String> = missing.take(NAMED_MAX).map(|rank| rank.to_string()).collect();
         let rest = wanted.saturating_sub((self.there.len() + named.len()) as u64);
         let more = if rest > 0 {

@@ -10,6 +10,7 @@
 //! objects of a schema of their own ([`Schema::PIECE`](crate::Schema::PIECE)) that nobody comes upon who does not ask for them; they stay as long as the array's own
 //! object does. Where they lie on another machine, that packs what is wanted of them (`packed.rs`).
 
+mod claim;
 mod demanded;
 mod exchange;
 mod head;

@@ -7,6 +7,7 @@ use junctura_copy::Unpack;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
+use super::claim;
 use super::demanded::{DemandedArray, PieceName};
 use super::memory::Memory;
 use super::plans::Wanted;
@@ -43,18 +44,19 @@ pub(super) fn take(
     } else {
         lies
     };
-    let messages = array.pool().plans().messages(&Wanted {
+    let texts = (wanted.from.to_string(), wanted.to.to_string());
+    if texts.0.len() + texts.1.len() > TEXT_BYTES_MAX {
+        return Ok(false);
+    }
+    let by_messages = Wanted {
         elements: (travels, is_to_be),
         ..*wanted
-    })?;
-    let texts = (wanted.from.to_string(), wanted.to.to_string());
-    let room = wanted.to.room(wanted.rank) as usize * is_to_be.kind.bytes();
+    };
+    let check = || claim::check(array.pool(), array.object().key(), (wanted.from, lies), of);
+    let messages = array.pool().plans().messages(&by_messages, check)?;
     let whole = |(rank, _): &(u64, Unpack)| wanted.from.room(*rank) * lies.kind.bytes() as u64;
     let bytes = |(_, unpack): &(u64, Unpack)| unpack.elements() * travels.kind.bytes() as u64;
-    if mine.bytes() != room
-        || texts.0.len() + texts.1.len() > TEXT_BYTES_MAX
-        || messages.iter().map(bytes).sum::<u64>() >= messages.iter().map(whole).sum::<u64>()
-    {
+    if messages.iter().map(bytes).sum::<u64>() >= messages.iter().map(whole).sum::<u64>() {
         return Ok(false);
     }
     let asking = Asking {

@@ -61,24 +61,27 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// What is taken from whole pieces.
+    /// Returns the plan to take from whole pieces. A plan costs what the layout claims: so a new one is made only after `check` has
+    /// compared the claim with what there is.
     ///
     /// # Errors
-    /// As [`Plan::new`] and [`Gather::new`].
-    pub(crate) fn gather(&self, wanted: &Wanted<'_>) -> Result<Arc<Gather>> {
+    /// Those of `check`, and as [`Plan::new`] and [`Gather::new`].
+    pub(crate) fn gather(&self, wanted: &Wanted<'_>, check: impl FnOnce() -> Result<()>) -> Result<Arc<Gather>> {
         self.gathers.get(wanted.fingerprint(), || {
+            check()?;
             let plan = wanted.plan()?;
             let gather = Gather::new(&plan, wanted.elements.0, wanted.elements.1)?;
             Ok((gather, plan.listed()))
         })
     }
 
-    /// What is taken from messages.
+    /// Returns the plan to take from messages; `check` as for [`Self::gather`].
     ///
     /// # Errors
-    /// As [`Plan::new`] and [`Unpack::new`].
-    pub(crate) fn messages(&self, wanted: &Wanted<'_>) -> Result<Arc<Messages>> {
+    /// Those of `check`, and as [`Plan::new`] and [`Unpack::new`].
+    pub(crate) fn messages(&self, wanted: &Wanted<'_>, check: impl FnOnce() -> Result<()>) -> Result<Arc<Messages>> {
         self.messages.get(wanted.fingerprint(), || {
+            check()?;
             let plan = wanted.plan()?;
             let unpack = |partner: junctura_layout::Partner| {
                 let unpack = Unpack::new(&plan, partner.rank, wanted.elements.0, wanted.elements.1)?;

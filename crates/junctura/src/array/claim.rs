@@ -1,0 +1,90 @@
+//! Compares what the head of an array claims with the pieces that exist, before a plan is made of it.
+//!
+//! A head is text that any producer can write: it may name more elements, or more ranks, than any memory has. A plan of it costs memory and
+//! time for what it lists. So the owners of some elements are looked up first: the first element, the last one, and others at random.
+//! Each must have offered a piece of the length that the layout gives it. The server lists them; no payload is moved. A head whose pieces are
+//! mostly missing passes with a probability of `share ^ SAMPLED`, where `share` is the share of the elements that do have pieces.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+
+use junctura_layout::{Element, Layout};
+use junctura_model::selector::quoted;
+use junctura_model::{Code, Error, Result};
+
+use crate::list::{Entry, ListOptions};
+use crate::pool::Pool;
+
+/// Elements whose owners are looked up.
+const SAMPLED: u64 = 16;
+
+/// Looks up some pieces of the array with this key. May wait for the server.
+///
+/// # Errors
+/// `Expired` where a piece is missing; `InvalidArgument` where one has another length than the layout gives it.
+pub(super) fn check(
+    pool: &Pool,
+    key: &str,
+    (layout, element): (&Layout, Element),
+    (piece_of, epoch): (&str, Option<i64>),
+) -> Result<()> {
+    let mut owners: BTreeMap<u64, bool> = sample(layout).map(|rank| (rank, false)).collect();
+    if owners.is_empty() {
+        return Ok(());
+    }
+    let ranks: Vec<String> = owners.keys().map(ToString::to_string).collect();
+    let mut selector = format!("piece_of={},rank={}", quoted(piece_of), ranks.join("/"));
+    if let Some(epoch) = epoch {
+        selector.push_str(&format!(",epoch={epoch}"));
+    }
+    for page in pool.list_served(&ListOptions::default(), &selector)? {
+        for piece in page? {
+            let Some(rank) = rank_of(&piece) else { continue };
+            if let Some(is_there) = owners.get_mut(&rank) {
+                check_length(layout, element, rank, piece.bytes())?;
+                *is_there = true;
+            }
+        }
+    }
+    match owners.iter().find(|(_, is_there)| !**is_there) {
+        None => Ok(()),
+        Some((rank, _)) => {
+            let cause = format!("the piece of rank {rank} is not there: the array is withdrawn, or was never offered");
+            Err(Error::new(Code::Expired, key, cause))
+        }
+    }
+}
+
+/// # Errors
+/// `InvalidArgument` where this is not the length of a rank's piece.
+pub(super) fn check_length(layout: &Layout, element: Element, rank: u64, bytes: u64) -> Result<()> {
+    let (room, width) = (layout.room(rank), element.kind.bytes());
+    if u128::from(room) * width as u128 == u128::from(bytes) {
+        return Ok(());
+    }
+    let cause = format!("rank {rank} has {room} elements of {width} bytes; {bytes} bytes were given");
+    Err(Error::new(Code::InvalidArgument, "length", cause))
+}
+
+fn rank_of(piece: &Entry) -> Option<u64> {
+    piece.get("rank")?.parse().ok()
+}
+
+/// The owners of the first element, of the last one, and of some at random; none where the array has no elements.
+fn sample(layout: &Layout) -> impl Iterator<Item = u64> {
+    let shape = layout.shape();
+    let random = RandomState::new();
+    let at = move |number: u64, dimension: usize, extent: u64| match number {
+        0 => 0,
+        1 => extent - 1,
+        _ => random.hash_one((number, dimension)) % extent,
+    };
+    let count = if shape.contains(&0) { 0 } else { SAMPLED };
+    (0..count).filter_map(move |number| {
+        let extents = shape.iter().enumerate();
+        let index: Vec<u64> = extents
+            .map(|(dimension, &extent)| at(number, dimension, extent))
+            .collect();
+        layout.locate(&index).map(|(rank, _)| rank)
+    })
+}

@@ -1,0 +1,43 @@
+//! Layouts that claim any size, two lines of text: what a reader and a gate make ready of them costs little memory and time, since the
+//! memory that they claim is not there. Runs under the limit of memory of `fuzz/run.sh`, and of one call.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use junctura_copy::{Gather, Pack, Unpack};
+use junctura_layout::{Kind, Layout, Plan, Runs, Side};
+use libfuzzer_sys::fuzz_target;
+
+/// Runs that a plan may list, and ranks that it may name.
+const LISTED_MAX: usize = 1 << 12;
+
+fuzz_target!(|text: &str| {
+    let layouts: Result<Vec<Arc<Layout>>, _> = text.lines().take(2).map(|line| line.parse().map(Arc::new)).collect();
+    let Ok(layouts) = layouts else { return };
+    let [from, to] = &layouts[..] else { return };
+    let nowhere = vec![0; to.shape().len()];
+    for side in [Side::From, Side::To] {
+        let Ok(plan) = Plan::limited(from, to, &nowhere, side, 0, LISTED_MAX) else {
+            continue;
+        };
+        let named = plan.parts().iter().map(|part| {
+            let peers = part.runs.iter().map(|runs: &Runs| runs.peers().len() as u128);
+            peers.product::<u128>()
+        });
+        if named.sum::<u128>() > LISTED_MAX as u128 {
+            continue;
+        }
+        let (lies, wanted) = (Kind::F64.into(), Kind::F32.into());
+        let peer = plan.partners().first().map_or(0, |partner| partner.rank);
+        if side == Side::From {
+            let _ = Pack::new(&plan, peer, lies, wanted);
+            continue;
+        }
+        let _ = Unpack::new(&plan, peer, lies, wanted);
+        if let Ok(gather) = Gather::new(&plan, lies, wanted) {
+            let pieces = vec![&[0_u8; 8][..]; gather.peers().len()];
+            let _ = gather.run(&pieces, &mut [0; 8], 1);
+        }
+    }
+});
