@@ -309,8 +309,8 @@ def _begun(job: Message, log: int) -> int:
         (os.POSIX_SPAWN_DUP2, log, 1),
         (os.POSIX_SPAWN_DUP2, log, 2),
     ]
-    # Those that Python ignores would be ignored by the job.
-    usual = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT]
+    # Signals that Python ignores, or that this process was started to ignore (nohup, cron), would be ignored by the job.
+    usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     return os.posix_spawn(
         program, job["command"], environment, file_actions=actions, setsid=True, setsigmask=[], setsigdef=usual
     )
