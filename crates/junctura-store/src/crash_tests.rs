@@ -19,8 +19,10 @@ use crate::root::{Layout, Root};
 use crate::store::Store;
 use crate::writer::Writer;
 
-/// `make test` runs them optimised; without, each takes its time.
-const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 1000 };
+/// Stories of the gate; a run without `JUNCTURA_SEEDS=all` tells a few.
+fn seeds() -> u64 {
+    if crate::all_seeds() { 1000 } else { 5 }
+}
 const STOPS: u64 = 4;
 
 /// What was archived: a step, and the seed of its bytes.
@@ -382,12 +384,12 @@ fn clean(disk: FaultyDisk, random: &mut Random, past: &mut Past) -> FaultyDisk {
 
 #[test]
 fn no_flush_is_lost_or_seen_in_part() {
-    stories(0..SEEDS, Commits::Appended);
+    stories(0..seeds(), Commits::Appended);
 }
 
 #[test]
 fn no_flush_is_lost_or_seen_in_part_where_each_has_an_object() {
-    stories(0..SEEDS, Commits::Exclusive);
+    stories(0..seeds(), Commits::Exclusive);
 }
 
 fn stories(seeds: std::ops::Range<u64>, commits: Commits) {
@@ -419,8 +421,8 @@ fn soak_fresh_seeds() {
         now.map_or(1, |since| since.as_secs() << 20)
     });
     println!("JUNCTURA_SEED={first}");
-    stories(first..first + 10 * SEEDS, Commits::Appended);
-    stories(first..first + 10 * SEEDS, Commits::Exclusive);
+    stories(first..first + 10 * seeds(), Commits::Appended);
+    stories(first..first + 10 * seeds(), Commits::Exclusive);
 }
 
 /// A writer dies at any call while it lets the log go on in another file; whoever goes on there, and is told that it lasts, is right.

@@ -66,8 +66,10 @@ mod version_tests;
 mod wait;
 mod writer;
 
+use std::sync::OnceLock;
+
 use crc_fast::CrcAlgorithm;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, InstructionSet, Result};
 
 pub use axes::Axis;
 pub use buffer::Buffer;
@@ -103,12 +105,22 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     }
 }
 
-/// Whether `crc-fast` is the quicker one. Without AVX-512 `crc32c`, which has only the instruction for it, is quicker by a third.
+/// Whether `crc-fast` is the faster library: it is with AVX-512. Without, `crc32c` is faster by a third. `JUNCTURA_ISA`, a variable for
+/// tests, can forbid AVX-512.
 fn has_wide_products() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::is_x86_feature_detected!("avx512vl") && std::is_x86_feature_detected!("vpclmulqdq");
-    #[cfg(not(target_arch = "x86_64"))]
-    true
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let limit = std::env::var("JUNCTURA_ISA").ok();
+        let set = InstructionSet::of_this_machine().at_most(limit.as_deref());
+        let is_wide = set == InstructionSet::Avx512 && InstructionSet::multiplies_wide();
+        is_wide || cfg!(not(target_arch = "x86_64"))
+    })
+}
+
+/// Whether tests run all of their fixed seeds, as the gate does: `JUNCTURA_SEEDS=all`.
+#[cfg(test)]
+fn all_seeds() -> bool {
+    std::env::var_os("JUNCTURA_SEEDS").is_some_and(|seeds| seeds == "all")
 }
 
 /// A number that nobody else has.

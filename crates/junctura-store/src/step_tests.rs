@@ -15,9 +15,11 @@ use crate::store::Store;
 use crate::tier;
 
 const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
-/// Each of these is at every sixteenth call, or every second where the tests are optimised, as `make test` runs them, too: then each call
-/// has one end of the process and one refusal. `make soak` has all at every call.
-const STRIDE: u64 = if cfg!(debug_assertions) { 16 } else { 2 };
+/// Each of these is at every second call in the gate, so that each call has one end of the process and one refusal, and at every
+/// sixteenth without `JUNCTURA_SEEDS=all`. `make soak` has all at every call.
+fn stride() -> u64 {
+    if crate::all_seeds() { 2 } else { 16 }
+}
 /// What can happen at a call, and what it takes along.
 const FAULTS: [(Fault, Loss); 4] = [
     (Fault::Stop, Loss::Nothing),
@@ -306,12 +308,12 @@ fn step_through(commits: Commits, stride: u64) {
 
 #[test]
 fn every_verb_that_stops_at_any_call_is_done_when_it_is_begun_again() {
-    step_through(ORDERS[0], STRIDE);
+    step_through(ORDERS[0], stride());
 }
 
 #[test]
 fn every_verb_that_stops_at_any_call_is_done_when_it_is_begun_again_where_each_commit_has_an_object() {
-    step_through(ORDERS[1], STRIDE);
+    step_through(ORDERS[1], stride());
 }
 
 #[test]
@@ -325,7 +327,7 @@ fn soak_every_verb_with_every_fault_at_each_call() {
 #[test]
 fn a_store_whose_making_stops_at_any_call_is_there_or_can_be_made_again() {
     for commits in ORDERS {
-        at_each_call(&format!("{commits:?}"), STRIDE, |calls, fault| {
+        at_each_call(&format!("{commits:?}"), stride(), |calls, fault| {
             make_in_steps(calls, commits, fault)
         });
     }

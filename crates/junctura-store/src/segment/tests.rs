@@ -15,11 +15,7 @@ use crate::table::{Place, Table};
 #[test]
 fn rows_read_back_from_a_file() {
     // More than a group, where that does not take long.
-    let many = if cfg!(debug_assertions) {
-        10_000
-    } else {
-        GROUP_ROWS + 10
-    };
+    let many = if crate::all_seeds() { GROUP_ROWS + 10 } else { 10_000 };
     for rows in [0, 1, 3000, many] {
         let (mut table, _) = table(&mut Random(1), rows);
         table.committed(7);

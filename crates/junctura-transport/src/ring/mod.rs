@@ -10,8 +10,14 @@
 //! The peer is not believed: a position that cannot be is `Protocol`, and bytes are copied out before anybody looks at them.
 //! What a peer can do by scribbling here is to garble its own stream, to lose its own bell, or to be woken for nothing.
 
+#[cfg(test)]
+mod loom_tests;
 mod memory;
 mod words;
+
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+}
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -305,8 +311,8 @@ pub(crate) fn answer(bell: BorrowedFd<'_>) {
 }
 
 #[cfg(test)]
-#[cfg(not(loom))]
 mod tests {
+    use super::words::{Position, Words};
     use super::*;
 
     const MESSAGE: usize = 100;
@@ -363,5 +369,29 @@ mod tests {
             }
             assert!(reader.is_empty());
         }
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_format() {
+        assert_eq!(size_of::<Words>(), 256);
+        assert_eq!(std::mem::offset_of!(Words, read), 128);
+        assert_eq!(std::mem::offset_of!(Position, sleeps), 8);
+        assert_eq!(std::mem::offset_of!(Position, origin), 16);
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_once_and_who_may_not_is_not() {
+        let words = Words::new();
+        assert!(!words.must_wake_reader());
+        assert!(words.reader_may_sleep(0));
+        words.set_written(8);
+        assert!(words.must_wake_reader());
+        assert!(!words.must_wake_reader());
+        assert!(!words.reader_may_sleep(0));
+        assert!(!words.must_wake_reader(), "the flag was taken back");
+        assert!(words.writer_may_sleep(0));
+        words.set_read(8);
+        assert!(words.must_wake_writer());
+        assert!(!words.must_wake_writer());
     }
 }
