@@ -8,6 +8,8 @@ VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(PY)
+# Without it the extension would be linked against the library of one Python.
+export PYO3_BUILD_EXTENSION_MODULE := 1
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
 export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
@@ -49,9 +51,9 @@ check: setup ## what one runs every few minutes: format, clippy, unit tests
 	@echo "check: format"
 	@cargo fmt --all --check
 	@echo "check: clippy"
-	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@cargo clippy --quiet --profile ci --workspace --all-targets -- -D warnings
 	@echo "check: unit tests"
-	@cargo test --quiet $(TESTED) --lib --bins
+	@cargo test --quiet --profile ci --workspace --lib --bins
 
 .PHONY: lint
 lint: setup ## formatters, clippy, types, shell scripts, architecture
@@ -60,10 +62,7 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@cargo fmt --manifest-path fuzz/Cargo.toml --check
 	@cargo fmt --manifest-path benches/rivals/Cargo.toml --check
 	@echo "lint: cargo clippy"
-	@cargo clippy --quiet --workspace --all-targets -- -D warnings
-	@# As libraries of others: without the features that the workspace turns on.
-	@cargo clippy --quiet -p junctura -p junctura-store --lib --no-deps -- -D warnings
-	@cargo clippy --quiet -p junctura-store --no-default-features --features fuzzing --lib --no-deps -- -D warnings
+	@cargo clippy --profile ci --workspace --all-targets -- -D warnings
 	@echo "lint: ruff"
 	@ruff check --quiet .
 	@ruff format --quiet --check .
@@ -76,6 +75,16 @@ lint: setup ## formatters, clippy, types, shell scripts, architecture
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
 	@cargo xtask tidy
+
+.PHONY: build-ci
+build-ci: ## what tests run: all of it in the profile `ci`, and the Python package from it in .venv
+	@mkdir -p $(CARGO_TARGET_DIR)/ci
+	@cargo build --profile ci --workspace --all-targets --message-format=json-render-diagnostics >$(CARGO_TARGET_DIR)/ci/built.json
+	@$(PY) tools/develop.py
+
+.PHONY: reference
+reference: ## the Rust reference; broken links and missing pages are errors
+	@RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --no-deps $(TESTED) --features junctura/tokio
 
 .PHONY: test
 test: setup ## everything that can fail: lint, all suites, the README; a table at the end
@@ -96,10 +105,14 @@ bench: build ## every benchmark, beside its rivals; figures in bench-out
 	$(PY) benches/$$bench.py --out bench-out $(if $(QUICK),--quick) || status=1; done; \
 	$(PY) benches/report.py --out bench-out >bench-out/report.md; echo "bench: bench-out/report.md"; exit $$status
 
+.PHONY: flaky
+flaky: ## a suite 20 times beside busy loops: make flaky SUITE=python TIMES=20
+	@$(PY) tests/flaky.py $(SUITE) $(TIMES)
+
 .PHONY: soak
 soak: build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
-	@cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
+	@JUNCTURA_SEEDS=all cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: storms, with fresh seeds"
 	@$(PY) tests/storm/soak.py
 	@echo "soak: runs of workflows, with fresh seeds"

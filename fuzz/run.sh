@@ -2,7 +2,7 @@
 # fuzz/run.sh SECONDS [TARGET...]: fuzzes each target for that long, with libFuzzer and AddressSanitizer.
 # cargo-fuzz would take minutes to install; these are the flags that it gives. Stable Rust has all that is needed.
 # Seeds are fuzz/corpus and the wire's golden frames, and are not written to. What is found grows in
-# target/fuzz/corpus, failures in target/fuzz/failures (repeat one: target/fuzz/*/release/TARGET FILE).
+# target/sanitize/corpus, failures in target/sanitize/failures (repeat one: target/sanitize/*/sanitize/TARGET FILE).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET...]}
@@ -14,14 +14,11 @@ if [ ${#targets[@]} -eq 0 ]; then
     done
 fi
 
-host=$(rustc -vV | sed -n 's/^host: //p')
-out="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
-coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares"
-coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+out="${CARGO_TARGET_DIR:-$PWD/target}/sanitize"
+# shellcheck source=tools/sanitize.sh
+source tools/sanitize.sh
 echo "fuzz: building ${targets[*]}"
-RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$out" \
-    RUSTFLAGS="$coverage --cfg fuzzing -Cdebug-assertions -Coverflow-checks -Zsanitizer=address" \
-    cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}" || exit 1
+cargo build --profile sanitize --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}" || exit 1
 
 seeds_of_wire() {
     python3 - docs/formats/wire-golden.txt "$1" <<'PYTHON'
@@ -47,7 +44,7 @@ fuzz() {
     if [ -e "fuzz/dict/$target" ]; then
         options+=("-dict=fuzz/dict/$target")
     fi
-    if "$out/$host/release/$target" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
+    if "$out/$host/sanitize/$target" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         printf 'fuzz: %-12s no failure in %s runs, %s s\n' "$target" "$runs" "$seconds"
     else

@@ -1,141 +1,54 @@
-"""Runs the suites, times each, and says at the end what passed.
+"""Runs the suites of ``suites.py``, times each, and prints what passed.
 
-``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown while it comes.
-Suites that build, and use all cores for it, run by themselves; the others, which wait for processes most of the time,
-run two at a time, and the lines of each have its name.
+``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown as it comes, each line with the
+name of its suite. The table at the end has, for each suite, its time, the processor time of all its processes, and how many crates
+of others cargo compiled for it.
 
-A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed;
-one that counts nothing counts as one. A suite whose folder is not there yet is left out; one that needs another that
-failed is counted as failed without being run. A suite that hangs is ended after its limit.
+A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed; one that
+counts nothing counts as one. A suite whose files do not exist is left out; one that needs another that failed is counted as failed
+without being run. A suite that hangs is killed at its limit of time, and a process that allocates without end at its limit of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import os
+import platform
 import re
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-PYTHON = str(ROOT / ".venv/bin/python")
-# Of all that is random: `PROPTEST_RNG_SEED=… cargo test` and `pytest --hypothesis-seed=…` run it again.
-SEED = "20261121"
-PYTEST = [PYTHON, "-m", "pytest", "-q", f"--hypothesis-seed={SEED}"]
-# The Python extension is tested from Python; it does not link into a test program of Rust's.
-TESTED = ["--workspace"] + (["--exclude", "junctura-python"] if (ROOT / "crates/junctura-python").is_dir() else [])
+from suites import PROFILE, PYTHON, ROOT, SEED, SUITES, TARGET, Suite
 
-
-@dataclass(frozen=True)
-class Suite:
-    """A command, the files without which it makes no sense, and the suites that must have passed before."""
-
-    name: str
-    command: list[str]
-    there: list[str] = field(default_factory=list)
-    needs: list[str] = field(default_factory=list)
-    environment: dict[str, str] = field(default_factory=dict)
-    limit_s: int = 900
-    # It leaves the cores idle for long, and bears that others use them.
-    beside_others: bool = False
-
-    def exists(self) -> bool:
-        return all(any(ROOT.glob(pattern)) for pattern in self.there)
-
-
-# Every pool is reached over TCP, through a gate of the client's own.
-OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
-# As before, and from there by an upstream of the client's own.
-BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
-# Over TCP, with three streams for each connection.
-OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
-CARGO_TEST = ["cargo", "test", "--quiet", "--no-fail-fast"]
-# The tests of the facade by name, not by package: for the package alone cargo would build everything a second time.
-FACADE = [f"--test={path.stem}" for path in sorted(ROOT.glob("crates/junctura/tests/*.rs"))]
-# What has to do with no pool, or hardly, is the same by any way to one.
-POOLLESS = ("test_store*", "test_hammer_store", "test_stub", "test_user_program")
-WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
-
-
-def over_another_way(name: str, environment: dict[str, str]) -> Suite:
-    """The tests of the facade again, as they were built."""
-    command = [*CARGO_TEST, *TESTED, *FACADE]
-    return Suite(name, command, environment=environment, beside_others=True)
-
-
-def of_processes(name: str, command: list[str], there: list[str], environment: dict[str, str] | None = None) -> Suite:
-    """One that tries what was built."""
-    return Suite(name, command, there, needs=["build"], environment=environment or {}, beside_others=True)
-
-
-SUITES = [
-    Suite("lint", ["make", "lint"]),
-    Suite("unit", [*CARGO_TEST, *TESTED, "--lib", "--bins"]),
-    Suite("integration", [*CARGO_TEST, *TESTED, "--test", "*"], there=["crates/*/tests/*.rs"]),
-    over_another_way("integration-tcp", OVER_TCP),
-    over_another_way("integration-upstream", BY_UPSTREAM),
-    over_another_way("integration-streams", OVER_STREAMS),
-    Suite("doc", [*CARGO_TEST, *TESTED, "--doc"]),
-    Suite("asan", ["tools/asan.sh"]),
-    Suite("loom", ["tools/loom.sh"]),
-    # Many seeds each. Beside the extension, which has no tests here: so this and `build` share dependencies.
-    Suite(
-        "seeds",
-        [*CARGO_TEST, "--release", "-p", "junctura-sim", "-p", "junctura-store", "-p", "junctura-python", "--tests"],
-        there=["crates/junctura-sim/Cargo.toml"],
-        limit_s=1500,
-    ),
-    # Ten seconds do not pay for more optimisation.
-    Suite("fuzz", ["fuzz/run.sh", "10"], environment={"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}),
-    Suite("build", ["make", "build"], there=["crates/junctura-cli/Cargo.toml"], limit_s=1500),
-    of_processes("python", [*PYTEST, "--doctest-modules", "python/junctura", "tests/python"], ["python/junctura"]),
-    of_processes("store-s3", [PYTHON, "tests/store/s3.py"], ["tests/store"]),
-    of_processes("fdb", [PYTHON, "tests/fdb/run.py"], ["tests/fdb"]),
-    of_processes("model", [*PYTEST, "tests/model"], ["tests/model"]),
-    of_processes("e2e", [*PYTEST, "tests/e2e"], ["tests/e2e"]),
-    of_processes("e2e-tcp", [*PYTEST, *WITH_POOLS, "tests/e2e", "tests/python"], ["tests/e2e"], OVER_TCP),
-    of_processes("link", [*PYTEST, "tests/link"], ["tests/link"]),
-    of_processes("storm", [*PYTEST, "tests/storm"], ["tests/storm"]),
-    of_processes("products", [*PYTEST, "tests/products"], ["tests/products"]),
-    of_processes("workflow", [*PYTEST, "tests/workflow"], ["tests/workflow"]),
-    of_processes("grib", [*PYTEST, "tests/grib"], ["tests/grib"]),
-    of_processes("regressions", [*PYTEST, "tests/regressions"], ["tests/regressions"]),
-    of_processes("examples", [*PYTEST, "tests/examples"], ["tests/examples"]),
-    of_processes("install", [PYTHON, "tests/install/run.py"], ["tests/install"]),
-    of_processes("readme", [PYTHON, "tests/readme/run.py"], ["tests/readme/run.py"]),
-    of_processes(
-        "guide", [PYTHON, "tests/readme/run.py", *sorted(map(str, ROOT.glob("docs/guide/*.md")))], ["docs/guide"]
-    ),
-    of_processes("site", [*PYTEST, "tests/site"], ["tests/site"]),
-    of_processes("cli-page", [PYTHON, "tests/readme/run.py", "docs/cli.md"], ["docs/cli.md"]),
-]
+# Suites that run at the same time: one that builds, and those that wait.
+WAITERS = 2
+# Of the machine's memory that one process may address.
+MEMORY_SHARE = 0.6
 
 
 @dataclass
 class Outcome:
-    """What became of a suite."""
+    """The result of a suite."""
 
     suite: Suite
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
-    # Of all that it started and waited for.
+    # Of all processes that the suite started and waited for.
     processor_s: float = 0.0
-    # What has been built by its end.
-    built_gib: float = 0.0
+    # Crates of others that cargo compiled.
+    compiled: int = 0
     remark: str = ""
-    # What its runner said of the tests that failed.
+    # What the runner printed about tests that failed.
     told: list[str] = field(default_factory=list)
 
 
@@ -144,10 +57,11 @@ PYTEST_END = re.compile(r"^=* ?\d+ (passed|failed|errors?|skipped)\b.* in [\d.]+
 OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
 # Where cargo begins what a failed test printed, pytest's line for one, and that of a suite that counts on its own.
 FAILED_TEST = re.compile(r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*)$")
-LINES_TOLD_OF_EACH = 6
-LINES_TOLD = 40
-# Suites that run at the same time, where they may.
-LANES = 2
+# A crate that cargo compiles; one of ours has its folder behind it.
+COMPILED = re.compile(r"^ *(Compiling|Checking) \S+ v\S+(?P<ours> \(/.*\))?$")
+PROGRESS = re.compile(r"^ *(Compiling|Checking|Documenting|Downloaded|Downloading|Fresh|Blocking|Updating|Locking) ")
+LINES_TOLD_OF_EACH = 12
+LINES_TOLD = 60
 RUNNING: set[int] = set()
 BEGUN = time.monotonic()
 
@@ -170,7 +84,7 @@ def count(line: str, outcome: Outcome) -> None:
 
 
 class Failures:
-    """Keeps, of the lines of a suite, those that say which tests failed, and the first ones of why."""
+    """Keeps, of the lines of a suite, those that name failed tests, and the first lines of the reason."""
 
     def __init__(self, told: list[str]) -> None:
         self.told = told
@@ -186,20 +100,32 @@ class Failures:
 
 
 def show(text: str) -> None:
-    """In one piece: others write, too."""
+    """In one piece: several suites write."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
-def run(suite: Suite, environment: dict[str, str], before: str) -> Outcome:
-    """Runs one suite, showing its output while it comes, with this before each line."""
+def memory_limit() -> int:
+    """Bytes of address space of one process."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE)
+
+
+def limited(suite: Suite) -> list[str]:
+    """The command, under the limit of memory."""
+    if not suite.memory_is_limited:
+        return suite.command
+    return ["bash", "-c", f'ulimit -v {memory_limit() >> 10} && exec "$@"', "-", *suite.command]
+
+
+def run(suite: Suite) -> Outcome:
+    """Runs one suite, showing its output as it comes, with the suite's name before each line."""
     outcome = Outcome(suite)
     show(f"\n━━━ {suite.name}: {' '.join(suite.command)}\n")
     start = time.monotonic()
     process = subprocess.Popen(
-        suite.command,
+        limited(suite),
         cwd=ROOT,
-        env={**environment, **suite.environment},
+        env={**environment(), **suite.environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -214,14 +140,12 @@ def run(suite: Suite, environment: dict[str, str], before: str) -> Outcome:
         os.killpg(process.pid, signal.SIGKILL)
 
     failures = Failures(outcome.told)
-    guard = threading.Timer(suite.limit_s, end, [f"ended after {suite.limit_s} s"])
+    guard = threading.Timer(suite.limit_s, end, [f"killed after {suite.limit_s} s"])
     guard.start()
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            show(before + line)
-            count(line, outcome)
-            failures.take(line)
+            take(line, outcome, failures)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = code = os.waitstatus_to_exitcode(status)
     finally:
@@ -229,13 +153,23 @@ def run(suite: Suite, environment: dict[str, str], before: str) -> Outcome:
         RUNNING.discard(process.pid)
     outcome.seconds = time.monotonic() - start
     outcome.processor_s = used.ru_utime + used.ru_stime
-    outcome.built_gib = size_of(TARGET) / 2**30
     if code != 0 and outcome.failed == 0:
         outcome.failed = 1
         outcome.remark = outcome.remark or f"exit status {code}"
     if outcome.passed + outcome.failed + outcome.skipped == 0:
         outcome.passed = 1
+    verdict = "passed" if outcome.failed == 0 else "FAILED"
+    show(f"━━━ {suite.name} {verdict} after {outcome.seconds:.0f} s, {time.monotonic() - BEGUN:.0f} s from the start\n")
     return outcome
+
+
+def take(line: str, outcome: Outcome, failures: Failures) -> None:
+    if compiled := COMPILED.match(line):
+        outcome.compiled += not compiled["ours"]
+    if not PROGRESS.match(line):
+        show(f"{outcome.suite.name:<9}│ {line}")
+        count(line, outcome)
+        failures.take(line)
 
 
 def size_of(folder: Path) -> int:
@@ -250,72 +184,129 @@ def size_of(folder: Path) -> int:
 
 
 def environment() -> dict[str, str]:
-    """The suites find the built command and the Python of the house first."""
-    path = f"{ROOT / '.venv/bin'}:{TARGET / 'release'}:{os.environ.get('PATH', '')}"
+    """The suites find the built command and the Python of `.venv` first."""
+    path = f"{ROOT / '.venv/bin'}:{TARGET / PROFILE}:{os.environ.get('PATH', '')}"
     here = {"PATH": path, "VIRTUAL_ENV": str(ROOT / ".venv"), "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": PYTHON}
-    here["JUNCTURA_CACHE"] = str(ROOT / ".tools/cache")
+    here |= {"JUNCTURA_CACHE": str(ROOT / ".tools/cache"), "JUNCTURA_PROFILE": PROFILE}
+    # Without it the extension would be linked against the library of one Python.
+    here |= {"PYO3_BUILD_EXTENSION_MODULE": "1"}
     # What is random is the same in every run, unless another seed is asked for.
     seeded = {"PROPTEST_RNG_SEED": SEED, **os.environ}
     return {**seeded, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}
 
 
+def machine() -> str:
+    """The processor and the instructions that fast paths may use, the memory and the system."""
+    text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    flags = re.search(r"^flags\s*: (.*)$", text, re.MULTILINE)
+    wanted = ("sse4_2", "avx2", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vpclmulqdq")
+    has = [name for name in wanted if flags and name in flags[1].split()]
+    gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    name = model[1] if model else platform.machine()
+    return f"{name}, {os.cpu_count()} cores, {gib:.0f} GiB, Linux {platform.release()}\ninstructions: {' '.join(has) or 'unknown'}"
+
+
 def report(outcomes: list[Outcome]) -> bool:
     """Prints the table and the sum; true when nothing failed."""
-    print(f"\n{'suite':<21}{'seconds':>9}{'processor':>11}{'passed':>9}{'failed':>9}{'skipped':>9}{'built':>9}")
+    print(f"\n{machine()}")
+    print(f"{'suite':<22}{'seconds':>9}{'processor':>11}{'passed':>9}{'failed':>9}{'skipped':>9}{'compiled':>10}")
     for outcome in outcomes:
         times = f"{outcome.seconds:>9.1f}{outcome.processor_s:>11.1f}"
-        numbers = f"{times}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}"
-        print(f"{outcome.suite.name:<21}{numbers}{outcome.built_gib:>5.1f} GiB  {outcome.remark}".rstrip())
-    print(f"{'all':<21}{time.monotonic() - BEGUN:>9.1f}{sum(outcome.processor_s for outcome in outcomes):>11.1f}")
+        numbers = f"{times}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}{outcome.compiled:>10}"
+        print(f"{outcome.suite.name:<22}{numbers}  {outcome.remark}".rstrip())
+    processor = sum(outcome.processor_s for outcome in outcomes)
+    compiled = sum(outcome.compiled for outcome in outcomes)
+    skipped = sum(outcome.skipped for outcome in outcomes)
+    print(f"{'all':<22}{time.monotonic() - BEGUN:>9.1f}{processor:>11.1f}{'':>18}{skipped:>9}{compiled:>10}")
+    print(f"disk: target {size_of(TARGET) / 2**30:.1f} GiB, .venv {size_of(ROOT / '.venv') / 2**30:.1f} GiB")
     for outcome in outcomes:
         for line in outcome.told if outcome.failed else []:
             print(f"{outcome.suite.name}: {line}")
+        if outcome.failed:
+            print(f"{outcome.suite.name}: repeat with: tests/run.py {outcome.suite.name}")
     failed = sum(outcome.failed for outcome in outcomes)
     print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
     return failed == 0
 
 
-def run_all(suites: list[Suite]) -> Iterator[Outcome]:
-    """One after the other, or those that may beside each other."""
-    bad: set[str] = set()
+class Schedule:
+    """Hands suites to lanes: the first one of a lane's kind whose needs are met."""
 
-    def one(suite: Suite) -> Outcome:
-        if missing := bad.intersection(suite.needs):
-            return Outcome(suite, failed=1, remark=f"not run: needs {', '.join(missing)}")
-        return run(suite, environment(), f"{suite.name:<9}│ " if suite.beside_others else "")
+    def __init__(self, suites: list[Suite]) -> None:
+        self.left = list(suites)
+        # A suite that was not asked for counts as done: what it builds is there from an earlier run.
+        self.unfinished = {suite.name for suite in suites}
+        self.bad: set[str] = set()
+        self.outcomes: list[Outcome] = []
+        self.changed = threading.Condition()
 
-    for together, group in itertools.groupby(suites, lambda suite: suite.beside_others):
-        with ThreadPoolExecutor(LANES if together else 1) as lanes:
-            try:
-                for outcome in lanes.map(one, group):
-                    if outcome.failed:
-                        bad.add(outcome.suite.name)
-                    yield outcome
-            except KeyboardInterrupt:
-                lanes.shutdown(wait=False, cancel_futures=True)
-                for running in RUNNING.copy():
-                    os.killpg(running, signal.SIGKILL)
-                raise
+    def run_all(self) -> list[Outcome]:
+        lanes = [threading.Thread(target=self.lane, args=[builds]) for builds in (True, *[False] * WAITERS)]
+        for lane in lanes:
+            lane.daemon = True
+            lane.start()
+        try:
+            for lane in lanes:
+                lane.join()
+        except KeyboardInterrupt:
+            for running in RUNNING.copy():
+                os.killpg(running, signal.SIGKILL)
+            raise
+        return self.outcomes
+
+    def lane(self, builds: bool) -> None:
+        while suite := self.next(builds):
+            missing = self.bad.intersection(suite.needs)
+            remark = f"not run: needs {', '.join(sorted(missing))}"
+            outcome = Outcome(suite, failed=1, remark=remark) if missing else run(suite)
+            with self.changed:
+                self.outcomes.append(outcome)
+                self.unfinished.discard(suite.name)
+                if outcome.failed:
+                    self.bad.add(suite.name)
+                self.changed.notify_all()
+
+    def next(self, builds: bool) -> Suite | None:
+        with self.changed:
+            while True:
+                mine = [suite for suite in self.left if suite.builds == builds]
+                if not mine:
+                    return None
+                for suite in mine:
+                    if not self.unfinished.intersection(suite.needs):
+                        self.left.remove(suite)
+                        return suite
+                self.changed.wait()
 
 
-def main() -> int:
-    # What a shell starts in the background ignores Ctrl-C, and so would the programs that tests send it to.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def asked(arguments: list[str]) -> Iterator[Suite]:
     suites = [suite for suite in SUITES if suite.exists()]
     names = [suite.name for suite in suites]
     parser = argparse.ArgumentParser(description="Run the suites.")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(names)}; all without")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--list", action="store_true", help="name the suites and their commands")
-    arguments = parser.parse_args()
-    if unknown := [name for name in arguments.suites if name not in names]:
+    chosen = parser.parse_args(arguments)
+    if unknown := [name for name in chosen.suites if name not in names]:
         parser.error(f"no such suite: {', '.join(unknown)} (there are {', '.join(names)})")
-    if arguments.list:
-        for suite in suites:
-            print(f"{suite.name:<14}{' '.join(suite.command)}")
+    for suite in suites:
+        if chosen.list:
+            print(f"{suite.name:<22}{' '.join(suite.command)}")
+        elif not chosen.suites or suite.name in chosen.suites:
+            yield suite
+
+
+def main() -> int:
+    # A shell starts background jobs with Ctrl-C, hang-up and quit ignored, and so would be the programs that tests send these to.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A core of each process that a test kills would fill the disk.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    suites = list(asked(sys.argv[1:]))
+    if not suites:
         return 0
-    asked = [suite for suite in suites if not arguments.suites or suite.name in arguments.suites]
-    outcomes = list(run_all(asked))
-    return 0 if report(outcomes) else 1
+    return 0 if report(Schedule(suites).run_all()) else 1
 
 
 if __name__ == "__main__":

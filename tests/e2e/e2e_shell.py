@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/junctura"
+JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura")
 # Pools of this machine are reached over TCP, too: see "The suites over TCP" in CONTRIBUTING.md.
 DETOUR = "JUNCTURA_TEST_DETOUR"
 DATA = ROOT.parent / "shared/data/grib"
@@ -62,6 +62,12 @@ class Process:
         """Ends it with -9 and waits until it is gone."""
         self.popen.kill()
         self.end()
+
+    def show_rest(self) -> None:
+        """Prints the rest of its messages: pytest shows them where the test failed."""
+        messages = self.popen.communicate()[1]
+        if messages:
+            print(f"--- messages of {self.popen.args}\n{messages.decode(errors='replace')}")
 
     def end(self) -> tuple[int, str, str]:
         """Waits for its end: exit status, the rest of its output and of its messages."""
@@ -136,7 +142,7 @@ class Shell:
         for process in reversed(self.started):
             if process.popen.poll() is None:
                 process.popen.kill()
-            process.popen.communicate()
+            process.show_rest()
         if (self.folder / "junctura").is_dir():
             for socket in (self.folder / "junctura").glob("*.sock"):
                 listing = subprocess.run(

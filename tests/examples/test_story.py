@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-JUNCTURA = TARGET / "release/junctura"
+JUNCTURA = TARGET / os.environ.get("JUNCTURA_PROFILE", "ci") / "junctura"
 STORIES = sorted(path.parent.name for path in (ROOT / "examples/story").glob("*/output.txt"))
 # Further ones (tcp://...) are one line here: how to serve it, and what it is called then.
 SERVED = ["unix:story", "unix:@story-{pid}", "tcp://127.0.0.1:0"]

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/guide"
-JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/junctura"
+JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura")
 
 
 @pytest.fixture(scope="module")

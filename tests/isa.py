@@ -1,0 +1,38 @@
+"""The paths of copies, checksums and products for one level of instructions: ``isa.py portable|avx2``.
+
+The caller sets JUNCTURA_ISA, which the code obeys, and NPY_DISABLE_CPU_FEATURES for NumPy; the highest level of this processor is what
+all other suites use. A level that the processor does not have is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RUST = ["junctura-copy/lib", "junctura-copy/integration", "junctura-store/lib"]
+ARRAYS = ["junctura/integration", "arrays", "between", "handover"]
+PRODUCTS = ["tests/products/test_interpolate.py", "tests/products/test_operations.py", "tests/products/test_decode.py"]
+PYTHON = ["tests/python/test_arrays.py", "tests/python/test_arrays_vectors.py", "tests/python/test_remap.py"]
+
+
+def main() -> int:
+    level = sys.argv[1]
+    flags = Path("/proc/cpuinfo").read_text().split() if Path("/proc/cpuinfo").exists() else []
+    if level == "avx2" and "avx2" not in flags:
+        print("left out: this processor has no AVX2")
+        return 0
+    if os.environ.get("JUNCTURA_ISA") != level:
+        print(f"failed: JUNCTURA_ISA must be {level}")
+        return 1
+    rust = [sys.executable, "tests/rust.py"]
+    commands = [[*rust, program] for program in RUST]
+    commands.append([*rust, *ARRAYS])
+    commands.append([sys.executable, "-m", "pytest", "-q", *PRODUCTS, *PYTHON])
+    return max(subprocess.run(command, cwd=ROOT, check=False).returncode for command in commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

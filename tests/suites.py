@@ -1,0 +1,116 @@
+"""The suites of ``tests/run.py``: what each runs, what it needs, and whether it builds or waits.
+
+A suite that *builds* keeps all cores busy; one that *waits* starts processes and leaves the cores idle for much of its time. One
+builder and some waiters run at the same time. All of Rust is compiled once, by ``build``, with the profile ``ci``; suites run what
+it has built, directly, so that none waits for cargo's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PYTHON = str(ROOT / ".venv/bin/python")
+# The profile of Cargo.toml that everything is tested with.
+PROFILE = "ci"
+# Of all that is random: `PROPTEST_RNG_SEED=… cargo test` and `pytest --hypothesis-seed=…` repeat it.
+SEED = "20261121"
+PYTEST = [PYTHON, "-m", "pytest", "-q", f"--hypothesis-seed={SEED}"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A command, and the suites that must have passed before."""
+
+    name: str
+    command: list[str]
+    needs: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    builds: bool = False
+    limit_s: int = 1800
+    # No process of the suite may have more address space. AddressSanitizer reserves more than any machine has.
+    memory_is_limited: bool = True
+    # Files without which the suite makes no sense.
+    there: list[str] = field(default_factory=list)
+
+    def exists(self) -> bool:
+        return all(any(ROOT.glob(pattern)) for pattern in self.there)
+
+
+# Every pool is reached over TCP, through a gate of the client's own.
+OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
+# As before, and from there by an upstream of the client's own.
+BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
+# Over TCP, with three streams for each connection.
+OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
+# Tests that hardly use a pool give the same result by any route to one.
+POOLLESS = ("test_store*", "test_hammer_store", "test_stub", "test_user_program")
+WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
+
+
+def builds(name: str, *command: str, needs: tuple[str, ...] = (), **more: object) -> Suite:
+    """A suite that keeps all cores busy."""
+    return Suite(name, list(command), needs=list(needs), builds=True, **more)  # type: ignore[arg-type]
+
+
+def of_rust(name: str, *what: str, **environment: str) -> Suite:
+    """Test programs of Rust that ``build`` has made: see ``tests/rust.py``."""
+    return Suite(name, [PYTHON, "tests/rust.py", *what], needs=["build"], environment=environment)
+
+
+def of_processes(name: str, *command: str, needs: tuple[str, ...] = (), **environment: str) -> Suite:
+    """A suite of processes that use what ``build`` has made."""
+    return Suite(name, list(command), needs=["build", *needs], environment=environment)
+
+
+def with_instructions(level: str) -> Suite:
+    """Copies, checksums and products without the newer instructions of this processor."""
+    limited = {"JUNCTURA_ISA": level, "NPY_DISABLE_CPU_FEATURES": NUMPY_WITHOUT[level]}
+    return of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, **limited)
+
+
+# What NumPy leaves out for these levels; it ignores, with a warning, what the processor does not have.
+NUMPY_WITHOUT = {
+    "portable": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V3 X86_V4",
+    "avx2": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4",
+}
+GUIDE = sorted(map(str, ROOT.glob("docs/guide/*.md")))
+
+# Builders run in this order; among waiters, the longest first.
+SUITES = [
+    builds("build", "make", "build-ci"),
+    builds("servers", "tools/setup.sh", "servers"),
+    builds("sanitizers", "tools/sanitizers.sh", memory_is_limited=False),
+    builds("lint", "make", "lint"),
+    builds("doc", "cargo", "test", "--profile", PROFILE, "--no-fail-fast", "--workspace", "--doc", needs=("build",)),
+    builds("reference", "make", "reference"),
+    builds("features", "cargo", "xtask", "features", "--profile", PROFILE),
+    builds("install", PYTHON, "tests/install/run.py", needs=("build",)),
+    of_processes("products", *PYTEST, "tests/products"),
+    of_processes("e2e-tcp", *PYTEST, *WITH_POOLS, "tests/e2e", "tests/python", **OVER_TCP),
+    of_rust("unit", "unit", JUNCTURA_SEEDS="all"),
+    of_processes("e2e", *PYTEST, "tests/e2e"),
+    of_rust("integration", "integration", JUNCTURA_SEEDS="all"),
+    of_processes("python", *PYTEST, "--doctest-modules", "python/junctura", "tests/python"),
+    of_processes("workflow", *PYTEST, "tests/workflow"),
+    of_rust("integration-tcp", "facade", **OVER_TCP),
+    of_processes("guide", PYTHON, "tests/readme/run.py", *GUIDE),
+    of_processes("examples", *PYTEST, "tests/examples"),
+    of_processes("store-s3", PYTHON, "tests/store/s3.py", needs=("servers",)),
+    of_processes("fdb", PYTHON, "tests/fdb/run.py"),
+    of_processes("link", *PYTEST, "tests/link", needs=("servers",)),
+    of_rust("integration-upstream", "facade", **BY_UPSTREAM),
+    of_rust("integration-streams", "facade", **OVER_STREAMS),
+    with_instructions("portable"),
+    with_instructions("avx2"),
+    of_rust("loom", "loom"),
+    of_processes("storm", *PYTEST, "tests/storm"),
+    of_processes("grib", *PYTEST, "tests/grib"),
+    of_processes("surroundings", PYTHON, "tests/surroundings.py"),
+    of_processes("readme", PYTHON, "tests/readme/run.py"),
+    of_processes("site", *PYTEST, "tests/site"),
+    of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
+]
