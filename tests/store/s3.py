@@ -24,7 +24,7 @@ BUCKET = "fields"
 # Of the whole workspace, as the suites before this one have built it: so nothing is built for this one.
 LIBRARY = ["cargo", "test", "--quiet", "--no-fail-fast", "--workspace", "--exclude", "junctura-python"]
 TESTS = [
-    [*LIBRARY, "--lib", "--test", "places", "--test", "s3", "--test", "killed", "--", "s3", "--ignored"],
+    [*LIBRARY, "--lib", "--test", "integration", "--", "s3", "--ignored"],
     [sys.executable, "-m", "pytest", "-q", "tests/store"],
 ]
 
