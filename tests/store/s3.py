@@ -26,7 +26,6 @@ LIBRARY = [sys.executable, "tests/rust.py"]
 TESTS = [
     [*LIBRARY, "junctura-store/lib", "s3", "--ignored"],
     [*LIBRARY, "junctura-store/integration", "s3", "--ignored"],
-    [*LIBRARY, "junctura-store/killed", "s3", "--ignored"],
     [sys.executable, "-m", "pytest", "-q", "tests/store"],
 ]
 

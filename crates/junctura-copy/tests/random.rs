@@ -1,12 +1,8 @@
 //! Random layouts of all kinds, copied and compared element by element with what their definitions say.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{Case, Random};
+use crate::common::{Case, Random};
 use junctura_copy::{Gather, Pack, Unpack};
 use junctura_layout::{ByteOrder, Element, Kind, Layout, Order, Plan, Side, Storage};
 

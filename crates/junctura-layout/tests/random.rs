@@ -1,12 +1,8 @@
 //! Random layouts of all kinds, judged element by element.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::judge;
+use crate::common::judge;
 use junctura_layout::{Axis, Distribution, Layout, Order, Slab, Storage};
 
 /// Numbers that a seed gives: xorshift, so that a failing case can be named by its number.

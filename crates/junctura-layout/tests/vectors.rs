@@ -1,17 +1,11 @@
 //! Vectors that were made by other code, element by element: `../shared/vectors/vectors.json`, where it is.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "tests, and one file that has the vectors"
-)]
-
-mod common;
+#![allow(clippy::disallowed_methods, reason = "tests, and one file that has the vectors")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::{GAP, each_element, judge, memories};
+use crate::common::{GAP, each_element, judge, memories};
 use junctura_layout::{Axis, Distribution, Layout, Order, Plan, Side, Storage};
 use serde_json::Value;
 

@@ -1,14 +1,11 @@
 //! Links do what every carrier must: driven step by step, and by their threads over loopback, alone or as a channel of one that is
 //! shared, in the clear and within TLS.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
-mod secrets;
-
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
+use crate::secrets::Secrets;
 use junctura_link::record::PART_BYTES;
 use junctura_link::stepped::End;
 use junctura_link::{Dial, Gate, GateOptions, Identity, Link, Upstream, UpstreamOptions};
@@ -19,7 +16,6 @@ use junctura_transport::{
 };
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
-use secrets::Secrets;
 
 /// A carrier, and what has to live as long as it.
 struct Kept<C, K> {

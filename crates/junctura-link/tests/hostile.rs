@@ -1,17 +1,13 @@
 //! Strangers at the gate: whatever they say or do not say, they are refused, and the pool goes on.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod secrets;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
+use crate::secrets::Secrets;
 use junctura_link::{ClientTls, Dial, Dialed, Gate, GateOptions, Identity, Token, TokenKey};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, Listener};
-use secrets::Secrets;
 
 const HOUR: Duration = Duration::from_hours(1);
 

@@ -1,7 +1,5 @@
 //! Producers' allocators and the server's ledger together, against a model that keeps every fact in a plain list.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 
 use junctura_memory::classes::slot_bytes;

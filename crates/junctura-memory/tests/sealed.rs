@@ -1,6 +1,5 @@
 //! What a peer can and cannot do with the descriptors of a segment.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(unsafe_code, reason = "tries what must fail: writable maps of read-only descriptors")]
 
 use std::ffi::c_void;

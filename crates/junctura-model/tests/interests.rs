@@ -1,7 +1,5 @@
 //! The index of standing selectors against checking each of them, while they come and go.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! The index for listing against looking at every object, while objects come and go.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

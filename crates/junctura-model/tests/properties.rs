@@ -1,6 +1,5 @@
 //! What must hold for any attributes, any bytes and any text.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
 #![allow(clippy::format_collect, reason = "escapes of a few characters")]
 
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Selectors against the vectors of an independent implementation, where its folder is at hand, and against our own, always;
 //! and random ones against themselves: what is printed reads back equal and means the same.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the vectors are files; the crate itself stays pure"

@@ -1,6 +1,5 @@
 //! Keys against the vectors of an independent implementation, where its folder is at hand, and against our own, always.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the vectors are files; the crate itself stays pure"

@@ -1,6 +1,6 @@
 //! Which steps a field at a wanted time is made of.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests")]
+#![allow(clippy::float_cmp, reason = "tests")]
 
 use junctura_model::Code;
 use junctura_remap::{Answer, Course, Method};

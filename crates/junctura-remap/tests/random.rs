@@ -1,6 +1,6 @@
 //! Random matrices and grids, judged by the definition.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests")]
+#![allow(clippy::float_cmp, reason = "tests")]
 
 use junctura_remap::{Apply, Cells, Link, Norm, Weights};
 use proptest::prelude::*;

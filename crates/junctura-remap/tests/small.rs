@@ -1,11 +1,6 @@
 //! Cases that can be worked out by hand.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::float_cmp,
-    clippy::single_range_in_vec_init,
-    reason = "tests"
-)]
+#![allow(clippy::float_cmp, clippy::single_range_in_vec_init, reason = "tests")]
 
 use junctura_model::Code;
 use junctura_remap::{Apply, Cells, Link, Norm, Weights};

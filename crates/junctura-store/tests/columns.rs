@@ -1,7 +1,5 @@
 //! A listing as columns, by its numbers, and parts of objects: all say what the objects say one by one.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::Arc;
 
 use junctura_model::{AttrId, Schema};

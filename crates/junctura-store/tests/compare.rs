@@ -1,7 +1,5 @@
 //! How much a store has, and what two of them do not have in common.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use junctura_model::{Code, Schema};
 use junctura_store::{Amount, Commits, Compared, Layout, Listing, Store, What, Writer};
 

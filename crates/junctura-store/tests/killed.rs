@@ -3,8 +3,7 @@
 //!
 //! When each of them is killed a seed says: so long after it has begun its work, in the middle of whatever it does then.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
+use crate::processes;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,8 +13,6 @@ use junctura_model::selector::testing::Random;
 use junctura_model::{Code, Given, Result, Schema};
 use junctura_store::{Ages, Commits, Layout, Listing, Object, Store};
 use tempfile::TempDir;
-
-mod processes;
 
 const OBJECTS: u32 = 3;
 /// Of which all runs of tests are; `soak_` has others.
@@ -34,7 +31,7 @@ fn payload(writer: &str, flush: u32, object: u32) -> Vec<u8> {
 #[test]
 #[ignore = "is started by the tests below"]
 fn write_until_killed() {
-    let (url, name) = processes::told();
+    let Some((url, name)) = processes::told() else { return };
     let store = Store::open_url(&url).unwrap();
     let mut writer = store.writer().unwrap();
     let mut out = std::io::stdout().lock();
@@ -67,7 +64,7 @@ fn write_until_killed() {
 #[test]
 #[ignore = "is started by the tests below"]
 fn tidy_until_killed() {
-    let (url, first) = processes::told();
+    let Some((url, first)) = processes::told() else { return };
     let store = Store::open_url(&url).unwrap();
     let mut out = std::io::stdout().lock();
     for number in first.parse::<u32>().unwrap().. {
@@ -88,7 +85,7 @@ fn tidy_until_killed() {
 }
 
 /// Another process, and what it says with this word.
-fn start(test: &str, url: &str, name: &str, word: &'static str) -> (Child, impl Iterator<Item = String>) {
+fn start(test: impl Fn(), url: &str, name: &str, word: &'static str) -> (Child, impl Iterator<Item = String>) {
     let mut child = processes::itself(test, url, name)
         .stdout(Stdio::piped())
         .spawn()
@@ -273,7 +270,7 @@ fn tidied(place: &Place, seed: u64) {
                     .collect();
                 scope.spawn(move || {
                     for (first, after) in lives {
-                        killed_after(start("tidy_until_killed", &place.url, &first, "begun"), after);
+                        killed_after(start(tidy_until_killed, &place.url, &first, "begun"), after);
                     }
                 });
             }
@@ -299,7 +296,7 @@ fn together(place: &Place, writers: impl Iterator<Item = (String, Duration)>) ->
         let writers: Vec<_> = writers
             .map(|(name, after)| {
                 scope.spawn(move || {
-                    let said = killed_after(start("write_until_killed", &place.url, &name, "flushed"), after);
+                    let said = killed_after(start(write_until_killed, &place.url, &name, "flushed"), after);
                     (name, said)
                 })
             })

@@ -2,8 +2,6 @@
 //!
 //! Of what was asked for it shows D: what a store has flushed stays, whatever else lies there.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

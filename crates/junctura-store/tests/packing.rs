@@ -1,7 +1,5 @@
 //! Objects that lie packed: transparent to whoever reads, and smaller on the disk.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::path::Path;
 use std::sync::Arc;
 

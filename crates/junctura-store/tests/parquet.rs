@@ -1,7 +1,5 @@
 //! The catalogue as others read it: the files of a checkpoint, by pyarrow, without our code.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::path::Path;
 use std::process::Command;
 

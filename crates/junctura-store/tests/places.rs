@@ -2,8 +2,6 @@
 //!
 //! Of what was asked for it shows D: several back ends, the catalogue apart from the data, and masking of keys that are written again.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Schemas that change while objects lie in the store (lesson 29): nothing is moved, and all is found.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::Arc;
 
 use junctura_model::{Code, Schema};

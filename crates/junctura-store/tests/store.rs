@@ -1,7 +1,5 @@
 //! What users of a store see: objects that are found by meaning, and errors that say what is wrong.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! A retrieval that waits: it is answered when the last of what was asked for is there.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::thread;
 use std::time::Duration;
 

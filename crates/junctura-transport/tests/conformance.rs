@@ -1,7 +1,5 @@
 //! Sockets and rings do what every carrier must, between two ends of a pair and through a listener.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
 mod pair {
     use junctura_transport::{UnixCarrier, conformance_tests};
 

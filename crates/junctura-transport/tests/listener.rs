@@ -1,7 +1,5 @@
 //! Who may listen where, who gets in, and what is left behind.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! A peer that writes anything anywhere into the memory of its rings harms itself alone: the other end gets frames or
 //! garbage, an error that says so, or nothing; never more than there is room for, and never a panic.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
 use junctura_model::Code;
 use junctura_transport::Rings;
 use junctura_transport::scribble::{RING_BYTES, Step, run};

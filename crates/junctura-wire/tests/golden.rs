@@ -1,21 +1,18 @@
 //! `docs/formats/wire-golden.txt` holds one frame of every kind. This crate must write exactly those bytes and read them
 //! back as what they were made of: the format does not change by accident.
 //!
-//! After a deliberate change, `JUNCTURA_WRITE_GOLDEN=1 cargo test -p junctura-wire --test golden` writes the file anew.
+//! After a deliberate change, `JUNCTURA_WRITE_GOLDEN=1 cargo test -p junctura-wire --test integration golden` writes the file anew.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the golden bytes and the format's page are files; the crate itself reads none"
 )]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use common::{Words, replies, requests};
+use crate::common::{Words, replies, requests};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
 /// The request number of every golden frame: all its bytes differ.

@@ -1,10 +1,6 @@
 //! What is encoded is decoded as it was; what comes from a stranger is refused or understood, never a panic.
 
-#![allow(clippy::unwrap_used, reason = "so a test fails")]
-
-mod common;
-
-use common::{Words, replies, requests};
+use crate::common::{Words, replies, requests};
 use junctura_model::Code;
 use junctura_wire::fixed::{Holding, MemberVersion, Slot};
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};

@@ -1,10 +1,7 @@
-//! The pool for tasks, on several runtimes, with other processes, and with futures that are dropped at every stage.
-
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The pool for tasks, on several runtimes, and with futures that are dropped at every stage.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -16,8 +13,6 @@ use junctura::{
 use tokio_stream::StreamExt as _;
 
 const LARGE: usize = 1 << 18;
-const URL: &str = "JUNCTURA_TEST_URL";
-const PART: &str = "JUNCTURA_TEST_PART";
 
 fn free() -> PoolBuilder {
     Pool::builder().schema("free")
@@ -56,46 +51,6 @@ fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Po
     let thread = std::thread::spawn(|| driver.run());
     smol::block_on(body(pool));
     thread.join().unwrap();
-}
-
-/// Another process of this program, which runs [`other`] alone.
-fn start(pool: &aio::Pool, part: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["other", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env(URL, pool.blocking().url())
-        .env(PART, part)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-#[test]
-#[ignore = "played by a process of its own"]
-fn other() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let part = std::env::var(PART).unwrap();
-    one_thread().block_on(async {
-        let pool = aio::Pool::open(Pool::builder().url(url)).await.unwrap();
-        match part.as_str() {
-            "offers 100" => {
-                for number in 0..100 {
-                    let bytes = if number % 10 == 0 { LARGE } else { 10 };
-                    offer(&pool, &number.to_string(), bytes).await.unwrap();
-                }
-            }
-            "works and dies" => {
-                let one = FollowOptions {
-                    window: Some(1),
-                    ..FollowOptions::default()
-                };
-                let mut share = pool.join_with(&one, "workers").await.unwrap();
-                drop(next_object(&mut share).await);
-                pool.sync().await.unwrap();
-                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
-            }
-            other => panic!("no part {other}"),
-        }
-    });
 }
 
 async fn offer(pool: &aio::Pool, name: &str, bytes: usize) -> Result<u64> {
@@ -170,63 +125,6 @@ fn each_verb_is_awaited() {
         assert_eq!(pool.retire("", WithdrawOptions::default()).await.unwrap(), 1);
         events.stop().await.unwrap();
         assert_eq!(standing(&pool).await, "0");
-    });
-}
-
-#[test]
-fn tasks_wait_for_another_process_each_for_its_own() {
-    let many = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    for runtime in [one_thread(), many] {
-        runtime.block_on(async {
-            let pool = aio::Pool::open(Pool::builder()).await.unwrap();
-            let waiting: Vec<_> = (0..100)
-                .map(|number| {
-                    let pool = pool.clone();
-                    tokio::spawn(async move {
-                        let key = format!("{{}}{{}}{{name={number}}}");
-                        let object = pool.demand(Target::key_text(key).in_schema("free"), None).await;
-                        object.map(|object| object.len())
-                    })
-                })
-                .collect();
-            let mut follow = pool.follow("exists(name)").await.unwrap();
-            let mut producer = start(&pool, "offers 100");
-            for (number, task) in waiting.into_iter().enumerate() {
-                let bytes = task.await.unwrap().unwrap();
-                assert_eq!(bytes, if number % 10 == 0 { LARGE } else { 10 });
-            }
-            for number in 0..100 {
-                assert_eq!(
-                    next_object(&mut follow).await.get("name"),
-                    Some(number.to_string().as_str())
-                );
-            }
-            assert!(producer.wait().unwrap().success());
-        });
-    }
-}
-
-#[test]
-fn what_was_released_before_a_sync_is_done() {
-    one_thread().block_on(async {
-        let pool = aio::Pool::open(free()).await.unwrap();
-        let group = RequireOptions {
-            name: Some("workers".to_owned()),
-            group: true,
-            ..RequireOptions::default()
-        };
-        pool.require_with(&group, "").await.unwrap();
-        let objects = ["1", "2", "3"].map(|name| ([("name", name)], b"work"));
-        pool.offer_many(objects).await.unwrap();
-        for _ in 0..2 {
-            assert!(!start(&pool, "works and dies").wait().unwrap().success());
-        }
-        let mut share = pool.join("workers").await.unwrap();
-        assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
     });
 }
 
@@ -633,33 +531,6 @@ fn arrays_go_from_ranks_to_ranks() {
             );
         });
     }
-}
-
-#[test]
-fn no_thread_is_behind_a_wait() {
-    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-    one_thread().block_on(async {
-        let pool = aio::Pool::open(free()).await.unwrap();
-        pool.sync().await.unwrap();
-        let mut waiting: Vec<_> = (0..200)
-            .map(|number| {
-                let pool = pool.clone();
-                Box::pin(async move { pool.demand(format!("name={number}").as_str(), None).await })
-            })
-            .collect();
-        let before = threads();
-        for one in &mut waiting {
-            sleeps(one.as_mut());
-        }
-        // Other tests of this program begin and end threads.
-        assert!(threads() < before + 100);
-        for number in (0..200).rev() {
-            offer(&pool, &number.to_string(), 1).await.unwrap();
-        }
-        for (number, one) in waiting.into_iter().enumerate() {
-            assert_eq!(one.await.unwrap().get("name"), Some(number.to_string().as_str()));
-        }
-    });
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What an archiver leaves behind where it does not go on, and what it says of what it finds in the store.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::time::Duration;
 
 use junctura::{

@@ -1,7 +1,5 @@
 //! Arrays from M ranks to N ranks through a pool: whatever the layouts are, each gets what is his.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;

@@ -1,8 +1,5 @@
 //! A pool with a store behind it: what has left the pool is found all the same, once, and in its place.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "behind/tasks.rs"]
 mod tasks;
 
 use std::thread;

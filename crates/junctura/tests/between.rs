@@ -1,7 +1,5 @@
 //! Arrays whose pieces lie on another machine: what is wanted of them travels, and nothing else.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

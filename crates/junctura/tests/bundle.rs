@@ -1,7 +1,5 @@
 //! Bundles through the client: all or nothing, several producers, what becomes of those that are left.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::thread;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Durable offers that are not awaited one by one. Who archives is the test itself, and so decides when that is done.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};

@@ -1,7 +1,5 @@
 //! Follows: what is there and what comes, each once, with gaps where something went, and requirements that keep.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::time::Duration;
 
 use junctura::{

@@ -1,7 +1,5 @@
 //! Consumer groups: members share what matches, each object is done once, and what nobody was done with goes to another.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 

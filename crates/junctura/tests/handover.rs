@@ -1,7 +1,5 @@
 //! Offers, demands, lists and withdrawals, in either order, through an embedded pool.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;

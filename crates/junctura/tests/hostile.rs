@@ -2,8 +2,6 @@
 //!
 //! The hostile clients are made by hand, since ours cannot be made to do this.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
-
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;

@@ -1,7 +1,5 @@
 //! Asking without waiting, as programs do whose thread serves a loop of its own.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::os::fd::AsFd;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Pipelined offers, and many threads on one connection.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;

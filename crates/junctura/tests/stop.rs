@@ -1,7 +1,5 @@
 //! Servers that end in good order: what was promised is received, and everybody else is told.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::thread;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Links of several streams: what is large goes over all of them, and arrives whole or not at all.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Pools over TCP: the same handles, another URL.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,5 @@
 //! Clients of one machine that share a link to a pool of another one.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

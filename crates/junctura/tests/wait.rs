@@ -1,7 +1,5 @@
 //! Waiting on several things at once.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Arrays taken apart and put together element by element, in the slowest way there is: what plans are judged by.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::sync::Arc;
 
 use junctura_layout::{Axis, Distribution, Layout, Order, Part, Plan, Run, Side, Storage};

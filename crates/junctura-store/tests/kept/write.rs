@@ -1,5 +1,5 @@
-//! The program that writes what is kept: `JUNCTURA_KEEP=tests/kept cargo test -p junctura-store --test kept keep_one -- --ignored`, once
-//! for each version of the format.
+//! The program that writes what is kept: `JUNCTURA_KEEP=tests/kept cargo test -p junctura-store --test integration keep_one -- --ignored`,
+//! once for each version of the format.
 
 use std::path::Path;
 use std::process::Command;

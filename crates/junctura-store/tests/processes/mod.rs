@@ -7,16 +7,24 @@ use std::process::Command;
 const STORE: &str = "JUNCTURA_TEST_STORE";
 const WHO: &str = "JUNCTURA_TEST_WHO";
 
-/// This program once more, for a test of it that is left out otherwise.
-pub(crate) fn itself(test: &str, store: impl AsRef<OsStr>, who: &str) -> Command {
+/// This program once more, for a test of it that is left out otherwise: the function itself is given.
+pub(crate) fn itself(test: impl Fn(), store: impl AsRef<OsStr>, who: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    command.args(["--exact", path_of(test), "--ignored", "--nocapture"]);
     command.env(STORE, store).env(WHO, who);
     command
 }
 
-/// What a started process was told: the path or URL of the store, and who it is.
-pub(crate) fn told() -> (String, String) {
-    let variable = |name: &str| std::env::var(name).expect(name);
-    (variable(STORE), variable(WHO))
+/// The path by which the test runner knows a test: without the name of the program.
+fn path_of<T: Fn()>(_test: T) -> &'static str {
+    std::any::type_name::<T>()
+        .split_once("::")
+        .expect("a function of this program")
+        .1
+}
+
+/// What a started process was told: the path or URL of the store, and who it is. `None` if no test has started this process.
+pub(crate) fn told() -> Option<(String, String)> {
+    let variable = |name: &str| std::env::var(name).ok();
+    Some((variable(STORE)?, variable(WHO)?))
 }

@@ -4,12 +4,10 @@
 //! A test plays the survivors; the victim is another process of this program, which runs [`victim`] alone, says on standard
 //! output how far it is, and then waits to be killed. Nobody sleeps: the survivors wait for words and events.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
-
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, ChildStdout, Stdio};
 
+use crate::{alone, itself, told};
 use junctura::{
     Code, EventKind, FollowOptions, Item, OfferOptions, Pool, RequireOptions, Retention, Subscription, Target,
 };
@@ -17,8 +15,6 @@ use junctura_link::{Gate, GateOptions, Identity};
 use junctura_transport::{Address, Carrier, Outbox, UnixCarrier};
 use junctura_wire::{Request, VERSION, body};
 
-const URL: &str = "JUNCTURA_TEST_URL";
-const PART: &str = "JUNCTURA_TEST_PART";
 const LARGE: usize = 300_000;
 
 /// A process that is about to die.
@@ -34,10 +30,7 @@ impl Victim {
 
     fn start_at(url: &str, part: &str) -> Self {
         let ways = url.starts_with("tcp").then_some(("JUNCTURA_TRANSPORTS", "tcp"));
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["victim", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env(URL, url)
-            .env(PART, part)
+        let mut process = itself(victim, url, part)
             .envs(ways)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -103,8 +96,7 @@ fn options() -> OfferOptions<'static> {
 #[test]
 #[ignore = "played by a process of its own"]
 fn victim() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let part = std::env::var(PART).unwrap();
+    let Some((url, part)) = told() else { return };
     let pool = Pool::builder().url(&url).name("victim").open().unwrap();
     match part.as_str() {
         "offers" => {
@@ -230,13 +222,6 @@ fn offer_half(url: &str, whole: bool) -> ! {
 fn key(name: usize) -> Target<'static> {
     let text = format!("{{space=crash}}{{}}{{name={name}}}");
     Target::key_text(text).in_schema("free")
-}
-
-/// Tests count the descriptors of this process: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn pool() -> (Pool, Subscription) {

@@ -1,6 +1,5 @@
 //! A forked child connects anew and leaves to its parent what is its parent's.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(
     unsafe_code,
     reason = "the closure runs in the forked child, which is what is tested"
@@ -11,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use crate::alone;
 use junctura::{Code, Item, Pool, Target};
 
 /// Runs `child` in a forked child of this process, and waits for its end.
@@ -35,6 +35,7 @@ fn expect(what: &str, is: bool) -> Result<(), String> {
 
 #[test]
 fn a_child_has_a_connection_of_its_own_and_nothing_of_its_parents() {
+    let _alone = alone();
     let pool = Pool::builder().schema("free").open().unwrap();
     pool.offer([("name", "a")], &vec![1; 100_000]).unwrap();
     let held = Arc::new(Mutex::new(Some(pool.demand("name=a", None).unwrap())));

@@ -3,8 +3,6 @@
 //! `VERSION-ORDER.tar.gz` is such a store, for each version of the format in each order of commits, and `VERSION.txt` what it shows: the
 //! lines of [`shown`]. [`write`] wrote both, when that version was new. They are never written again.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 mod write;
 
 use std::fmt::Write as _;

@@ -1,0 +1,6 @@
+//! Integration tests of GRIB reading. Messages are made by hand, so that no file is needed.
+
+mod hostile;
+mod keys;
+mod made;
+mod splitting;

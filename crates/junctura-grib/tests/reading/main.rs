@@ -1,6 +1,0 @@
-//! Reading messages that are made by hand, so that no file is needed.
-
-mod hostile;
-mod keys;
-mod made;
-mod splitting;

@@ -1,0 +1,9 @@
+//! Integration tests of schemas, records, keys and selectors, and of their indexes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
+mod interests;
+mod objects;
+mod properties;
+mod selectors;
+mod vectors;

@@ -1,0 +1,7 @@
+//! Integration tests of remapping: weights, grids and time steps.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
+mod course;
+mod random;
+mod small;

@@ -1,0 +1,7 @@
+//! Integration tests of the wire format: golden bytes, and random frames.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
+mod common;
+mod golden;
+mod properties;

@@ -1,0 +1,160 @@
+//! The pool for tasks, with other processes, and with few threads.
+
+use std::future::Future as _;
+use std::process::{Child, Stdio};
+use std::task::{Context, Waker};
+
+use crate::{alone, itself, told};
+use junctura::{FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Result, Target, aio};
+
+const LARGE: usize = 1 << 18;
+
+fn one_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Another process of this program, which runs [`other`] alone.
+fn start(pool: &aio::Pool, part: &str) -> Child {
+    itself(other, pool.blocking().url(), part)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "played by a process of its own"]
+fn other() {
+    let Some((url, part)) = told() else { return };
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(Pool::builder().url(url)).await.unwrap();
+        match part.as_str() {
+            "offers 100" => {
+                for number in 0..100 {
+                    let bytes = if number % 10 == 0 { LARGE } else { 10 };
+                    offer(&pool, &number.to_string(), bytes).await.unwrap();
+                }
+            }
+            "works and dies" => {
+                let one = FollowOptions {
+                    window: Some(1),
+                    ..FollowOptions::default()
+                };
+                let mut share = pool.join_with(&one, "workers").await.unwrap();
+                drop(next_object(&mut share).await);
+                pool.sync().await.unwrap();
+                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+            }
+            other => panic!("no part {other}"),
+        }
+    });
+}
+
+async fn offer(pool: &aio::Pool, name: &str, bytes: usize) -> Result<u64> {
+    let options = OfferOptions {
+        schema: Some("free"),
+        ..OfferOptions::default()
+    };
+    let version = pool.offer_with(options, [("name", name)], &vec![7; bytes]).await?;
+    Ok(version.sequence)
+}
+
+async fn next_object(follow: &mut aio::Follow) -> Object {
+    loop {
+        match follow.next_item().await.unwrap().unwrap() {
+            Item::Object(object) => return object,
+            Item::Live => {}
+            Item::Gap(gap) => panic!("{gap:?}"),
+        }
+    }
+}
+
+#[test]
+fn tasks_wait_for_another_process_each_for_its_own() {
+    let _alone = alone();
+    let many = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    for runtime in [one_thread(), many] {
+        runtime.block_on(async {
+            let pool = aio::Pool::open(Pool::builder()).await.unwrap();
+            let waiting: Vec<_> = (0..100)
+                .map(|number| {
+                    let pool = pool.clone();
+                    tokio::spawn(async move {
+                        let key = format!("{{}}{{}}{{name={number}}}");
+                        let object = pool.demand(Target::key_text(key).in_schema("free"), None).await;
+                        object.map(|object| object.len())
+                    })
+                })
+                .collect();
+            let mut follow = pool.follow("exists(name)").await.unwrap();
+            let mut producer = start(&pool, "offers 100");
+            for (number, task) in waiting.into_iter().enumerate() {
+                let bytes = task.await.unwrap().unwrap();
+                assert_eq!(bytes, if number % 10 == 0 { LARGE } else { 10 });
+            }
+            for number in 0..100 {
+                assert_eq!(
+                    next_object(&mut follow).await.get("name"),
+                    Some(number.to_string().as_str())
+                );
+            }
+            assert!(producer.wait().unwrap().success());
+        });
+    }
+}
+
+#[test]
+fn what_was_released_before_a_sync_is_done() {
+    let _alone = alone();
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
+        let group = RequireOptions {
+            name: Some("workers".to_owned()),
+            group: true,
+            ..RequireOptions::default()
+        };
+        pool.require_with(&group, "").await.unwrap();
+        let objects = ["1", "2", "3"].map(|name| ([("name", name)], b"work"));
+        pool.offer_many(objects).await.unwrap();
+        for _ in 0..2 {
+            assert!(!start(&pool, "works and dies").wait().unwrap().success());
+        }
+        let mut share = pool.join("workers").await.unwrap();
+        assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
+    });
+}
+
+#[test]
+fn no_thread_is_behind_a_wait() {
+    let _alone = alone();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    one_thread().block_on(async {
+        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
+        pool.sync().await.unwrap();
+        let mut waiting: Vec<_> = (0..200)
+            .map(|number| {
+                let pool = pool.clone();
+                Box::pin(async move { pool.demand(format!("name={number}").as_str(), None).await })
+            })
+            .collect();
+        let before = threads();
+        for one in &mut waiting {
+            let polled = one.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+        }
+        // The threads of tests that wait their turn begin and end.
+        assert!(threads() < before + 100);
+        for number in (0..200).rev() {
+            offer(&pool, &number.to_string(), 1).await.unwrap();
+        }
+        for (number, one) in waiting.into_iter().enumerate() {
+            assert_eq!(one.await.unwrap().get("name"), Some(number.to_string().as_str()));
+        }
+    });
+}
