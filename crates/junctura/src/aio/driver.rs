@@ -4,8 +4,9 @@ use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Weak};
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::Result;
 #[cfg(feature = "tokio")]
+use junctura_model::{Code, Error};
 use junctura_transport::Interest;
 #[cfg(feature = "tokio")]
 use tokio::io::unix::AsyncFd;
