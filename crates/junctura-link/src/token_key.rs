@@ -285,7 +285,7 @@ mod tests {
         read(&good).unwrap();
         read(&format!("  {good}\n")).unwrap();
         let bad = [
-            "no key".to_owned(),
+            "nonsense".to_owned(),
             String::new(),
             PREFIX.to_owned(),
             good.to_uppercase(),
