@@ -1,4 +1,4 @@
-//! Checks that keep the house in order, run as `cargo xtask tidy` and by `make lint`.
+//! Checks that keep the house in order, run as `cargo xtask tidy` (by `make lint`, too) and `cargo xtask features`.
 //!
 //! A rule that only a reader could enforce is soon broken. What the architecture promises (arrows between crates point
 //! down, pure crates are pure, every decision is listed) is therefore read from the tree itself. Each rule is a module
@@ -6,15 +6,18 @@
 
 use std::process::ExitCode;
 
+mod features;
 mod tidy;
 mod tree;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments == ["tidy"] {
-        tidy::run()
-    } else {
-        eprintln!("usage: cargo xtask tidy");
-        ExitCode::from(2)
+    match arguments.split_first() {
+        Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, options)) if command == "features" => features::run(options),
+        _ => {
+            eprintln!("usage: cargo xtask tidy | features [--profile NAME] [--trees]");
+            ExitCode::from(2)
+        }
     }
 }

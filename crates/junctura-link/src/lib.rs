@@ -14,6 +14,9 @@
 //! loopback without TLS and tokens ([`Gate::open`]); who is not heard of for the time of its lease is given up, who ends
 //! is gone at once; memory on either side is bounded, whatever the other one says. [`record`] is the format of the stream;
 //! `docs/formats/link.md` is its page.
+//!
+//! Without the feature `tls` (default) there is neither TLS nor a key for tokens: links carry plain TCP on loopback only, and
+//! [`ServerTls`], [`ClientTls`] and [`TokenKey`] have no values. Fuzz targets are built so.
 
 mod channel;
 mod door;
@@ -32,8 +35,14 @@ mod sides;
 #[cfg(any(test, feature = "stepped"))]
 pub mod stepped;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "without_tls.rs"]
 mod tls;
 mod token;
+#[cfg(feature = "tls")]
+mod token_key;
 mod upstream;
 
 pub use endpoint::Endpoint;
@@ -41,8 +50,12 @@ pub use gate::{Gate, GateOptions};
 pub use greeting::{Identity, Offered};
 pub use link::{Dial, Dialed, Link};
 pub use sides::STREAMS_MAX;
+#[cfg(not(feature = "tls"))]
+pub use tls::TokenKey;
 pub use tls::{ClientTls, ServerTls};
-pub use token::{Token, TokenKey};
+pub use token::Token;
+#[cfg(feature = "tls")]
+pub use token_key::TokenKey;
 pub use upstream::{Upstream, UpstreamOptions};
 
 use junctura_model::{Code, Error, Result};
@@ -58,6 +71,19 @@ pub fn read_greeting(bytes: &[u8]) -> Result<()> {
         greeting::decode::<greeting::Answer<'_>>(body).map(drop)?;
     }
     Ok(())
+}
+
+/// For fuzzing: reads a token as a gate reads it before it decrypts, and its claims as a gate reads them afterwards. Returns
+/// the canonical text of the token.
+///
+/// # Errors
+/// As a gate refuses it.
+#[doc(hidden)]
+pub fn read_token(text: &str, plain: &[u8]) -> Result<String> {
+    if let Ok(claims) = token::Claims::read(plain) {
+        assert_eq!(claims.to_bytes(), plain);
+    }
+    token::Sealed::parse(text).map(|sealed| sealed.to_text())
 }
 
 /// What the operating system refused.

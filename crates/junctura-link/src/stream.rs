@@ -9,20 +9,19 @@ use rustix::event::{PollFlags, Timespec};
 use rustix::net::sockopt;
 
 use crate::refused;
+use crate::tls::Session;
 
-/// What TLS keeps back at most when the socket takes no more.
-const TLS_BUFFER_BYTES: usize = 1 << 20;
 /// What is asked of the system for a socket's buffers (it may give less): enough for a long way at a high rate.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// A connection whose two directions are read and written as far as that is possible at once.
 pub(crate) struct Stream {
     socket: Socket,
-    tls: Option<Box<rustls::Connection>>,
+    tls: Option<Session>,
 }
 
 /// What carries the bytes.
-enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     /// For tests, which are to say what arrives, and when.
     #[cfg(any(test, feature = "stepped"))]
@@ -39,7 +38,7 @@ pub(crate) enum Came {
 
 impl Stream {
     /// Takes over a connected socket.
-    pub(crate) fn new(socket: TcpStream, tls: Option<rustls::Connection>) -> Result<Self> {
+    pub(crate) fn new(socket: TcpStream, tls: Option<Session>) -> Result<Self> {
         socket
             .set_nonblocking(true)
             .and_then(|()| socket.set_nodelay(true))
@@ -52,26 +51,20 @@ impl Stream {
 
     /// Takes over a socket of this machine.
     #[cfg(any(test, feature = "stepped"))]
-    pub(crate) fn within(socket: std::os::unix::net::UnixStream, tls: Option<rustls::Connection>) -> Result<Self> {
+    pub(crate) fn within(socket: std::os::unix::net::UnixStream, tls: Option<Session>) -> Result<Self> {
         socket
             .set_nonblocking(true)
             .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
         Ok(Self::of(Socket::Unix(socket), tls))
     }
 
-    fn of(socket: Socket, tls: Option<rustls::Connection>) -> Self {
-        Self {
-            socket,
-            tls: tls.map(|mut tls| {
-                tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
-                Box::new(tls)
-            }),
-        }
+    fn of(socket: Socket, tls: Option<Session>) -> Self {
+        Self { socket, tls }
     }
 
     /// What to wait for, beside what there is to be sent.
     pub(crate) fn interest(&self, wants_to_send: bool) -> PollFlags {
-        let pending = self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        let pending = self.tls.as_ref().is_some_and(Session::wants_write);
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::OUT, wants_to_send || pending);
         flags
@@ -81,7 +74,7 @@ impl Stream {
     pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
         match &mut self.tls {
             None => came(self.socket.read_vectored(into)),
-            Some(tls) => read_tls(tls, &mut self.socket, into),
+            Some(tls) => tls.read(&mut self.socket, into),
         }
     }
 
@@ -89,12 +82,7 @@ impl Stream {
     pub(crate) fn write(&mut self, from: &[IoSlice<'_>]) -> Result<usize> {
         match &mut self.tls {
             None => went(self.socket.write_vectored(from)),
-            Some(tls) => {
-                push_tls(tls, &mut self.socket)?;
-                let count = went(tls.writer().write_vectored(from))?;
-                push_tls(tls, &mut self.socket)?;
-                Ok(count)
-            }
+            Some(tls) => tls.write(&mut self.socket, from),
         }
     }
 
@@ -102,15 +90,14 @@ impl Stream {
     pub(crate) fn flush(&mut self) -> Result<bool> {
         match &mut self.tls {
             None => Ok(true),
-            Some(tls) => push_tls(tls, &mut self.socket),
+            Some(tls) => tls.flush(&mut self.socket),
         }
     }
 
     /// Says that nothing more will be sent.
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.send_close_notify();
-            let _ = push_tls(tls, &mut self.socket);
+            tls.end(&mut self.socket);
         }
         let _ = match &self.socket {
             Socket::Tcp(socket) => socket.shutdown(std::net::Shutdown::Write),
@@ -172,7 +159,8 @@ impl Write for Socket {
     }
 }
 
-fn came(read: std::io::Result<usize>) -> Result<Came> {
+/// The result of a read that does not wait.
+pub(crate) fn came(read: std::io::Result<usize>) -> Result<Came> {
     match read {
         Ok(0) => Ok(Came::End),
         Ok(bytes) => Ok(Came::Bytes(bytes)),
@@ -183,7 +171,8 @@ fn came(read: std::io::Result<usize>) -> Result<Came> {
     }
 }
 
-fn went(written: std::io::Result<usize>) -> Result<usize> {
+/// The result of a write that does not wait; 0: there is no room now.
+pub(crate) fn went(written: std::io::Result<usize>) -> Result<usize> {
     match written {
         Ok(bytes) => Ok(bytes),
         Err(error) => match error.kind() {
@@ -195,38 +184,4 @@ fn went(written: std::io::Result<usize>) -> Result<usize> {
 
 fn gone(error: &std::io::Error) -> Error {
     Error::new(Code::Disconnected, "", format!("the connection broke: {error}"))
-}
-
-fn read_tls(tls: &mut rustls::Connection, socket: &mut Socket, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
-    loop {
-        match came(tls.reader().read_vectored(into))? {
-            Came::Nothing => {}
-            other => return Ok(other),
-        }
-        match came(tls.read_tls(socket))? {
-            Came::Bytes(_) => {
-                let state = tls.process_new_packets().map_err(|error| {
-                    // The other side is told why, if that can be.
-                    let _ = tls.write_tls(socket);
-                    Error::new(Code::Denied, "TLS", error.to_string())
-                })?;
-                // What TLS itself has to say.
-                push_tls(tls, socket)?;
-                if state.peer_has_closed() && state.plaintext_bytes_to_read() == 0 {
-                    return Ok(Came::End);
-                }
-            }
-            other => return Ok(other),
-        }
-    }
-}
-
-/// Sends what TLS has ready; true: nothing is left.
-fn push_tls(tls: &mut rustls::Connection, socket: &mut Socket) -> Result<bool> {
-    while tls.wants_write() {
-        if went(tls.write_tls(socket))? == 0 {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -1,5 +1,6 @@
 //! TLS for a link: version 1.3 alone, the server shown by its certificate, the client by its token.
 
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +9,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use crate::refused;
+use crate::stream::{Came, Socket, came, went};
+
+/// What TLS keeps back at most when the socket takes no more.
+const BUFFER_BYTES: usize = 1 << 20;
 
 /// How a server shows who it is.
 #[derive(Clone, Debug)]
@@ -39,9 +44,9 @@ impl ServerTls {
         Ok(Self(Arc::new(config)))
     }
 
-    pub(crate) fn connection(&self) -> Result<rustls::Connection> {
+    pub(crate) fn connection(&self) -> Result<Session> {
         rustls::ServerConnection::new(Arc::clone(&self.0))
-            .map(Into::into)
+            .map(|connection| Session::new(connection.into()))
             .map_err(|error| refused(Code::Io, "TLS", "cannot begin", error))
     }
 }
@@ -71,12 +76,76 @@ impl ClientTls {
         Ok(Self(Arc::new(config)))
     }
 
-    pub(crate) fn connection(&self, host: &str) -> Result<rustls::Connection> {
+    pub(crate) fn connection(&self, host: &str) -> Result<Session> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| refused(Code::InvalidArgument, host, "no name that a certificate has", error))?;
         rustls::ClientConnection::new(Arc::clone(&self.0), name)
-            .map(Into::into)
+            .map(|connection| Session::new(connection.into()))
             .map_err(|error| refused(Code::Io, "TLS", "cannot begin", error))
+    }
+}
+
+/// One end of a connection within TLS. It reads from and writes to the socket that it is given, and never waits.
+pub(crate) struct Session(Box<rustls::Connection>);
+
+impl Session {
+    fn new(mut connection: rustls::Connection) -> Self {
+        connection.set_buffer_limit(Some(BUFFER_BYTES));
+        Self(Box::new(connection))
+    }
+
+    /// Whether TLS holds bytes that the socket has not taken.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.0.wants_write()
+    }
+
+    /// Reads decrypted bytes into `into`, in their order.
+    pub(crate) fn read(&mut self, socket: &mut Socket, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+        loop {
+            match came(self.0.reader().read_vectored(into))? {
+                Came::Nothing => {}
+                other => return Ok(other),
+            }
+            match came(self.0.read_tls(socket))? {
+                Came::Bytes(_) => {
+                    let state = self.0.process_new_packets().map_err(|error| {
+                        // Sends the alert that reports the reason, if the socket takes it.
+                        let _ = self.0.write_tls(socket);
+                        Error::new(Code::Denied, "TLS", error.to_string())
+                    })?;
+                    // Handshake messages and alerts of TLS itself.
+                    self.flush(socket)?;
+                    if state.peer_has_closed() && state.plaintext_bytes_to_read() == 0 {
+                        return Ok(Came::End);
+                    }
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Encrypts and sends as much of `from` as is possible at once. Returns the number of bytes taken.
+    pub(crate) fn write(&mut self, socket: &mut Socket, from: &[IoSlice<'_>]) -> Result<usize> {
+        self.flush(socket)?;
+        let count = went(self.0.writer().write_vectored(from))?;
+        self.flush(socket)?;
+        Ok(count)
+    }
+
+    /// Sends what TLS holds. Returns true if nothing is left.
+    pub(crate) fn flush(&mut self, socket: &mut Socket) -> Result<bool> {
+        while self.0.wants_write() {
+            if went(self.0.write_tls(socket))? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends the alert `close_notify`.
+    pub(crate) fn end(&mut self, socket: &mut Socket) {
+        self.0.send_close_notify();
+        let _ = self.flush(socket);
     }
 }
 

@@ -1,131 +1,61 @@
-//! Tokens: who may use a pool from another machine, and until when.
+//! Tokens as text, and the files that hold secrets.
 //!
-//! A token is a PASETO of version 4, purpose local: made and read with the one key of the pool, unreadable to others. It
-//! travels within TLS alone. Key and tokens are files that nobody else may read.
+//! A token grants the use of a pool from another machine for a limited time. It is a prefix with the version of the format,
+//! then a nonce and sealed [`Claims`] in lower-case hexadecimal; `docs/formats/link.md` describes it. Nothing here encrypts:
+//! [`TokenKey`](crate::TokenKey) does. Whatever is parsed here is untrusted: lengths are limited before anything is allocated,
+//! and each token has exactly one text.
+//!
+//! Errors contain nothing of a token or a key, and the memory of both is overwritten when it is freed.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use junctura_model::{Code, Error, Result};
-use pasetors::claims::{Claims, ClaimsValidationRules};
-use pasetors::keys::{Generate, SymmetricKey};
-use pasetors::paserk::FormatAsPaserk;
-use pasetors::token::UntrustedToken;
-use pasetors::version4::V4;
-use pasetors::{Local, local};
+use zeroize::Zeroizing;
 
-use crate::refused;
-
-/// Bytes of the longest token that is looked at.
+/// The prefix of a token.
+const PREFIX: &str = "junctura-token-1.";
+/// The prefix of tokens that earlier versions made (PASETO).
+const OLD_PREFIX: &str = "v4.local.";
+/// The maximum length of a token's text, in bytes.
 pub(crate) const TOKEN_BYTES_MAX: usize = 2 << 10;
-/// What every token is bound to: one of another program is none here.
-const PURPOSE: &[u8] = b"junctura-link-1";
-/// The longest time that a token may be valid for.
-const TIME_MAX: Duration = Duration::from_hours(10 * 366 * 24);
-
-/// Makes tokens and tells whether one is good.
-pub struct TokenKey(SymmetricKey<V4>);
+/// The maximum length of a file with a token or a key, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 10;
+pub(crate) const NONCE_BYTES: usize = 12;
+pub(crate) const TAG_BYTES: usize = 16;
+/// Two times in front of the name.
+const TIMES_BYTES: usize = 16;
+/// The maximum length of the name in a token, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 512;
 
 /// What a client shows.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct Token(Zeroizing<String>);
 
-impl TokenKey {
-    /// A new key.
-    ///
-    /// # Errors
-    /// `Io` when the system gives no random numbers.
-    pub fn generate() -> Result<Self> {
-        SymmetricKey::generate()
-            .map(Self)
-            .map_err(|error| refused(Code::Io, "key", "cannot be made", error))
-    }
+/// A token that has been parsed and not decrypted.
+pub(crate) struct Sealed {
+    pub(crate) nonce: [u8; NONCE_BYTES],
+    /// The encrypted claims, then the tag.
+    pub(crate) claims: Vec<u8>,
+}
 
-    /// Reads a key from its file.
-    ///
-    /// # Errors
-    /// `NotFound`; `Denied` when others may read the file; `Corrupt` when no key is in it.
-    pub fn read(path: &Path) -> Result<Self> {
-        let text = read_secret(path)?;
-        SymmetricKey::try_from(text.as_str())
-            .map(Self)
-            .map_err(|_| Error::new(Code::Corrupt, path.display().to_string(), "it holds no key for tokens"))
-    }
-
-    /// Writes the key into a new file that only its owner may read.
-    ///
-    /// # Errors
-    /// `AlreadyExists` when the file is there; `Io` otherwise.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let mut text = String::new();
-        self.0
-            .fmt(&mut text)
-            .map_err(|error| refused(Code::Io, "key", "cannot be written", error))?;
-        write_secret(path, &text)
-    }
-
-    /// A token for `name`, valid from now on for `time`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for no time, or more than ten years.
-    pub fn token(&self, name: &str, time: Duration) -> Result<Token> {
-        self.token_from(name, SystemTime::now(), time)
-    }
-
-    fn token_from(&self, name: &str, from: SystemTime, time: Duration) -> Result<Token> {
-        if time.is_zero() || time > TIME_MAX {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "token",
-                "it is valid for more than no time, and at most ten years",
-            ));
-        }
-        let unmade = |error: pasetors::errors::Error| refused(Code::InvalidArgument, "token", "cannot be made", error);
-        let mut claims = Claims::new_expires_in(&time).map_err(unmade)?;
-        claims.subject(name).map_err(unmade)?;
-        let (begin, end) = (date(from), date(from + time));
-        claims.issued_at(&begin).map_err(unmade)?;
-        claims.not_before(&begin).map_err(unmade)?;
-        claims.expiration(&end).map_err(unmade)?;
-        local::encrypt(&self.0, &claims, None, Some(PURPOSE))
-            .map(Token)
-            .map_err(unmade)
-    }
-
-    /// Whose token it is.
-    ///
-    /// # Errors
-    /// `Denied`; the error says why, and nothing of the token.
-    pub fn check(&self, token: &str) -> Result<String> {
-        let denied = |cause: &str| Error::new(Code::Denied, "token", cause);
-        if token.len() > TOKEN_BYTES_MAX {
-            return Err(denied("it is too long"));
-        }
-        let untrusted = UntrustedToken::<Local, V4>::try_from(token).map_err(|_| denied("it is no token"))?;
-        let mut rules = ClaimsValidationRules::new();
-        let read = local::decrypt(&self.0, &untrusted, &rules, None, Some(PURPOSE));
-        let trusted = match read {
-            Ok(trusted) => trusted,
-            Err(pasetors::errors::Error::ClaimValidation(_)) => {
-                return Err(denied("its time is over, or has not begun"));
-            }
-            Err(_) => return Err(denied("it was not made with the key of this pool")),
-        };
-        rules.disable_valid_at();
-        let claims = trusted.payload_claims().ok_or_else(|| denied("it claims nothing"))?;
-        let subject = claims.get_claim("sub").and_then(|subject| subject.as_str());
-        Ok(subject.unwrap_or_default().to_owned())
-    }
+/// The claims of a token: who may use the pool, and when.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Claims<'a> {
+    /// The first second at which it is valid, since the Unix epoch.
+    pub(crate) from: u64,
+    /// The first second at which it is expired.
+    pub(crate) until: u64,
+    pub(crate) name: &'a str,
 }
 
 impl Token {
     /// Reads a token from its file.
     ///
     /// # Errors
-    /// `NotFound`; `Denied` when others may read the file.
+    /// `NotFound`; `Denied` when others may read the file; `Corrupt` when it is longer than a token.
     pub fn read(path: &Path) -> Result<Self> {
         read_secret(path).map(Self)
     }
@@ -133,13 +63,13 @@ impl Token {
     /// Takes a token as it is.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// Writes the token into a new file that only its owner may read.
     ///
     /// # Errors
-    /// As [`TokenKey::write`].
+    /// `AlreadyExists` when the file is there; `Io` otherwise.
     pub fn write(&self, path: &Path) -> Result<()> {
         write_secret(path, &self.0)
     }
@@ -151,59 +81,134 @@ impl Token {
     }
 }
 
-impl fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenKey(…)")
-    }
-}
-
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// As RFC 3339 writes it, in whole seconds. The calendar is Howard Hinnant's `civil_from_days`
-/// (<https://howardhinnant.github.io/date_algorithms.html>).
-fn date(time: SystemTime) -> String {
-    let seconds = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
+impl Sealed {
+    /// Parses the text of a token.
+    ///
+    /// # Errors
+    /// `Denied`, without any part of the text.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(denied("it is too long"));
+        }
+        if text.starts_with(OLD_PREFIX) {
+            let cause = "an earlier version of Junctura made it, in a format that is no longer supported; \
+                         make a new one with `junctura token`";
+            return Err(denied(cause));
+        }
+        let no_token = || denied("it is no token");
+        let digits = text.strip_prefix(PREFIX).ok_or_else(no_token)?;
+        let bytes = from_hex(digits).ok_or_else(no_token)?;
+        let (nonce, claims) = bytes.split_first_chunk().ok_or_else(no_token)?;
+        let lengths = TIMES_BYTES + TAG_BYTES..=TIMES_BYTES + NAME_BYTES_MAX + TAG_BYTES;
+        if !lengths.contains(&claims.len()) {
+            return Err(no_token());
+        }
+        Ok(Self {
+            nonce: *nonce,
+            claims: claims.to_vec(),
+        })
+    }
+
+    /// The only text of this token.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = PREFIX.to_owned();
+        to_hex(&self.nonce, &mut text);
+        to_hex(&self.claims, &mut text);
+        text
+    }
 }
 
-fn read_secret(path: &Path) -> Result<String> {
+impl<'a> Claims<'a> {
+    /// Reads decrypted claims.
+    ///
+    /// # Errors
+    /// `Denied` where they are not as this version writes them.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self> {
+        let read = || {
+            let (from, rest) = bytes.split_first_chunk()?;
+            let (until, name) = rest.split_first_chunk()?;
+            let name = std::str::from_utf8(name).ok()?;
+            (name.len() <= NAME_BYTES_MAX).then(|| Self {
+                from: u64::from_le_bytes(*from),
+                until: u64::from_le_bytes(*until),
+                name,
+            })
+        };
+        read().ok_or_else(|| denied("its claims cannot be read"))
+    }
+
+    /// The claims as bytes to be encrypted.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(TIMES_BYTES + self.name.len() + TAG_BYTES);
+        bytes.extend(self.from.to_le_bytes());
+        bytes.extend(self.until.to_le_bytes());
+        bytes.extend(self.name.as_bytes());
+        bytes
+    }
+}
+
+/// A token is refused; `cause` says why, and nothing of the token.
+pub(crate) fn denied(cause: &str) -> Error {
+    Error::new(Code::Denied, "token", cause)
+}
+
+/// Appends bytes as lower-case hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8], text: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}
+
+/// Reads lower-case hexadecimal digits, and nothing else.
+pub(crate) fn from_hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    let mut bytes = Zeroizing::new(Vec::with_capacity(pairs.len()));
+    for &[high, low] in pairs {
+        bytes.push(digit(high)? << 4 | digit(low)?);
+    }
+    Some(bytes)
+}
+
+/// Reads a file that only its owner may read, without white space at its ends.
+pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
-    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+    let io = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => named(Code::NotFound, "there is no such file".to_owned()),
         _ => named(Code::Io, error.to_string()),
-    })?;
-    let mode = metadata.permissions().mode() & 0o777;
+    };
+    let file = std::fs::File::open(path).map_err(io)?;
+    let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let cause = format!("others than its owner may read it (mode {mode:03o}); to mend it: chmod 600");
         return Err(named(Code::Denied, cause));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| named(Code::Io, error.to_string()))?;
-    Ok(text.trim().to_owned())
+    // With room for all of it: a buffer that grows leaves copies behind.
+    let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX as usize + 64));
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(io)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let cause = format!("it is longer than {FILE_BYTES_MAX} bytes: it holds no secret of a pool");
+        return Err(named(Code::Corrupt, cause));
+    }
+    Ok(Zeroizing::new(text.trim().to_owned()))
 }
 
 /// Writes a new file of mode 600.
-fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     let named = |error: std::io::Error| {
         let code = match error.kind() {
             std::io::ErrorKind::AlreadyExists => Code::AlreadyExists,
@@ -224,67 +229,86 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    const HOUR: Duration = Duration::from_hours(1);
+    /// A well-formed token; no key has made it.
+    fn text(claims: usize) -> String {
+        let sealed = Sealed {
+            nonce: [7; NONCE_BYTES],
+            claims: vec![0xab; claims],
+        };
+        sealed.to_text()
+    }
 
     #[test]
-    fn a_token_is_good_for_its_key_and_its_time() {
-        let (key, other) = (TokenKey::generate().unwrap(), TokenKey::generate().unwrap());
-        let now = SystemTime::now();
-        let token = key.token("viewer", HOUR).unwrap();
-        assert_eq!(key.check(token.reveal()).unwrap(), "viewer");
-        let expired = key.token_from("viewer", now - 2 * HOUR, HOUR).unwrap();
-        let early = key.token_from("viewer", now + HOUR, HOUR).unwrap();
-        let foreign = other.token("viewer", HOUR).unwrap();
-        let mut torn = token.reveal().to_owned();
-        torn.pop();
-        let long = "v4.local.".to_owned() + &"A".repeat(TOKEN_BYTES_MAX);
-        for bad in [
-            expired.reveal(),
-            early.reveal(),
-            foreign.reveal(),
-            &torn,
-            "",
-            "v4.local.",
-            "v4.public.AA",
-            &long,
-        ] {
-            let error = key.check(bad).unwrap_err();
-            assert_eq!(error.code(), Code::Denied);
-            assert!(bad.is_empty() || !error.to_string().contains(bad));
+    fn a_token_has_one_text() {
+        for claims in [32, 33, 32 + NAME_BYTES_MAX] {
+            let text = text(claims);
+            let sealed = Sealed::parse(&text).unwrap();
+            assert_eq!((sealed.nonce, sealed.claims.len()), ([7; NONCE_BYTES], claims));
+            assert_eq!(sealed.to_text(), text);
+            assert!(text.len() <= TOKEN_BYTES_MAX);
         }
-        assert!(!format!("{token:?} {key:?}").contains(&token.reveal()[..12]));
-        assert_eq!(
-            key.token("viewer", Duration::ZERO).unwrap_err().code(),
-            Code::InvalidArgument
-        );
     }
 
     #[test]
-    fn secrets_are_their_owners() {
+    fn other_texts_are_refused_and_not_repeated() {
+        let good = text(40);
+        let bad = [
+            String::new(),
+            PREFIX.to_owned(),
+            good[..good.len() - 1].to_owned(),
+            good.to_uppercase(),
+            good.replace("junctura-token-1", "junctura-token-2"),
+            good.replace("junctura-token", "junctura-key"),
+            good.replace("ab", "AB"),
+            good.replacen("ab", "é", 1),
+            format!(" {good}"),
+            format!("{good}\n"),
+            format!("{good}+f"),
+            text(31),
+            text(33 + NAME_BYTES_MAX),
+            text(TOKEN_BYTES_MAX),
+            format!("{PREFIX}{}", "0".repeat(TOKEN_BYTES_MAX)),
+        ];
+        for bad in bad {
+            let error = Sealed::parse(&bad).map(drop).unwrap_err();
+            assert_eq!(error.code(), Code::Denied, "{bad:?}");
+            assert!(bad.is_empty() || !error.to_string().contains(&bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_of_the_old_format_is_named_as_such() {
+        let error = Sealed::parse("v4.local.AAAAAAAA").map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::Denied);
+        assert!(error.cause().contains("earlier version") && error.cause().contains("junctura token"));
+    }
+
+    #[test]
+    fn claims_are_read_as_they_were_written() {
+        let longest = "n".repeat(NAME_BYTES_MAX);
+        for name in ["", "viewer", "Größe", longest.as_str()] {
+            let claims = Claims {
+                from: 1,
+                until: u64::MAX,
+                name,
+            };
+            assert_eq!(Claims::read(&claims.to_bytes()).unwrap(), claims);
+        }
+        let long = [b'n'; TIMES_BYTES + NAME_BYTES_MAX + 1];
+        for bad in [&[][..], &[0; TIMES_BYTES - 1], &[0xff; TIMES_BYTES + 1], &long] {
+            assert_eq!(Claims::read(bad).unwrap_err().code(), Code::Denied);
+        }
+    }
+
+    #[test]
+    fn long_files_hold_no_secret() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("key");
-        let key = TokenKey::generate().unwrap();
-        key.write(&path).unwrap();
-        assert_eq!(key.write(&path).unwrap_err().code(), Code::AlreadyExists);
-        let token = key.token("viewer", HOUR).unwrap();
-        assert!(TokenKey::read(&path).unwrap().check(token.reveal()).is_ok());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(TokenKey::read(&path).unwrap_err().code(), Code::Denied);
-        assert_eq!(
-            Token::read(&directory.path().join("none")).unwrap_err().code(),
-            Code::NotFound
-        );
-        let wrong = directory.path().join("wrong");
-        write_secret(&wrong, "no key").unwrap();
-        assert_eq!(TokenKey::read(&wrong).unwrap_err().code(), Code::Corrupt);
-    }
-
-    #[test]
-    fn dates_are_dates() {
-        let at = |seconds| date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        assert_eq!(at(0), "1970-01-01T00:00:00+00:00");
-        assert_eq!(at(951_782_399), "2000-02-28T23:59:59+00:00");
-        assert_eq!(at(951_868_800), "2000-03-01T00:00:00+00:00");
-        assert_eq!(at(1_795_305_600), "2026-11-22T00:00:00+00:00");
+        let path = directory.path().join("token");
+        let longest = "t".repeat(FILE_BYTES_MAX as usize - 1);
+        write_secret(&path, &longest).unwrap();
+        assert_eq!(Token::read(&path).unwrap().reveal(), longest);
+        std::fs::remove_file(&path).unwrap();
+        write_secret(&path, &format!("{longest}t")).unwrap();
+        assert_eq!(Token::read(&path).unwrap_err().code(), Code::Corrupt);
     }
 }

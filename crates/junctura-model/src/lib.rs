@@ -6,6 +6,7 @@
 mod described;
 pub mod error;
 mod given;
+#[cfg(feature = "index")]
 pub mod index;
 mod isa;
 pub mod key;

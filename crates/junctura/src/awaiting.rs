@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "store")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -40,6 +41,7 @@ pub(crate) enum What {
     Letters(Arc<Connection>, u64),
     Until(Instant),
     /// Another thread raises it, and then has the server say something, so that whoever waits looks.
+    #[cfg(feature = "store")]
     Raised(Arc<AtomicBool>),
     Never,
 }
@@ -66,6 +68,7 @@ impl Awaiting {
             What::Ready => true,
             What::Letters(_, number) => state.mail.has_mail(*number),
             What::Until(at) => *at <= now,
+            #[cfg(feature = "store")]
             What::Raised(flag) => flag.load(Ordering::Acquire),
             What::Never => false,
         }
@@ -78,6 +81,7 @@ impl fmt::Debug for Awaiting {
             What::Ready => f.write_str("Awaiting(nothing)"),
             What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
             What::Until(at) => write!(f, "Awaiting({at:?})"),
+            #[cfg(feature = "store")]
             What::Raised(_) => f.write_str("Awaiting(another thread)"),
             What::Never => f.write_str("Awaiting(what does not come)"),
         }

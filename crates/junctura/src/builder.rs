@@ -1,21 +1,30 @@
 //! What can be set before a pool is opened.
 
+#[cfg(feature = "embedded")]
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "net")]
 use junctura_link::Upstream;
 use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
+#[cfg(feature = "embedded")]
 use junctura_pool::server::{Server, ServerOptions};
+#[cfg(feature = "embedded")]
 use junctura_pool::{Config, Spill};
 
 use crate::connection::Hook;
 use crate::handshake::Introduction;
-use crate::place::{Place, RemoteSettings, open_upstream};
+#[cfg(not(feature = "embedded"))]
+use crate::place::lacks_feature;
+#[cfg(feature = "net")]
+use crate::place::open_upstream;
+use crate::place::{Place, RemoteSettings};
 use crate::pool::Pool;
+#[cfg(feature = "embedded")]
 use crate::start::start;
 
 /// Where a schema comes from.
@@ -53,9 +62,9 @@ impl Source {
 }
 
 /// How a server that this process starts or embeds is to be.
+#[cfg(feature = "embedded")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerSettings {
-    pub(crate) schemas: Vec<Source>,
     pub(crate) budget_bytes: Option<u64>,
     /// A directory, and how many bytes may go there.
     pub(crate) spill: Option<(PathBuf, Option<u64>)>,
@@ -92,6 +101,8 @@ pub(crate) struct ServerSettings {
 pub struct PoolBuilder {
     url: Option<String>,
     name: Option<String>,
+    schemas: Vec<Source>,
+    #[cfg(feature = "embedded")]
     start: bool,
     offer_timeout: Option<Duration>,
     reuse: Reuse,
@@ -99,6 +110,7 @@ pub struct PoolBuilder {
     store: Option<String>,
     hook: Option<Hook>,
     remote: RemoteSettings,
+    #[cfg(feature = "embedded")]
     server: ServerSettings,
 }
 
@@ -119,7 +131,7 @@ impl PoolBuilder {
     }
 
     /// Where the pool is: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`, or `tcp://HOST:PORT`. Without one it is embedded in
-    /// this process.
+    /// this process. `tcp://` requires the feature `net`, a pool in this process the feature `embedded`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -150,7 +162,7 @@ impl PoolBuilder {
     /// that is there already must agree with them: `SchemaMismatch` names the first difference.
     #[must_use]
     pub fn schema(mut self, builtin_name: impl Into<String>) -> Self {
-        self.server.schemas.push(Source::Builtin(builtin_name.into()));
+        self.schemas.push(Source::Builtin(builtin_name.into()));
         self
     }
 
@@ -168,7 +180,7 @@ impl PoolBuilder {
     /// ```
     #[must_use]
     pub fn schema_yaml(mut self, text: impl Into<String>) -> Self {
-        self.server.schemas.push(Source::Text(text.into()));
+        self.schemas.push(Source::Text(text.into()));
         self
     }
 
@@ -184,13 +196,15 @@ impl PoolBuilder {
     /// ```
     #[must_use]
     pub fn schema_file(mut self, path: impl AsRef<Path>) -> Self {
-        self.server.schemas.push(Source::File(path.as_ref().to_owned()));
+        self.schemas.push(Source::File(path.as_ref().to_owned()));
         self
     }
 
     /// Whether to start a server where none runs at the URL. It ends itself when nobody is there and nothing lies in it.
     /// The program is `$JUNCTURA_PROGRAM`, else what [`PoolBuilder::program`] says, else the `junctura` beside this program, else
     /// the one on the path.
+    ///
+    /// Requires the feature `embedded`.
     ///
     /// ```
     /// # use junctura::{Code, Pool};
@@ -203,6 +217,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn start(mut self, start: bool) -> Self {
         self.start = start;
@@ -210,6 +225,8 @@ impl PoolBuilder {
     }
 
     /// How the command `junctura` is started from here: a program, and what comes before the arguments.
+    ///
+    /// Requires the feature `embedded`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -220,6 +237,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn program<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
         self.server.program = words.into_iter().map(Into::into).collect();
@@ -227,6 +245,9 @@ impl PoolBuilder {
     }
 
     /// Bytes of payload memory that the pool may take. For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.server.budget_bytes = Some(bytes);
@@ -239,6 +260,8 @@ impl PoolBuilder {
     /// ([`Follow::take_errand`](crate::Follow::take_errand)); a demand or list that begins without waiting does not ask it, and fails
     /// with `Unsupported`. Offers that may wait are refused for a key that the store has, where their schema
     /// rejects another object; those that do not wait see the pool alone.
+    ///
+    /// Requires the feature `store`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -255,6 +278,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "store")]
     #[must_use]
     pub fn store(mut self, url: impl Into<String>) -> Self {
         self.store = Some(url.into());
@@ -264,6 +288,9 @@ impl PoolBuilder {
     /// Where payloads go that memory has no room for: a directory on a local disk, which is made if it is not there, and how many
     /// bytes may go there (`None`: four times the memory). Nothing is seen of them there, and nothing is left when the pool
     /// ends, however it ends. Without one, offers wait when memory is full. For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn spill(mut self, directory: impl Into<PathBuf>, limit_bytes: Option<u64>) -> Self {
         self.server.spill = Some((directory.into(), limit_bytes));
@@ -272,6 +299,9 @@ impl PoolBuilder {
 
     /// How long a bundle that is not complete stays when no producer has it open, before it is aborted; a minute unless told.
     /// For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn orphan_timeout(mut self, timeout: Duration) -> Self {
         self.server.orphan_timeout = Some(timeout);
@@ -279,6 +309,9 @@ impl PoolBuilder {
     }
 
     /// Whether payloads carry checksums, verified at delivery. For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn checked(mut self, checked: bool) -> Self {
         self.server.checked = checked;
@@ -286,6 +319,9 @@ impl PoolBuilder {
     }
 
     /// Payloads of at most so many bytes travel inside the message. For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn inline_bytes_max(mut self, bytes: u64) -> Self {
         self.server.inline_bytes_max = Some(bytes);
@@ -294,6 +330,8 @@ impl PoolBuilder {
 
     /// When clients of all these names have come and gone, the server drains, as by [`Pool::stop`], and ends. A client's end
     /// counts, whatever it is; visitors do not. For a pool that is embedded or started here.
+    ///
+    /// Requires the feature `embedded`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -305,6 +343,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn until_gone<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.server.until_gone = names.into_iter().map(Into::into).collect();
@@ -313,6 +352,8 @@ impl PoolBuilder {
 
     /// How long the embedded server looks for work before it sleeps, where that pays; 20 microseconds unless told. Longer is
     /// lower latency for a core that is busy so much longer.
+    ///
+    /// Requires the feature `embedded`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -323,6 +364,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "embedded")]
     #[must_use]
     pub fn spin(mut self, spin: Duration) -> Self {
         self.server.spin = Some(spin);
@@ -375,6 +417,8 @@ impl PoolBuilder {
     /// `shm` is memory that both map; it is taken when the server turns out to be on this machine. [`Pool::route`] says what
     /// was chosen and why.
     ///
+    /// Requires the feature `net`.
+    ///
     /// ```
     /// # use junctura::{Code, Pool};
     /// # fn main() -> junctura::Result<()> {
@@ -383,6 +427,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "net")]
     #[must_use]
     pub fn transports(mut self, ways: impl Into<String>) -> Self {
         self.remote.transports = Some(ways.into());
@@ -391,6 +436,8 @@ impl PoolBuilder {
 
     /// The file of the token to show to a pool at `tcp://…`, by default `$JUNCTURA_TOKEN_FILE` or, beyond loopback,
     /// `~/.config/junctura/token`.
+    ///
+    /// Requires the feature `net`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -404,6 +451,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "net")]
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.remote.token_file = Some(path.into());
@@ -413,6 +461,8 @@ impl PoolBuilder {
     /// The file of the certificate authorities to believe (PEM), by default `$JUNCTURA_CA_FILE` or, beyond loopback,
     /// `~/.config/junctura/ca.pem`. With one, TLS is spoken on loopback, too; beyond it nothing else is.
     ///
+    /// Requires the feature `net`.
+    ///
     /// ```
     /// # use junctura::{Code, Pool};
     /// # fn main() -> junctura::Result<()> {
@@ -421,6 +471,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "net")]
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.remote.ca_file = Some(path.into());
@@ -430,6 +481,8 @@ impl PoolBuilder {
     /// Bytes of payloads from a pool at `tcp://…` that are kept at most while nobody here holds them, so that they need not
     /// come again; by default a gibibyte, or a quarter of this machine's memory where that is less.
     ///
+    /// Requires the feature `net`.
+    ///
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
@@ -438,6 +491,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "net")]
     #[must_use]
     pub fn mirror_bytes(mut self, bytes: u64) -> Self {
         self.remote.mirror_bytes = Some(bytes);
@@ -447,6 +501,8 @@ impl PoolBuilder {
     /// How many streams a connection to a pool at `tcp://…` has, from 1 to 8: `$JUNCTURA_STREAMS` or one unless told here. Large
     /// payloads go over all of them at once, each with a thread of its own at both ends. That can pay for objects of several
     /// mebibytes where one stream, or the one core that encrypts it, is slower than the network. They are opened one after the other.
+    ///
+    /// Requires the feature `net`.
     ///
     /// ```
     /// # use junctura::{Code, Pool};
@@ -458,6 +514,7 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "net")]
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.remote.streams = Some(streams);
@@ -486,6 +543,8 @@ impl PoolBuilder {
     /// is given. To the pool each of them is a client like any other. What is set here says how the gate is reached
     /// ([`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`], [`Self::streams`]); nothing else matters. It ends when the value is dropped.
     ///
+    /// Requires the feature `net`.
+    ///
     /// Waits until the gate has let it in.
     ///
     /// ```
@@ -509,6 +568,7 @@ impl PoolBuilder {
     /// # Errors
     /// `InvalidArgument` without such a URL; `Unavailable` when nobody answers there; `Denied` where the token or the certificate
     /// is not good; `AlreadyExists` when the address is served already; `Io` when the system refuses.
+    #[cfg(feature = "net")]
     pub fn upstream(self, address: Option<&str>) -> Result<Upstream> {
         let url = self.url.unwrap_or_default();
         open_upstream(&url, address, &self.remote)
@@ -517,11 +577,11 @@ impl PoolBuilder {
     /// Opens the pool.
     ///
     /// # Errors
-    /// Those of [`Pool::connect`] and [`Pool::embedded`]; what is wrong with a schema; `SchemaMismatch` where the pool has
-    /// another schema under the same name.
+    /// Those of [`Pool::connect`] and `Pool::embedded`; those of reading a schema; `SchemaMismatch` where the pool has
+    /// another schema under the same name; `Unsupported` for what the features of this build leave out.
     pub fn open(self) -> Result<Pool> {
         let mut schemas: Vec<Arc<Schema>> = Vec::new();
-        for source in &self.server.schemas {
+        for source in &self.schemas {
             schemas.extend(source.read()?);
         }
         let me = Introduction {
@@ -534,21 +594,29 @@ impl PoolBuilder {
         };
         let store = self.store.as_deref();
         let Some(url) = self.url else {
-            let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
-            let address = embedded.address().clone();
-            return Pool::open(Place::Here(address), me, store, Some(embedded));
+            #[cfg(feature = "embedded")]
+            {
+                let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
+                let address = embedded.address().clone();
+                return Pool::open(Place::Here(address), me, store, Some(embedded));
+            }
+            #[cfg(not(feature = "embedded"))]
+            return Err(lacks_feature("pool in this process", "embedded"));
         };
         let place = Place::read(&url, &self.remote)?;
         let open = || Pool::open(place.clone(), me.clone(), store, None);
-        match (open(), &place) {
-            (Err(error), Place::Here(address)) if error.code() == Code::Unavailable && self.start => {
-                start(address, &self.server, open)
-            }
-            (opened, _) => opened,
+        #[cfg(feature = "embedded")]
+        if let (true, Place::Here(address)) = (self.start, &place) {
+            return match open() {
+                Err(error) if error.code() == Code::Unavailable => start(address, &self.server, &self.schemas, open),
+                opened => opened,
+            };
         }
+        open()
     }
 }
 
+#[cfg(feature = "embedded")]
 impl ServerSettings {
     fn options(&self, schemas: &[Arc<Schema>]) -> ServerOptions {
         let mut config = Config {

@@ -60,8 +60,11 @@ impl Pool {
     /// # }
     /// ```
     ///
+    /// Requires the feature `store`.
+    ///
     /// # Errors
     /// Those of reading the store: `Corrupt`, `Expired`, what the system refuses.
+    #[cfg(feature = "store")]
     pub fn demand_archived<'a>(&self, target: impl Into<Target<'a>>) -> Result<Option<Object>> {
         let (connection, target) = (self.connection()?, target.into());
         self.archived(&connection.resolve(&target)?)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use junctura_memory::Reuse;
 use junctura_model::{Code, Error, Result, Schema};
+#[cfg(feature = "embedded")]
 use junctura_pool::server::Embedded;
 use junctura_transport::{
     Carrier, Gathered, Inbox, Interest, LocalCarrier, Outbox, RING_BYTES, Received, Rings, Sent, UnixCarrier, wait,
@@ -17,7 +18,11 @@ use crate::segments::Segments;
 
 /// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
 /// effect.
+#[cfg(feature = "embedded")]
 pub(crate) type Home = Option<Embedded>;
+/// Without the feature `embedded` no process embeds a server.
+#[cfg(not(feature = "embedded"))]
+pub(crate) type Home = Option<std::convert::Infallible>;
 
 /// What the server said of itself.
 #[derive(Debug)]
@@ -124,7 +129,7 @@ fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> 
     let greeting = listen(&mut carrier, &mut inbox, server, hook, |inbox| {
         greeting(inbox, server, &me.schemas)
     })?;
-    if expected.is_some_and(|server| (server.pid, server.incarnation) != (greeting.pid, greeting.incarnation)) {
+    if expected.is_some_and(|server| server != (greeting.pid, greeting.incarnation)) {
         return Err(Error::new(
             Code::Unavailable,
             server,

@@ -79,12 +79,24 @@
 //! parent.
 //!
 //! # Features
-//! | feature | what it adds |
-//! |---|---|
-//! | `tokio` | the module `aio`: everything that waits, awaited, in the runtimes of tokio |
-//! | `async` | the same for whatever runtime |
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `embedded` | yes | `Pool::embedded`, and starting a server where none runs: `PoolBuilder::start`, and its settings for the server |
+//! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`Upstream`] |
+//! | `store` | yes | a store behind the pool (`PoolBuilder::store`) and the [`Archiver`] |
+//! | `async` | no | the module `aio`: every function that waits as an `async fn`, on any runtime |
+//! | `tokio` | no | the same, driven by tokio; includes `async` |
+//!
+//! With `default-features = false` the crate is a pure client of a pool that is served on the same machine, over a unix socket
+//! and shared memory. It then compiles at most 50 third-party crates, and neither server, Parquet nor TLS. An operation that needs
+//! a feature left out either does not exist or fails with [`Code::Unsupported`]; the error names the feature.
 
 #![warn(clippy::missing_errors_doc)]
+// Links on these pages lead to items of all features.
+#![cfg_attr(
+    not(all(feature = "embedded", feature = "net", feature = "store")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 /// The blocks of the guide's page on Rust.
 #[cfg(doctest)]
@@ -94,6 +106,7 @@ mod guide {}
 #[cfg(feature = "async")]
 pub mod aio;
 mod allocation;
+#[cfg(feature = "store")]
 mod archiver;
 mod array;
 mod awaiting;
@@ -117,6 +130,7 @@ mod pool;
 mod require;
 mod segments;
 mod sent;
+#[cfg(feature = "embedded")]
 mod start;
 mod state;
 mod stop;
@@ -129,6 +143,7 @@ mod wanted;
 mod withdraw;
 
 pub use allocation::{Allocation, KeepMapped};
+#[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
 pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
@@ -138,6 +153,7 @@ pub use bundles::{BundleEntry, BundleState};
 pub use demand::{DemandOptions, PendingDemand};
 pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
+#[cfg(feature = "net")]
 pub use junctura_link::Upstream;
 pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{

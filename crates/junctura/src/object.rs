@@ -70,6 +70,7 @@ pub(crate) enum Place {
     /// It was read from the file tier.
     Read(Vec<u8>),
     /// The pool does not have it: it was read from a store.
+    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "nothing is read from a store"))]
     Archived(Box<Archived>),
 }
 

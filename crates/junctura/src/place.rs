@@ -1,30 +1,21 @@
-//! Where a pool is, and by which way it is reached.
+//! The location of a pool, and the route by which it is reached.
+
+#[cfg(feature = "net")]
+mod remote;
 
 use std::fmt;
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use junctura_link::{
-    ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, Link, STREAMS_MAX, Token, Upstream, UpstreamOptions,
-};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, UnixCarrier};
 
 use crate::connection::Hook;
+#[cfg(feature = "net")]
+use remote::Remote;
+#[cfg(feature = "net")]
+pub(crate) use remote::{Carried, RemoteSettings, open_upstream};
 
-/// The variable that says which ways may be taken, in their order.
-const WAYS_VARIABLE: &str = "JUNCTURA_TRANSPORTS";
-/// For tests: with `tcp`, pools of this machine are reached over TCP, too, through a gate of the client's own; with `upstream`
-/// through an upstream of its own besides.
-const DETOUR_VARIABLE: &str = "JUNCTURA_TEST_DETOUR";
-/// The variables that name the files of what is shown and believed.
-const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
-const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
-/// The variable that says how many streams a link is to have.
-const STREAMS_VARIABLE: &str = "JUNCTURA_STREAMS";
-/// Payloads that nobody holds are kept up to so many bytes, or a quarter of this machine's memory.
-const MIRROR_BYTES: u64 = 1 << 30;
+/// The prefix of URLs of pools behind a gate.
+const REMOTE_SCHEME: &str = "tcp://";
 
 /// Where a pool is.
 #[derive(Clone, Debug)]
@@ -32,81 +23,37 @@ pub(crate) enum Place {
     /// A socket of this machine.
     Here(Address),
     /// A gate, on this machine or another one.
+    #[cfg(feature = "net")]
     There(Box<Remote>),
-}
-
-/// A pool behind a gate.
-#[derive(Clone, Debug)]
-pub(crate) struct Remote {
-    endpoint: Endpoint,
-    ways: Vec<Way>,
-    token: Option<Token>,
-    tls: Option<ClientTls>,
-    mirror_bytes: u64,
-    streams: u8,
-}
-
-/// What a user may say of a pool behind a gate.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RemoteSettings {
-    pub(crate) transports: Option<String>,
-    pub(crate) token_file: Option<PathBuf>,
-    pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) mirror_bytes: Option<u64>,
-    pub(crate) streams: Option<usize>,
-}
-
-/// A way to a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Memory that both map, on one machine.
-    Shared,
-    /// A network.
-    Tcp,
 }
 
 /// A connection that was made, and what carries it besides.
 pub(crate) struct Reached {
     pub(crate) carrier: UnixCarrier,
     pub(crate) beside: Carried,
-    /// The server that must be met there, or it is another one.
-    pub(crate) expected: Option<Identity>,
+    /// The process and incarnation of the server that must answer; any other server is refused.
+    pub(crate) expected: Option<(u32, u64)>,
 }
 
-/// What carries a connection beside its own socket. Dropped, it ends that, too.
+/// Without the feature `net` nothing can be set.
+#[cfg(not(feature = "net"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RemoteSettings;
+
+/// Without the feature `net` nothing carries a connection beside its own socket.
+#[cfg(not(feature = "net"))]
 #[derive(Debug, Default)]
-pub(crate) struct Carried {
-    link: Option<Link>,
-    _upstream: Option<Upstream>,
-    _detour: Option<Gate>,
-    /// Whether it goes over TLS, where it goes over a network.
-    is_secret: bool,
-    /// Why it was chosen.
-    why: String,
-}
+pub(crate) struct Carried(());
 
+#[cfg(not(feature = "net"))]
+#[expect(clippy::unused_self, reason = "as with the feature `net`")]
 impl Carried {
-    /// Whether the connection goes over a network.
     pub(crate) fn is_network(&self) -> bool {
-        self.link.is_some()
+        false
     }
 
-    /// What was chosen, and why.
     pub(crate) fn route(&self) -> String {
-        let what = match (self.is_network(), self.is_secret) {
-            (false, _) => "shm",
-            (true, false) => "tcp",
-            (true, true) => "tcp, TLS",
-        };
-        let what = match self.link.as_ref().map_or(1, Link::streams) {
-            1 => what.to_owned(),
-            streams => format!("{what}, {streams} streams"),
-        };
-        if self.why.is_empty() {
-            what
-        } else {
-            format!("{what}: {}", self.why)
-        }
+        "shm".to_owned()
     }
 }
 
@@ -114,302 +61,59 @@ impl Place {
     /// Reads a URL.
     ///
     /// # Errors
-    /// `InvalidArgument` for one that cannot be read, or for ways that there are not; what is wrong with the files.
+    /// `InvalidArgument` for one that cannot be read, or for ways that there are not; what is wrong with the files;
+    /// `Unsupported` for one at `tcp://` without the feature `net`.
     pub(crate) fn read(url: &str, settings: &RemoteSettings) -> Result<Self> {
-        if Endpoint::is_meant(url) {
-            Remote::new(url.parse()?, settings).map(|remote| Self::There(Box::new(remote)))
-        } else {
-            url.parse().map(Self::Here)
+        if !url.starts_with(REMOTE_SCHEME) {
+            return url.parse().map(Self::Here);
+        }
+        #[cfg(feature = "net")]
+        return Remote::new(url.parse()?, settings).map(|remote| Self::There(Box::new(remote)));
+        #[cfg(not(feature = "net"))]
+        {
+            let RemoteSettings = settings;
+            Err(lacks_feature(url, "net"))
         }
     }
 
     /// Connects, trying one way after the other, and hands each connection to `greet` until one has met the right server.
     pub(crate) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(Reached) -> Result<T>) -> Result<T> {
         match self {
-            Self::Here(address) => greet(match std::env::var(DETOUR_VARIABLE).as_deref() {
-                Ok("tcp") => detour(address, hook)?,
-                Ok("upstream") => shared_detour(address)?,
-                _ => Reached {
+            Self::Here(address) => {
+                #[cfg(feature = "net")]
+                if let Some(reached) = remote::detour(address, hook)? {
+                    return greet(reached);
+                }
+                #[cfg(not(feature = "net"))]
+                let _ = hook;
+                greet(Reached {
                     carrier: UnixCarrier::connect(address)?,
                     beside: Carried::default(),
                     expected: None,
-                },
-            }),
+                })
+            }
+            #[cfg(feature = "net")]
             Self::There(remote) => remote.reach(hook, greet),
         }
     }
 }
 
-impl Remote {
-    fn new(endpoint: Endpoint, settings: &RemoteSettings) -> Result<Self> {
-        let ways = match &settings.transports {
-            Some(text) => ways(text)?,
-            None => match std::env::var(WAYS_VARIABLE) {
-                Ok(text) => ways(&text)?,
-                Err(_) => vec![Way::Shared, Way::Tcp],
-            },
-        };
-        let is_beyond = endpoint
-            .resolve()
-            .is_ok_and(|found| found.iter().any(|address| !address.ip().is_loopback()));
-        // Beyond loopback both are needed: they are looked for where they usually are.
-        let file = |given: &Option<PathBuf>, variable: &str, usual: &str| {
-            let named = given.clone().or_else(|| std::env::var_os(variable).map(PathBuf::from));
-            named.or_else(|| usual_file(usual).filter(|_| is_beyond))
-        };
-        let token = file(&settings.token_file, TOKEN_VARIABLE, "token");
-        let authority = file(&settings.ca_file, AUTHORITY_VARIABLE, "ca.pem");
-        Ok(Self {
-            endpoint,
-            ways,
-            token: token.as_deref().map(Token::read).transpose()?,
-            tls: authority.as_deref().map(ClientTls::read).transpose()?,
-            mirror_bytes: settings.mirror_bytes.unwrap_or_else(mirror_bytes),
-            streams: settings
-                .streams
-                .map_or_else(streams, |number| streams_of(&number.to_string()))?,
-        })
-    }
-
-    /// What serves that pool to this user's processes here, if there is such a one.
-    fn upstream_of_this_machine(&self) -> Option<(Address, UnixCarrier)> {
-        let address = Upstream::usual_address(&self.endpoint)?;
-        let carrier = UnixCarrier::connect(&address).ok()?;
-        Some((address, carrier))
-    }
-
-    fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(Reached) -> Result<T>) -> Result<T> {
-        let mut passed = Passed::default();
-        if self.ways.first() == Some(&Way::Shared)
-            && let Some((address, carrier)) = self.upstream_of_this_machine()
-        {
-            let why = format!("{address} is this machine's way to {}", self.endpoint);
-            match greet(self.by_memory(carrier, why, None)) {
-                Err(error) if is_elsewhere(&error) || error.code() == Code::Disconnected => {
-                    passed.by(&format!("{address} does not lead there ({})", error.cause()));
-                }
-                greeted => return greeted,
-            }
-        }
-        let dial = Dial {
-            endpoint: &self.endpoint,
-            token: self.token.as_ref(),
-            tls: self.tls.as_ref(),
-            mirror_bytes: self.mirror_bytes,
-            streams: self.streams,
-        };
-        let mut dialed = Some(dial.dial(|| hook.map_or(Ok(()), |hook| hook()))?);
-        for way in &self.ways {
-            match way {
-                Way::Tcp => {
-                    let Some(mut dialed) = dialed.take() else { continue };
-                    dial.add_streams(&mut dialed, || hook.map_or(Ok(()), |hook| hook()))?;
-                    return greet(self.by_network(dialed, passed.why)?);
-                }
-                Way::Shared => match dialed.as_ref().and_then(Dialed::nearby) {
-                    None => passed.by("the server is on another machine"),
-                    Some(offered) => {
-                        let why = format!("{} is on this machine", self.endpoint);
-                        let near =
-                            Address::from_str(&offered.address).and_then(|address| UnixCarrier::connect(&address));
-                        let greeted =
-                            near.and_then(|carrier| greet(self.by_memory(carrier, why, Some(offered.identity))));
-                        match greeted {
-                            Err(error) if is_elsewhere(&error) => {
-                                passed.by(&format!("the server's own socket is out of reach ({})", error.cause()));
-                            }
-                            greeted => return greeted,
-                        }
-                    }
-                },
-            }
-        }
-        let cause = format!("none of the ways that may be taken leads there: {}", passed.why);
-        Err(Error::new(Code::Unavailable, self.endpoint.to_string(), cause))
-    }
-
-    fn by_memory(&self, carrier: UnixCarrier, why: String, expected: Option<Identity>) -> Reached {
-        let beside = Carried {
-            why,
-            ..Carried::default()
-        };
-        self.reached(carrier, beside, expected)
-    }
-
-    fn by_network(&self, dialed: Dialed, why: String) -> Result<Reached> {
-        let (carrier, link) = dialed.start()?;
-        let beside = Carried {
-            link: Some(link),
-            is_secret: self.tls.is_some(),
-            why,
-            ..Carried::default()
-        };
-        Ok(self.reached(carrier, beside, None))
-    }
-
-    fn reached(&self, carrier: UnixCarrier, beside: Carried, expected: Option<Identity>) -> Reached {
-        tracing::debug!(endpoint = %self.endpoint, route = beside.route(), "reached");
-        Reached {
-            carrier,
-            beside,
-            expected,
-        }
-    }
-}
-
-/// Why ways that come first were not taken.
-#[derive(Debug, Default)]
-struct Passed {
-    why: String,
-}
-
-impl Passed {
-    fn by(&mut self, why: &str) {
-        if !self.why.is_empty() {
-            self.why.push_str("; ");
-        }
-        self.why.push_str(why);
-    }
-}
-
-/// Serves the pool behind a gate to the processes of this machine.
-///
-/// # Errors
-/// As [`Upstream::open`]; `InvalidArgument` for a URL that names no gate.
-pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteSettings) -> Result<Upstream> {
-    let remote = Remote::new(url.parse()?, settings)?;
-    let address = match address {
-        Some(text) => text.parse()?,
-        None => Upstream::usual_address(&remote.endpoint).ok_or_else(|| {
-            Error::new(
-                Code::InvalidArgument,
-                url,
-                "name the address to serve it at: it is too long",
-            )
-        })?,
-    };
-    let options = UpstreamOptions {
-        endpoint: remote.endpoint,
-        token: remote.token,
-        tls: remote.tls,
-        mirror_bytes: remote.mirror_bytes,
-        streams: remote.streams,
-    };
-    Upstream::open(&address, options)
-}
-
-/// Whether an address of this machine leads to nobody, or to somebody else.
-fn is_elsewhere(error: &Error) -> bool {
-    matches!(error.code(), Code::Unavailable | Code::Denied | Code::Io)
-}
-
-fn ways(text: &str) -> Result<Vec<Way>> {
-    let ways = text.split(',').map(|way| match way.trim() {
-        "shm" => Ok(Way::Shared),
-        "tcp" => Ok(Way::Tcp),
-        other => Err(Error::new(
-            Code::InvalidArgument,
-            format!("transport {other:?}"),
-            "known are shm and tcp",
-        )),
-    });
-    ways.collect()
-}
-
-/// A file in the user's own configuration, if it is there.
-fn usual_file(name: &str) -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
-    Some(configuration.join("junctura").join(name)).filter(|path| path.is_file())
-}
-
-fn mirror_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    let total = info.totalram as u64 * u64::from(info.mem_unit.max(1));
-    (total / 4).min(MIRROR_BYTES)
-}
-
-/// How many streams a link is to have, unless the user says it.
-fn streams() -> Result<u8> {
-    std::env::var(STREAMS_VARIABLE).map_or(Ok(1), |text| streams_of(&text))
-}
-
-fn streams_of(text: &str) -> Result<u8> {
-    let number = text
-        .trim()
-        .parse()
-        .ok()
-        .filter(|number| (1..=STREAMS_MAX).contains(number));
-    let cause = || format!("a link has from 1 to {STREAMS_MAX}");
-    number.ok_or_else(|| Error::new(Code::InvalidArgument, format!("{text} streams"), cause()))
-}
-
-/// Over TCP to a pool of this machine.
-fn detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
-    // Who cannot be reached directly is not there.
-    drop(UnixCarrier::connect(address)?);
-    let any: Endpoint = "tcp://127.0.0.1:0".parse()?;
-    let gate = Gate::open(GateOptions::new(any, address.clone(), Identity::default()))?;
-    let dial = Dial {
-        endpoint: gate.endpoint(),
-        token: None,
-        tls: None,
-        mirror_bytes: mirror_bytes(),
-        streams: streams()?,
-    };
-    let ask = || hook.map_or(Ok(()), |hook| hook());
-    let mut dialed = dial.dial(ask)?;
-    dial.add_streams(&mut dialed, ask)?;
-    let (carrier, link) = dialed.start()?;
-    Ok(Reached {
-        carrier,
-        beside: Carried {
-            link: Some(link),
-            _detour: Some(gate),
-            is_secret: false,
-            _upstream: None,
-            why: format!("{DETOUR_VARIABLE} says so"),
-        },
-        expected: None,
-    })
-}
-
-/// As [`detour`], by an upstream that has no other client.
-fn shared_detour(address: &Address) -> Result<Reached> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    drop(UnixCarrier::connect(address)?);
-    let gate = Gate::open(GateOptions::new(
-        "tcp://127.0.0.1:0".parse()?,
-        address.clone(),
-        Identity::default(),
-    ))?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let near = format!("unix:@junctura-detour-{}-{number}", std::process::id()).parse()?;
-    let options = UpstreamOptions {
-        endpoint: gate.endpoint().clone(),
-        token: None,
-        tls: None,
-        mirror_bytes: mirror_bytes(),
-        streams: streams()?,
-    };
-    let upstream = Upstream::open(&near, options)?;
-    Ok(Reached {
-        carrier: UnixCarrier::connect(&near)?,
-        beside: Carried {
-            _upstream: Some(upstream),
-            _detour: Some(gate),
-            why: format!("{DETOUR_VARIABLE} says so"),
-            ..Carried::default()
-        },
-        expected: None,
-    })
+/// The error for what this build leaves out.
+#[cfg_attr(
+    all(feature = "embedded", feature = "net", feature = "store", not(test)),
+    expect(dead_code, reason = "nothing is left out")
+)]
+pub(crate) fn lacks_feature(subject: &str, feature: &str) -> Error {
+    let cause = format!("this program is built without the feature `{feature}` of the crate `junctura`");
+    Error::new(Code::Unsupported, subject, cause)
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(address) => address.fmt(f),
-            Self::There(remote) => remote.endpoint.fmt(f),
+            #[cfg(feature = "net")]
+            Self::There(remote) => remote.fmt(f),
         }
     }
 }
@@ -419,20 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_are_taken_in_their_order() {
-        assert_eq!(ways("tcp, shm").unwrap(), [Way::Tcp, Way::Shared]);
-        for text in ["", "tcp,", "rdma", "shm;tcp"] {
-            assert_eq!(ways(text).unwrap_err().code(), Code::InvalidArgument, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_link_has_from_one_to_eight_streams() {
-        assert_eq!(streams_of("1").unwrap(), 1);
-        assert_eq!(streams_of(" 8 ").unwrap(), 8);
-        for text in ["", "0", "9", "-1", "300", "two", "1.5"] {
-            let error = streams_of(text).unwrap_err();
-            assert_eq!(error.code(), Code::InvalidArgument, "{text:?}");
-        }
+    fn an_error_names_the_feature_that_is_left_out() {
+        let error = lacks_feature("tcp://node-7:7000", "net");
+        assert_eq!(
+            (error.code(), error.subject()),
+            (Code::Unsupported, "tcp://node-7:7000")
+        );
+        assert!(error.cause().contains("feature `net` of the crate `junctura`"));
     }
 }

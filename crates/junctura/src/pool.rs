@@ -63,8 +63,11 @@ impl Pool {
     /// # }
     /// ```
     ///
+    /// Requires the feature `embedded`.
+    ///
     /// # Errors
     /// `LimitExceeded` or `Io` when the system gives no descriptor or thread.
+    #[cfg(feature = "embedded")]
     pub fn embedded() -> Result<Pool> {
         PoolBuilder::new().open()
     }
@@ -85,8 +88,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Unavailable` when no server is there (see [`PoolBuilder::start`]) or it drains (see [`Pool::stop`]), `Denied` when it is another user's,
-    /// `InvalidArgument` for a URL that cannot be read.
+    /// `Unavailable` when no server is there (see `PoolBuilder::start`) or it drains (see [`Pool::stop`]), `Denied` when it is another user's,
+    /// `InvalidArgument` for a URL that cannot be read, `Unsupported` for one at `tcp://` without the feature `net`.
     pub fn connect(url: &str) -> Result<Pool> {
         PoolBuilder::new().url(url).open()
     }
@@ -131,6 +134,7 @@ impl Pool {
 
     /// Another client of the same server, by the same way: a thread that has its own waits for nobody else's. It has neither
     /// the interrupt hook nor the store behind the pool, and keeps an embedded server as this one does.
+    #[cfg(feature = "store")]
     pub(crate) fn beside(&self, role: &str) -> Result<Pool> {
         let shared = &*self.shared;
         let introduction = Introduction {
@@ -143,6 +147,7 @@ impl Pool {
     }
 
     /// What the interrupt hook says.
+    #[cfg(feature = "store")]
     pub(crate) fn ask_hook(&self) -> Result<()> {
         self.connection()?.ask_hook()
     }

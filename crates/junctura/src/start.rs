@@ -30,11 +30,16 @@ const ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// `Unavailable` when no program is found or it did not start; what `connect` says.
-pub(crate) fn start<T>(address: &Address, settings: &ServerSettings, connect: impl Fn() -> Result<T>) -> Result<T> {
+pub(crate) fn start<T>(
+    address: &Address,
+    settings: &ServerSettings,
+    schemas: &[Source],
+    connect: impl Fn() -> Result<T>,
+) -> Result<T> {
     let _turn = take_turn(address)?;
     for _ in 1..ATTEMPTS {
         match connect() {
-            Err(error) if error.code() == Code::Unavailable => run(address, settings)?,
+            Err(error) if error.code() == Code::Unavailable => run(address, settings, schemas)?,
             other => return other,
         }
     }
@@ -67,12 +72,12 @@ fn take_turn(address: &Address) -> Result<File> {
 }
 
 /// Runs the program and waits until it listens, or has given up.
-fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
+fn run(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Result<()> {
     let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
     let mut server = Command::new(&program)
         .args(before)
-        .args(arguments(address, settings)?)
+        .args(arguments(address, settings, schemas)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -103,7 +108,7 @@ fn run(address: &Address, settings: &ServerSettings) -> Result<()> {
     }
 }
 
-fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>> {
+fn arguments(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Result<Vec<String>> {
     let mut arguments = vec![
         "serve".to_owned(),
         address.to_string(),
@@ -130,7 +135,7 @@ fn arguments(address: &Address, settings: &ServerSettings) -> Result<Vec<String>
     if !settings.until_gone.is_empty() {
         add("--until-gone", settings.until_gone.join(","));
     }
-    for schema in &settings.schemas {
+    for schema in schemas {
         match schema {
             Source::Builtin(name) => add("--schema", name.clone()),
             Source::File(path) => add("--schema", absolute(path)?),

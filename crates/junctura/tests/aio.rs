@@ -1,15 +1,20 @@
 //! The pool for tasks, on several runtimes, and with futures that are dropped at every stage.
 
+#[path = "common/runtime.rs"]
+mod runtime;
+
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::Duration;
 
 use junctura::{
     BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, Object, OfferOptions, Part,
     Piece, Pool, PoolBuilder, RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
 };
+use runtime::{Reactor, block_on};
 use tokio_stream::StreamExt as _;
 
 const LARGE: usize = 1 << 18;
@@ -25,8 +30,8 @@ fn one_thread() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Runs it with a pool of its own on each runtime: tokio's with one thread and with several, smol with its reactor, and an
-/// executor without any.
+/// Runs it with a pool of its own on each runtime: tokio's with one thread and with several, one of the tests with a reactor,
+/// and an executor without any.
 fn everywhere(body: impl AsyncFn(aio::Pool)) {
     everywhere_with(free, body);
 }
@@ -40,16 +45,22 @@ fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Po
     for runtime in [one_thread(), many] {
         runtime.block_on(async { body(aio::Pool::open(builder()).await.unwrap()).await });
     }
-    smol::block_on(async {
+    block_on(async {
         let (pool, driver) = aio::Pool::open_driven(builder()).await.unwrap();
-        let readable = smol::Async::new_nonblocking(driver.descriptor().clone()).unwrap();
-        let driving = smol::spawn(async move { while readable.readable().await.is_ok() && driver.look() {} });
+        let reactor = Reactor::new(driver.descriptor());
+        let driving = async move {
+            reactor.readable().await;
+            while driver.look() {
+                reactor.readable().await;
+            }
+        };
+        let driving = thread::spawn(|| block_on(driving));
         body(pool).await;
-        driving.await;
+        driving.join().unwrap();
     });
     let (pool, driver) = aio::Pool::driven(builder().open().unwrap()).unwrap();
-    let thread = std::thread::spawn(|| driver.run());
-    smol::block_on(body(pool));
+    let thread = thread::spawn(|| driver.run());
+    block_on(body(pool));
     thread.join().unwrap();
 }
 
@@ -572,8 +583,8 @@ fn without_a_driver_nobody_waits_in_vain() {
     let mut demand = pin!(pool.demand("name=a", None));
     sleeps(demand.as_mut());
     drop(driver);
-    assert_eq!(smol::block_on(demand).unwrap_err().code(), Code::Unavailable);
-    assert_eq!(smol::block_on(pool.sync()).unwrap_err().code(), Code::Unavailable);
+    assert_eq!(block_on(demand).unwrap_err().code(), Code::Unavailable);
+    assert_eq!(block_on(pool.sync()).unwrap_err().code(), Code::Unavailable);
     // What needs no waiting goes on, and so does the pool within.
     pool.blocking().sync(None).unwrap();
     assert_eq!(
@@ -600,7 +611,7 @@ fn a_pool_outlives_the_runtime_of_its_driver() {
 fn threads_and_tasks_share_a_pool() {
     everywhere(async |pool| {
         let blocking = pool.blocking().clone();
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn(move || {
             for number in 0..200 {
                 let name = format!("from a thread {number}");
                 blocking.offer([("name", name.as_str())], b"").unwrap();

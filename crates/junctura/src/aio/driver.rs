@@ -4,8 +4,9 @@ use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Weak};
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::Result;
 #[cfg(feature = "tokio")]
+use junctura_model::{Code, Error};
 use junctura_transport::Interest;
 #[cfg(feature = "tokio")]
 use tokio::io::unix::AsyncFd;
@@ -20,19 +21,40 @@ use crate::wait::PoolDescriptor;
 ///
 /// ```
 /// # use junctura::{Pool, aio};
+/// use rustix::event::{PollFd, PollFlags, poll};
+///
 /// # fn main() -> junctura::Result<()> {
 /// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
 ///
-/// smol::block_on(async {
-///     let readable = smol::Async::new_nonblocking(driver.descriptor().clone()).expect("a descriptor to watch");
-///     let driving = smol::spawn(async move { while readable.readable().await.is_ok() && driver.look() {} });
-///
+/// // The reactor of a runtime waits until the descriptor is readable; here a thread does.
+/// let reactor = std::thread::spawn(move || {
+///     let mut watched = [PollFd::new(driver.descriptor(), PollFlags::IN)];
+///     while poll(&mut watched, None).is_ok() && driver.look() {}
+/// });
+/// block_on(async { // of any executor
 ///     pool.offer([("name", "a")], b"payload").await?;
 ///     assert_eq!(&pool.demand("name=a", None).await?[..], b"payload");
-///     drop(pool);
-///     driving.await;
-///     Ok(())
-/// })
+///     junctura::Result::Ok(())
+/// })?;
+/// drop(pool);
+/// reactor.join().expect("it ends with the pool");
+/// # Ok(())
+/// # }
+/// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// #     struct Unpark(std::thread::Thread);
+/// #     impl std::task::Wake for Unpark {
+/// #         fn wake(self: std::sync::Arc<Self>) {
+/// #             self.0.unpark();
+/// #         }
+/// #     }
+/// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+/// #     let mut future = std::pin::pin!(future);
+/// #     loop {
+/// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+/// #             std::task::Poll::Ready(output) => return output,
+/// #             std::task::Poll::Pending => std::thread::park(),
+/// #         }
+/// #     }
 /// # }
 /// ```
 #[must_use = "nobody is woken unless it looks"]
@@ -75,7 +97,7 @@ impl Driver {
     /// # fn main() -> junctura::Result<()> {
     /// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
     /// let thread = std::thread::spawn(|| driver.run());
-    /// # smol::block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// pool.offer([("name", "a")], b"payload").await?; // in whatever executor
     /// # junctura::Result::Ok(())
     /// # })?;

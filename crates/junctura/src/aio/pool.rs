@@ -110,7 +110,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
     /// std::thread::spawn(|| driver.run());
-    /// # smol::block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// assert_eq!(pool.offer([("name", "a")], b"payload").await?.sequence, 1);
     /// # Ok(())
     /// # })
@@ -129,7 +129,7 @@ impl Pool {
     ///
     /// ```
     /// # use junctura::{Pool, aio};
-    /// # fn main() -> junctura::Result<()> { smol::block_on(async {
+    /// # fn main() -> junctura::Result<()> { tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let (pool, driver) = aio::Pool::open_driven(Pool::builder().schema("free")).await?;
     /// std::thread::spawn(|| driver.run());
     /// pool.sync().await?;

@@ -58,7 +58,7 @@ impl Lookup {
                 Found::Read(rows.into_iter().map(read).collect())
             }
             Self::Find { depot, gap } => {
-                let rows = find(&depot, &gap);
+                let rows = depot.find_gap(&gap);
                 Found::Gap(gap, rows)
             }
         }
@@ -85,17 +85,4 @@ impl Beginning {
         let first = Merge::new(self.sorting.clone(), first);
         Ok(Rows { first, live })
     }
-}
-
-fn find(depot: &Depot, gap: &Gap) -> Result<Vec<Option<Row>>> {
-    if gap.items.is_empty() {
-        return Ok(Vec::new());
-    }
-    let snapshot = depot.store.snapshot()?;
-    let rows = gap.items.iter().map(|item| {
-        let schema = item.object.schema();
-        let key = schema.parse_key(item.object.key())?;
-        depot.version(&snapshot, schema, key.as_ref(), item.version)
-    });
-    rows.collect()
 }

@@ -26,7 +26,7 @@ pub(crate) struct Standing<'a> {
 impl Row {
     pub(super) fn standing(&self) -> Standing<'_> {
         Standing {
-            number: self.number,
+            number: self.number(),
             record: self.record(),
         }
     }

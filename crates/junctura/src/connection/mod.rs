@@ -48,6 +48,7 @@ pub(crate) struct Connection {
     /// Ends last: what is to go goes before.
     beside: Carried,
     /// An embedded server lives as long as anybody is connected from here.
+    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "it is only kept alive"))]
     home: Arc<Home>,
     /// The store behind the pool, for offers that are to be refused where it has their key.
     depot: OnceLock<Arc<Depot>>,
@@ -144,6 +145,7 @@ impl Connection {
     }
 
     /// What another connection of this process keeps alive, too.
+    #[cfg(feature = "store")]
     pub(crate) fn home(&self) -> Arc<Home> {
         Arc::clone(&self.home)
     }

@@ -1,0 +1,64 @@
+//! Stands in for TLS and for the key of tokens in a build without the feature `tls`: types that have no values.
+//!
+//! Gates and links are then compiled without cryptography. A gate cannot be given a certificate, so it opens on loopback only.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use junctura_model::Result;
+
+use crate::stream::{Came, Socket};
+
+/// The certificate of a server. Without the feature `tls` it has no values.
+#[derive(Clone, Debug)]
+pub enum ServerTls {}
+
+/// The authorities that a client trusts. Without the feature `tls` it has no values.
+#[derive(Clone, Debug)]
+pub enum ClientTls {}
+
+/// The key that makes and verifies tokens. Without the feature `tls` it has no values.
+#[derive(Debug)]
+pub enum TokenKey {}
+
+/// One end of a connection within TLS.
+pub(crate) enum Session {}
+
+impl ServerTls {
+    pub(crate) fn connection(&self) -> Result<Session> {
+        match *self {}
+    }
+}
+
+impl ClientTls {
+    pub(crate) fn connection(&self, _host: &str) -> Result<Session> {
+        match *self {}
+    }
+}
+
+impl TokenKey {
+    pub(crate) fn check(&self, _token: &str) -> Result<String> {
+        match *self {}
+    }
+}
+
+impl Session {
+    pub(crate) fn wants_write(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn read(&mut self, _socket: &mut Socket, _into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+        match *self {}
+    }
+
+    pub(crate) fn write(&mut self, _socket: &mut Socket, _from: &[IoSlice<'_>]) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn flush(&mut self, _socket: &mut Socket) -> Result<bool> {
+        match *self {}
+    }
+
+    pub(crate) fn end(&mut self, _socket: &mut Socket) {
+        match *self {}
+    }
+}
