@@ -298,9 +298,11 @@ def asked(arguments: list[str]) -> Iterator[Suite]:
 
 def main() -> int:
     # A shell starts background jobs with Ctrl-C, hang-up and quit ignored, and so would be the programs that tests send these to.
-    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM):
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # An order to end is obeyed as Ctrl-C is: no suite outlives this process.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     # A core of each process that a test kills would fill the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     suites = list(asked(sys.argv[1:]))
