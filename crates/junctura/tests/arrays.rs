@@ -429,10 +429,16 @@ fn a_claim_without_its_pieces_costs_no_memory() {
         let shape = array.layout().shape().to_vec();
         for wanted in [Layout::one(&shape).unwrap(), layout_of_rows(&shape)] {
             let error = array.take(&Part::of(&Arc::new(wanted), 0)).unwrap_err();
-            assert!(matches!(error.code(), Code::Expired | Code::InvalidArgument), "{layout_text}: {error}");
+            assert!(
+                matches!(error.code(), Code::Expired | Code::InvalidArgument),
+                "{layout_text}: {error}"
+            );
         }
         let whole = Whole::of(&pool, pool.demand(selector.as_str(), None).unwrap()).unwrap_err();
-        assert!(matches!(whole.code(), Code::Expired | Code::InvalidArgument), "{layout_text}: {whole}");
+        assert!(
+            matches!(whole.code(), Code::Expired | Code::InvalidArgument),
+            "{layout_text}: {whole}"
+        );
     }
 }
 
@@ -440,7 +446,9 @@ fn a_claim_without_its_pieces_costs_no_memory() {
 fn layout_of_rows(shape: &[u64]) -> Layout {
     let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
     let ranks: Vec<&str> = (0..shape.len()).map(|at| if at == 0 { "2" } else { "1" }).collect();
-    format!("shape={} grid={} order=F", extents.join("x"), ranks.join("x")).parse().unwrap()
+    format!("shape={} grid={} order=F", extents.join("x"), ranks.join("x"))
+        .parse()
+        .unwrap()
 }
 
 #[test]
