@@ -303,6 +303,9 @@ def main() -> int:
     # An order to end is obeyed as Ctrl-C is: no suite outlives this process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    # Programs of many tests at a time have more files open than the usual 1,024.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # A core of each process that a test kills would fill the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     suites = list(asked(sys.argv[1:]))
