@@ -134,7 +134,7 @@ impl TokenKey {
             return Err(denied("it is not valid yet"));
         }
         if now >= claims.until {
-            return Err(denied("it has expired"));
+            return Err(denied("its time to live has expired"));
         }
         Ok(claims.name.to_owned())
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(at(1_795_305_599), Err("it is not valid yet".to_owned()));
         assert_eq!(at(1_795_305_600), Ok("viewer".to_owned()));
         assert_eq!(at(1_795_305_610), Ok("viewer".to_owned()));
-        assert_eq!(at(1_795_305_611), Err("it has expired".to_owned()));
+        assert_eq!(at(1_795_305_611), Err("its time to live has expired".to_owned()));
         assert!(key.check_at(token.reveal(), SystemTime::UNIX_EPOCH - HOUR).is_err());
         let early = key.token_from("viewer", SystemTime::now() + HOUR, HOUR).unwrap();
         assert!(refusal(&key, early.reveal()).contains("not valid yet"));
