@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
 
 VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
@@ -12,7 +13,9 @@ export PYO3_PYTHON := $(PY)
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
-export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/release:$(PATH)
+# The cargo profile of what is built: `release`, or `ci`, with which the suites share their crates.
+PROFILE := $(or $(JUNCTURA_PROFILE),release)
+export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH)
 
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
@@ -28,26 +31,47 @@ TESTED := --workspace $(if $(PYTHON_CRATE),--exclude junctura-python)
 
 .PHONY: help
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: setup
-setup: ## install what is missing: system packages, .venv, crates
-	@tools/setup.sh
+setup: ## install what a build uses and is missing: a C compiler, crates, a small .venv
+	@tools/setup.sh build
+
+.PHONY: setup-dev
+setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, 1.7 GiB of Python packages
+	@tools/setup.sh dev
+
+.PHONY: servers
+servers:
+	@tools/setup.sh servers
 
 .PHONY: build
-build: setup ## the command `junctura`, and the Python package into .venv
+build: setup compile ## the command `junctura`, and the Python package into .venv
+
+.PHONY: compile
+compile:
 ifneq ($(CLI),)
-	@echo "build: junctura (release)"
+	@echo "build: junctura ($(PROFILE))"
 	@# With the features of both packages, so that the second one finds its dependencies built.
-	@cargo build --release -p junctura-cli $(if $(PYTHON_CRATE),-p junctura-python) --bin junctura
+	@cargo build --profile $(PROFILE) -p junctura-cli $(if $(PYTHON_CRATE),-p junctura-python) --bin junctura
 endif
 ifneq ($(PYTHON_CRATE),)
-	@echo "build: Python package into .venv (release)"
-	@maturin develop --release --quiet
+	@echo "build: Python package into .venv ($(PROFILE))"
+	@# Python prefers an extension for its own version to the one for many versions, however old it is.
+	@rm -f python/junctura/_native.cpython-*.so
+	@PIP_QUIET=1 maturin develop --profile $(PROFILE) --quiet
 endif
+	@du -sk $(CARGO_TARGET_DIR) $(VENV) | awk '{ used[NR] = $$1 / 1048576 } \
+	END { printf "build: disk used: target %.1f GiB, .venv %.1f GiB\n", used[1], used[2] }'
+
+.PHONY: wheel
+wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON=python3.10: the one for CPython 3.10
+	@echo "wheel: Python package ($(PROFILE))"
+	@maturin build --profile $(PROFILE) --quiet --interpreter $(or $(PYTHON),$(PY)) --out $(or $(DIST),dist)
+	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 
 .PHONY: check
-check: setup ## what one runs every few minutes: format, clippy, unit tests
+check: setup-dev ## what one runs every few minutes: format, clippy, unit tests
 	@echo "check: format"
 	@cargo fmt --all --check
 	@echo "check: clippy"
@@ -56,7 +80,7 @@ check: setup ## what one runs every few minutes: format, clippy, unit tests
 	@cargo test --quiet --profile ci --workspace --lib --bins
 
 .PHONY: lint
-lint: setup ## formatters, clippy, types, shell scripts, architecture
+lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@echo "lint: cargo fmt"
 	@cargo fmt --all --check
 	@cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -87,19 +111,21 @@ reference: ## the Rust reference; broken links and missing pages are errors
 	@RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --no-deps $(TESTED) --features junctura/tokio
 
 .PHONY: test
-test: setup ## everything that can fail: lint, all suites, the README; a table at the end
+test: setup-dev ## everything that can fail: lint, all suites, the README; a table at the end
 	@$(PY) tests/run.py
 
 .PHONY: demo
-demo: build ## six members of a real forecast, and twenty products of their fields while they run; pictures in demo-out
+demo: setup ## six members of a real forecast, and twenty products of their fields while they run; pictures in demo-out
+	@# Python packages are downloaded while crates compile.
+	@tools/setup.sh demo & packages=$$!; trap "kill $$packages 2>/dev/null || true" EXIT; $(MAKE) compile; wait $$packages
 	@$(PY) examples/12_products/demo.py --out demo-out
 
 .PHONY: figures
-figures: setup ## the figures that are made by computing for minutes: vorticity of the jet at T170; in figures
+figures: setup-dev ## the figures that are made by computing for minutes: vorticity of the jet at T170; in figures
 	@OMP_NUM_THREADS=1 $(PY) examples/11_swell/figures.py --out figures
 
 .PHONY: bench
-bench: build ## every benchmark, beside its rivals; figures in bench-out
+bench: setup-dev servers build ## every benchmark, beside its rivals; figures in bench-out
 	@benches/setup.sh
 	@status=0; for bench in $(BENCHES); do echo "bench: $$bench"; \
 	$(PY) benches/$$bench.py --out bench-out $(if $(QUICK),--quick) || status=1; done; \
@@ -110,7 +136,7 @@ flaky: ## a suite 20 times beside busy loops: make flaky SUITE=python TIMES=20
 	@$(PY) tests/flaky.py $(SUITE) $(TIMES)
 
 .PHONY: soak
-soak: build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
+soak: setup-dev servers build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@JUNCTURA_SEEDS=all cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: storms, with fresh seeds"
@@ -120,11 +146,11 @@ soak: build ## the long runs: tests named soak_*, ten minutes of storms (process
 	@fuzz/run.sh 300
 
 .PHONY: fuzz
-fuzz: setup ## fuzz each target for SECONDS (default 60)
+fuzz: setup-dev ## fuzz each target for SECONDS (default 60)
 	@fuzz/run.sh $(or $(SECONDS),60)
 
 .PHONY: docs
-docs: setup ## the site of the guide, and the Rust reference; broken links are errors
+docs: setup-dev ## the site of the guide, and the Rust reference; broken links are errors
 	@echo "docs: site"
 	@$(PY) tools/comparison.py --check
 	@$(PY) -m sphinx -q -n -W --keep-going -d $(CARGO_TARGET_DIR)/site -b html docs site
@@ -134,5 +160,5 @@ docs: setup ## the site of the guide, and the Rust reference; broken links are e
 
 .PHONY: clean
 clean: ## remove what was built (not .venv, not .tools)
-	@echo "clean: target demo-out bench-out figures site"
-	@rm -rf target demo-out bench-out figures site
+	@echo "clean: target dist demo-out bench-out figures site"
+	@rm -rf target dist demo-out bench-out figures site

