@@ -1,4 +1,5 @@
-"""Runs one suite many times beside busy loops: ``flaky.py SUITE [TIMES]`` (default: 20). ``make flaky SUITE=…`` calls it.
+"""Runs one suite many times beside busy loops: ``flaky.py SUITE [TIMES]`` (default: 20). ``make flaky SUITE=…`` calls
+it.
 
 A test that fails once is a bug. The output of each run that failed is kept in ``target/flaky``, with its number.
 """
@@ -19,7 +20,9 @@ from suites import ROOT, SUITES, TARGET
 # Busy loops for each core: the suite gets a quarter of the machine.
 LOOPS_PER_CORE = 3
 KEPT = TARGET / "flaky"
-FAILED = re.compile(r"^(test .* \.\.\. FAILED|---- .* stdout ----|(FAILED|ERROR) .*|failed: .*|.* --- FAILED)$", re.MULTILINE)
+FAILED = re.compile(
+    r"^(test .* \.\.\. FAILED|---- .* stdout ----|(FAILED|ERROR) .*|failed: .*|.* --- FAILED)$", re.MULTILINE
+)
 
 
 @contextmanager
@@ -56,7 +59,10 @@ def main() -> int:
                 errors="replace",
                 check=False,
             )
-            print(f"{suite.name} {number} of {times}: exit status {ended.returncode}, {time.monotonic() - began:.0f} s", flush=True)
+            print(
+                f"{suite.name} {number} of {times}: exit status {ended.returncode}, {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
             if ended.returncode != 0:
                 failures += 1
                 kept = KEPT / f"{suite.name}-{number}.log"

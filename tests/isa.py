@@ -1,7 +1,7 @@
 """The paths of copies, checksums and products for one level of instructions: ``isa.py portable|avx2``.
 
-The caller sets JUNCTURA_ISA, which the code obeys, and NPY_DISABLE_CPU_FEATURES for NumPy; the highest level of this processor is what
-all other suites use. A level that the processor does not have is left out.
+The caller sets JUNCTURA_ISA, which the code obeys, and NPY_DISABLE_CPU_FEATURES for NumPy; the highest level of this
+processor is what all other suites use. A level that the processor does not have is left out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Runs the suites of ``suites.py``, times each, and prints what passed.
 
-``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown as it comes, each line with the
-name of its suite. The table at the end has, for each suite, its time, the processor time of all its processes, and how many crates
-of others cargo compiled for it.
+``tests/run.py`` runs all of them, ``tests/run.py NAME...`` some, ``--list`` names them. Output is shown as it comes,
+each line with the name of its suite. The table at the end has, for each suite, its time, the processor time of all
+its processes, and how many crates of others cargo compiled for it.
 
-A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed; one that
-counts nothing counts as one. A suite whose files do not exist is left out; one that needs another that failed is counted as failed
-without being run. A suite that hangs is killed at its limit of time, and a process that allocates without end at its limit of memory.
+A suite is a command: what its runner counted (cargo, pytest, or a last line ``NAME: N passed, N failed``) is summed;
+one that counts nothing counts as one. A suite whose files do not exist is left out; one that needs another that
+failed is counted as failed without being run. A suite that hangs is killed at its limit of time, and a process that
+allocates without end at its limit of memory.
 """
 
 from __future__ import annotations
@@ -188,6 +189,7 @@ def environment() -> dict[str, str]:
     path = f"{ROOT / '.venv/bin'}:{TARGET / PROFILE}:{os.environ.get('PATH', '')}"
     here = {"PATH": path, "VIRTUAL_ENV": str(ROOT / ".venv"), "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": PYTHON}
     here |= {"JUNCTURA_CACHE": str(ROOT / ".tools/cache"), "JUNCTURA_PROFILE": PROFILE}
+    here |= {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".tools/hypothesis")}
     # Without it the extension would be linked against the library of one Python.
     here |= {"PYO3_BUILD_EXTENSION_MODULE": "1"}
     # What is random is the same in every run, unless another seed is asked for.
@@ -204,7 +206,8 @@ def machine() -> str:
     has = [name for name in wanted if flags and name in flags[1].split()]
     gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     name = model[1] if model else platform.machine()
-    return f"{name}, {os.cpu_count()} cores, {gib:.0f} GiB, Linux {platform.release()}\ninstructions: {' '.join(has) or 'unknown'}"
+    computer = f"{name}, {os.cpu_count()} cores, {gib:.0f} GiB, Linux {platform.release()}"
+    return f"{computer}\ninstructions: {' '.join(has) or 'unknown'}"
 
 
 def report(outcomes: list[Outcome]) -> bool:
@@ -297,7 +300,7 @@ def asked(arguments: list[str]) -> Iterator[Suite]:
 
 
 def main() -> int:
-    # A shell starts background jobs with Ctrl-C, hang-up and quit ignored, and so would be the programs that tests send these to.
+    # A shell starts background jobs with signals ignored, and so would be the programs that tests send these to.
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # An order to end is obeyed as Ctrl-C is: no suite outlives this process.

@@ -1,7 +1,8 @@
 """Runs test programs of Rust that ``make build-ci`` has built, without cargo: nothing waits for cargo's lock.
 
-``rust.py WHAT [ARGUMENT...]``: ``unit`` runs the tests in the crates' sources, ``integration`` those in their folders ``tests``,
-``facade`` those of the crate ``junctura`` (the ones that reach a pool), ``NAME=CRATE/TARGET`` one program. Arguments go to each program.
+``rust.py WHAT [ARGUMENT...]``: ``unit`` runs the tests in the crates' sources, ``integration`` those in their folders
+``tests``, ``facade`` those of the crate ``junctura`` (the ones that reach a pool), ``NAME=CRATE/TARGET`` one program.
+Arguments go to each program.
 """
 
 from __future__ import annotations

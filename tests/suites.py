@@ -1,8 +1,8 @@
 """The suites of ``tests/run.py``: what each runs, what it needs, and whether it builds or waits.
 
-A suite that *builds* keeps all cores busy; one that *waits* starts processes and leaves the cores idle for much of its time. One
-builder and some waiters run at the same time. All of Rust is compiled once, by ``build``, with the profile ``ci``; suites run what
-it has built, directly, so that none waits for cargo's lock.
+A suite that *builds* keeps all cores busy; one that *waits* starts processes and leaves the cores idle for much of
+its time. One builder and some waiters run at the same time. All of Rust is compiled once, by ``build``, with the
+profile ``ci``; suites run what it has built, directly, so that none waits for cargo's lock.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ POOLLESS = ("test_store*", "test_hammer_store", "test_stub", "test_user_program"
 WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
 
 
-def builds(name: str, *command: str, needs: tuple[str, ...] = (), **more: object) -> Suite:
+def builds(name: str, *command: str, needs: tuple[str, ...] = (), memory_is_limited: bool = True) -> Suite:
     """A suite that keeps all cores busy."""
-    return Suite(name, list(command), needs=list(needs), builds=True, **more)  # type: ignore[arg-type]
+    return Suite(name, list(command), needs=list(needs), builds=True, memory_is_limited=memory_is_limited)
 
 
 def of_rust(name: str, *what: str, **environment: str) -> Suite:
@@ -61,15 +61,17 @@ def of_rust(name: str, *what: str, **environment: str) -> Suite:
     return Suite(name, [PYTHON, "tests/rust.py", *what], needs=["build"], environment=environment)
 
 
-def of_processes(name: str, *command: str, needs: tuple[str, ...] = (), **environment: str) -> Suite:
+def of_processes(
+    name: str, *command: str, needs: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> Suite:
     """A suite of processes that use what ``build`` has made."""
-    return Suite(name, list(command), needs=["build", *needs], environment=environment)
+    return Suite(name, list(command), needs=["build", *needs], environment=environment or {})
 
 
 def with_instructions(level: str) -> Suite:
     """Copies, checksums and products without the newer instructions of this processor."""
     limited = {"JUNCTURA_ISA": level, "NPY_DISABLE_CPU_FEATURES": NUMPY_WITHOUT[level]}
-    return of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, **limited)
+    return of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, environment=limited)
 
 
 # What NumPy leaves out for these levels; it ignores, with a warning, what the processor does not have.
@@ -90,7 +92,7 @@ SUITES = [
     builds("features", "cargo", "xtask", "features", "--profile", PROFILE),
     builds("install", PYTHON, "tests/install/run.py", needs=("build",)),
     of_processes("products", *PYTEST, "tests/products"),
-    of_processes("e2e-tcp", *PYTEST, *WITH_POOLS, "tests/e2e", "tests/python", **OVER_TCP),
+    of_processes("e2e-tcp", *PYTEST, *WITH_POOLS, "tests/e2e", "tests/python", environment=OVER_TCP),
     of_rust("unit", "unit", JUNCTURA_SEEDS="all"),
     of_processes("e2e", *PYTEST, "tests/e2e"),
     of_rust("integration", "integration", JUNCTURA_SEEDS="all"),

@@ -1,7 +1,8 @@
-"""Runs suites in the surroundings that users and machines have: ``surroundings.py [SUITE...]`` (default: a short selection, for CI).
+"""Runs suites in the surroundings that users and machines have: ``surroundings.py [SUITE...]`` (default: a short
+selection, for CI).
 
-A job may be started with hang-up and quit ignored (nohup, cron), with umask 077, a home that cannot be written, a temporary folder whose
-name has a space, and LANG=C. All of these hold at once here.
+A job may be started with hang-up and quit ignored (nohup, cron), with umask 077, a home that cannot be written, a
+temporary folder whose name has a space, and LANG=C. All of these hold at once here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from suites import PYTEST, ROOT, SUITES, Suite
 # Tests that start processes, send signals, and make files and sockets.
 SHORT = Suite(
     "short",
-    [*PYTEST, "tests/e2e/test_stop.py", "tests/e2e/test_put.py", "tests/python/test_interrupt.py", "tests/workflow/test_run_trouble.py"],
+    [
+        *PYTEST,
+        "tests/e2e/test_stop.py",
+        "tests/e2e/test_put.py",
+        "tests/python/test_interrupt.py",
+        "tests/workflow/test_run_trouble.py",
+    ],
 )
 
 

@@ -1,7 +1,7 @@
 """Installs the package into the environment of this Python, from what ``make build-ci`` has compiled.
 
-``maturin develop`` does the same, but compiles the extension again, with other features. The package stays in ``python/``; the environment
-gets a path to it, its metadata, and the command's entry points.
+``maturin develop`` does the same, but compiles the extension again, with other features. The package stays in
+``python/``; the environment gets a path to it, its metadata, and the command's entry points.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import stat
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import tomllib
 
@@ -20,7 +21,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SOURCE = ROOT / "python"
 
 
-def entry_points(project: dict) -> str:
+def entry_points(project: dict[str, Any]) -> str:
     groups = {"console_scripts": project["scripts"], **project["entry-points"]}
     parts = []
     for group, entries in groups.items():
@@ -29,7 +30,7 @@ def entry_points(project: dict) -> str:
     return "\n".join(parts) + "\n"
 
 
-def metadata(project: dict, version: str) -> str:
+def metadata(project: dict[str, Any], version: str) -> str:
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version}"]
     lines += [f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {needed}" for needed in project["dependencies"]]

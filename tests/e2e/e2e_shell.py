@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura")
+JUNCTURA = Path(
+    os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura"
+)
 # Pools of this machine are reached over TCP, too: see "The suites over TCP" in CONTRIBUTING.md.
 DETOUR = "JUNCTURA_TEST_DETOUR"
 DATA = ROOT.parent / "shared/data/grib"
@@ -67,7 +69,7 @@ class Process:
         """Prints the rest of its messages: pytest shows them where the test failed."""
         messages = self.popen.communicate()[1]
         if messages:
-            print(f"--- messages of {self.popen.args}\n{messages.decode(errors='replace')}")
+            print(f"--- messages of {self.popen.args!r}\n{messages.decode(errors='replace')}")
 
     def end(self) -> tuple[int, str, str]:
         """Waits for its end: exit status, the rest of its output and of its messages."""

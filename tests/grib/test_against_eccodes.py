@@ -81,7 +81,7 @@ DIFFERENCES: dict[str, tuple[str, Callable[[Seen], bool]]] = {
 
 def ours(path):
     """One dictionary a message, from the example program of the crate."""
-    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"))
+    built = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"))
     program = os.environ.get("JUNCTURA_GRIB_KEYS", built / "examples/grib_keys")
     run = subprocess.run([program, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in run.stdout.splitlines()]

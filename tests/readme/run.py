@@ -63,7 +63,8 @@ def script(found: list[Block], scratch: Path, page: str) -> str:
 def environment(scratch: Path) -> dict[str, str]:
     """The built command and the Python of the house first; sockets of this run apart from those of the user."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    path = f"{Path(sys.executable).parent}:{target / os.environ.get('JUNCTURA_PROFILE', 'ci')}:{os.environ.get('PATH', '')}"
+    built = target / os.environ.get("JUNCTURA_PROFILE", "ci")
+    path = f"{Path(sys.executable).parent}:{built}:{os.environ.get('PATH', '')}"
     runtime = scratch / "run"
     runtime.mkdir(mode=0o700)
     return {**os.environ, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}

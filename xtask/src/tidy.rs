@@ -8,12 +8,13 @@ mod crates;
 mod docs;
 mod examples;
 mod licences;
+mod tests;
 mod text;
 
 /// A rule answers with what is wrong, a line each.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: [(&str, Rule); 10] = [
+const RULES: [(&str, Rule); 11] = [
     ("arrows between crates point down", crates::arrows_point_down),
     (
         "pure crates have no I/O, clock or threads",
@@ -30,6 +31,10 @@ const RULES: [(&str, Rule); 10] = [
         examples::functions_are_shown,
     ),
     ("licences are allowed by deny.toml", licences::are_allowed),
+    (
+        "every file of integration tests is in a program",
+        tests::files_are_named,
+    ),
 ];
 
 /// Checks every rule, prints what is wrong and how many rules hold.

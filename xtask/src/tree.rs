@@ -9,13 +9,15 @@ use std::{fs, io};
 
 use serde_json::Value;
 
-const NOT_OURS: [&str; 12] = [
+const NOT_OURS: [&str; 14] = [
     "target",
     ".git",
     ".venv",
     ".tools",
     "demo-out",
     "bench-out",
+    "dist",
+    ".hypothesis",
     "site",
     "node_modules",
     "__pycache__",

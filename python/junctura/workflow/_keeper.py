@@ -309,7 +309,7 @@ def _begun(job: Message, log: int) -> int:
         (os.POSIX_SPAWN_DUP2, log, 1),
         (os.POSIX_SPAWN_DUP2, log, 2),
     ]
-    # Signals that Python ignores, or that this process was started to ignore (nohup, cron), would be ignored by the job.
+    # A job would ignore the signals that Python ignores, and those that nohup or cron has this process ignore.
     usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     return os.posix_spawn(
         program, job["command"], environment, file_actions=actions, setsid=True, setsigmask=[], setsigdef=usual

@@ -1,6 +1,8 @@
 //! Every interleaving of two threads at the words of a ring, tried by loom.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::duplicate_mod, reason = "the same words over other atomics")]
+#![allow(clippy::arc_with_non_send_sync, reason = "loom's cells are for its own threads")]
 
 use std::sync::Arc;
 

@@ -37,10 +37,8 @@ pub(super) fn check(
     }
     let mut owners: BTreeMap<u64, bool> = sample(layout).map(|rank| (rank, false)).collect();
     let ranks: Vec<String> = owners.keys().map(ToString::to_string).collect();
-    let mut selector = format!("piece_of={},rank={}", quoted(piece_of), ranks.join("/"));
-    if let Some(epoch) = epoch {
-        selector.push_str(&format!(",epoch={epoch}"));
-    }
+    let epoch = epoch.map_or(String::new(), |epoch| format!(",epoch={epoch}"));
+    let selector = format!("piece_of={},rank={}{epoch}", quoted(piece_of), ranks.join("/"));
     for page in pool.list_served(&ListOptions::default(), &selector)? {
         for piece in page? {
             let Some(rank) = rank_of(&piece) else { continue };
