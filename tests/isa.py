@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RUST = ["junctura-copy/lib", "junctura-copy/integration", "junctura-store/lib"]
-ARRAYS = ["junctura/integration", "arrays", "between", "handover"]
+ARRAYS = ["junctura/facade", "arrays", "between", "handover"]
 PRODUCTS = ["tests/products/test_interpolate.py", "tests/products/test_operations.py", "tests/products/test_decode.py"]
 PYTHON = ["tests/python/test_arrays.py", "tests/python/test_arrays_vectors.py", "tests/python/test_remap.py"]
 
