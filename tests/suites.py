@@ -108,7 +108,6 @@ SUITES = [
     of_rust("integration-streams", "facade", **OVER_STREAMS),
     with_instructions("portable"),
     with_instructions("avx2"),
-    of_rust("loom", "loom"),
     of_processes("storm", *PYTEST, "tests/storm"),
     of_processes("grib", *PYTEST, "tests/grib"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),

@@ -269,24 +269,46 @@ mod tests {
 
     static NOW: AtomicU64 = AtomicU64::new(1 << 40);
     /// How often each thread that takes part has looked.
-    static LOOKS: Mutex<Vec<(ThreadId, u64)>> = Mutex::new(Vec::new());
+    static LOOKS: Mutex<Vec<Looks>> = Mutex::new(Vec::new());
     static LOOKED: Condvar = Condvar::new();
     /// By how many looks a thread may be ahead of another. The ages of a store are made for who may be slow, and is told so when he
     /// looks, but does not stand still for an age between two looks, while the others go on.
     const AHEAD: u64 = 4;
-    /// But for those who wait for a lock that it has: it goes on after so long.
+    /// A thread that sleeps may wait for a lock that the one ahead holds: that one goes on. States are looked at so often.
     const PATIENCE: Duration = Duration::from_millis(20);
+
+    struct Looks {
+        thread: ThreadId,
+        /// As the kernel numbers it.
+        number: i32,
+        count: u64,
+    }
+
+    impl Looks {
+        /// Whether the thread runs, or would if a processor were free.
+        fn is_runnable(&self) -> bool {
+            let status = std::fs::read_to_string(format!("/proc/self/task/{}/stat", self.number)).unwrap_or_default();
+            let state = status.rsplit(") ").next().unwrap_or_default();
+            state.starts_with(['R', 'D'])
+        }
+    }
 
     /// Goes on by itself: a millisecond each time that somebody looks.
     fn clock() -> Duration {
         let me = thread::current().id();
         let mut looks = LOOKS.lock().unwrap();
-        if let Some(at) = looks.iter().position(|(thread, _)| *thread == me) {
-            let mine = looks[at].1;
-            let is_ahead = |looks: &mut Vec<(ThreadId, u64)>| looks.iter().any(|(_, others)| mine > others + AHEAD);
-            (looks, _) = LOOKED.wait_timeout_while(looks, PATIENCE, is_ahead).unwrap();
-            let here = looks.iter_mut().find(|(thread, _)| *thread == me);
-            here.unwrap().1 = mine + 1;
+        if let Some(mine) = looks.iter().find(|one| one.thread == me).map(|one| one.count) {
+            let is_behind = |other: &Looks| mine > other.count + AHEAD;
+            loop {
+                let waited = LOOKED.wait_timeout_while(looks, PATIENCE, |all| all.iter().any(is_behind));
+                let timed_out;
+                (looks, timed_out) = waited.unwrap();
+                if !timed_out.timed_out() || !looks.iter().any(|other| is_behind(other) && other.is_runnable()) {
+                    break;
+                }
+            }
+            let here = looks.iter_mut().find(|one| one.thread == me);
+            here.unwrap().count = mine + 1;
             LOOKED.notify_all();
         }
         Duration::from_millis(NOW.fetch_add(1, Ordering::Relaxed))
@@ -303,8 +325,12 @@ mod tests {
     impl Pace {
         fn keep() -> Self {
             let mut looks = LOOKS.lock().unwrap();
-            let furthest = looks.iter().map(|(_, looks)| *looks).max();
-            looks.push((thread::current().id(), furthest.unwrap_or_default()));
+            let furthest = looks.iter().map(|one| one.count).max();
+            looks.push(Looks {
+                thread: thread::current().id(),
+                number: rustix::thread::gettid().as_raw_nonzero().get(),
+                count: furthest.unwrap_or_default(),
+            });
             Self
         }
     }
@@ -312,7 +338,7 @@ mod tests {
     impl Drop for Pace {
         fn drop(&mut self) {
             let me = thread::current().id();
-            LOOKS.lock().unwrap().retain(|(thread, _)| *thread != me);
+            LOOKS.lock().unwrap().retain(|one| one.thread != me);
             LOOKED.notify_all();
         }
     }
