@@ -274,8 +274,9 @@ mod tests {
     /// By how many looks a thread may be ahead of another. The ages of a store are made for who may be slow, and is told so when he
     /// looks, but does not stand still for an age between two looks, while the others go on.
     const AHEAD: u64 = 4;
-    /// A thread that sleeps may wait for a lock that the one ahead holds: that one goes on. States are looked at so often.
-    const PATIENCE: Duration = Duration::from_millis(20);
+    /// A thread that sleeps may wait for a lock that the one ahead holds: that one goes on when all others have slept for so long. It is
+    /// long beside the time that a thread waits for a processor.
+    const PATIENCE: Duration = Duration::from_millis(500);
 
     struct Looks {
         thread: ThreadId,
@@ -303,7 +304,7 @@ mod tests {
                 let waited = LOOKED.wait_timeout_while(looks, PATIENCE, |all| all.iter().any(is_behind));
                 let timed_out;
                 (looks, timed_out) = waited.unwrap();
-                if !timed_out.timed_out() || !looks.iter().any(|other| is_behind(other) && other.is_runnable()) {
+                if !timed_out.timed_out() || !looks.iter().any(|other| other.thread != me && other.is_runnable()) {
                     break;
                 }
             }
