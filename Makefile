@@ -108,7 +108,7 @@ build-ci: ## what tests run: all of it in the profile `ci`, and the Python packa
 
 .PHONY: reference
 reference: ## the Rust reference; broken links and missing pages are errors
-	@RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --no-deps $(TESTED) --features junctura/tokio
+	@RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --no-deps $(TESTED) --lib --features junctura/tokio
 
 .PHONY: test
 test: setup-dev ## everything that can fail: lint, all suites, the README; a table at the end

@@ -6,7 +6,7 @@
 //!                       |  delivered to followers, demands, requirements                |  forgotten by age or count
 //!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
 //! ```
-//! An [`object::Object`] is in one of three states: visible, superseded, gone. Its payload is given back when it is not
+//! An object (`object.rs`) is in one of three states: visible, superseded, gone. Its payload is given back when it is not
 //! visible, nobody holds it and no requirement is owed it; the object itself goes when no reader has yet to be told of it
 //! either. A tombstone remembers it for a time.
 //!
