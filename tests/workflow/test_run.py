@@ -134,7 +134,7 @@ def test_an_interrupt_ends_tasks_then_services(tmp_path: Path, number: int) -> N
     real = Real(
         tmp_path,
         HEAD
-        + "  one:\n    run: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n"
+        + "  one:\n    run: [sh, -c, 'echo > \"{here}/begun\"; exec sleep 1000']\n"
         + "  two:\n    run: [echo]\n    start: {after: [one]}\n"
         + "  service:\n    service: [python, serve.py]\n",
     )
@@ -168,10 +168,10 @@ def test_of_a_run_that_is_killed_nothing_is_left_and_it_can_go_on(tmp_path: Path
     real = Real(tmp_path, "")
     (tmp_path / "flow.yaml").write_text(
         HEAD
-        + "  first:\n    run: [sh, -c, 'echo once >> {here}/first']\n"
+        + "  first:\n    run: [sh, -c, 'echo once >> \"{here}/first\"']\n"
         + hanging(real).replace("hang.py, '{here}/hang'", "once.py, '{here}/there'")
         + "    start: {after: [first]}\n"
-        + "  blocked:\n    run: [sh, -c, 'echo > {here}/hang; test -e {here}/there-too || exec sleep 1000']\n"
+        + '  blocked:\n    run: [sh, -c, \'echo > "{here}/hang"; test -e "{here}/there-too" || exec sleep 1000\']\n'
         + "    start: {after: [first]}\n    attempts: 2\n"
     )
     process = real.start()
@@ -212,8 +212,8 @@ def test_resume_makes_no_picture_twice(tmp_path: Path) -> None:
     real = Real(
         tmp_path,
         HEAD
-        + "  produce:\n    run: [sh, -c, 'python produce.py a 3 && test -e {here}/good']\n".replace(
-            "python produce.py", f"{sys.executable} {{here}}/produce.py"
+        + "  produce:\n    run: [sh, -c, 'python produce.py a 3 && test -e \"{here}/good\"']\n".replace(
+            "python produce.py", f'"{sys.executable}" "{{here}}/produce.py"'
         )
         + PICTURE,
     )
@@ -228,7 +228,7 @@ def test_resume_makes_no_picture_twice(tmp_path: Path) -> None:
 
 def test_two_cannot_go_on_with_one_run(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "begun")
-    real = Real(tmp_path, HEAD + "  one:\n    run: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n")
+    real = Real(tmp_path, HEAD + "  one:\n    run: [sh, -c, 'echo > \"{here}/begun\"; exec sleep 1000']\n")
     process = real.start()
     opened(tmp_path / "begun")
     other = real.start("--resume", "run")

@@ -39,7 +39,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def test_the_latest_run_goes_on_where_it_is_whatever_is_the_latest_then(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(
         TASKS
-        + "  first:\n    run: [sh, -c, 'test -e {here}/good && ln -sfn nowhere {here}/runs/test/latest']\n"
+        + '  first:\n    run: [sh, -c, \'test -e "{here}/good" && ln -sfn nowhere "{here}/runs/test/latest"\']\n'
         + "  last:\n    run: [echo, '{run}']\n    start: {after: first}\n"
     )
     assert go(tmp_path) == 1

@@ -81,7 +81,7 @@ def test_an_interrupt_ends_the_server_last(tmp_path: Path, number: int) -> None:
         HEAD
         + SERVER
         + SERVICE
-        + "  one:\n    run: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n    start: {joined: service}\n",
+        + "  one:\n    run: [sh, -c, 'echo > \"{here}/begun\"; exec sleep 1000']\n    start: {joined: service}\n",
     )
     process = real.start()
     with (tmp_path / "begun").open() as pipe:
@@ -94,7 +94,7 @@ def test_an_interrupt_ends_the_server_last(tmp_path: Path, number: int) -> None:
 def test_an_interrupt_of_one_that_never_serves(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "begun")
     real = Real(
-        tmp_path, HEAD + PRODUCER + "  server:\n    service: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n"
+        tmp_path, HEAD + PRODUCER + "  server:\n    service: [sh, -c, 'echo > \"{here}/begun\"; exec sleep 1000']\n"
     )
     process = real.start()
     with (tmp_path / "begun").open() as pipe:

@@ -12,7 +12,7 @@ import pytest
 from run_real import LIMIT_S, MARK, Real, interrupt
 
 TASKS = "workflow: test\ntasks:\n"
-WAITS = "  one:\n    run: [sh, -c, 'echo > {here}/begun; exec sleep 1000']\n"
+WAITS = "  one:\n    run: [sh, -c, 'echo > \"{here}/begun\"; exec sleep 1000']\n"
 
 
 def opened(path: Path) -> None:
