@@ -73,6 +73,27 @@ enum Repeats {
     Never,
 }
 
+impl Own<'_> {
+    /// As [`End::repeats`]; one's own strides also show whether packed blocks have no gaps between them.
+    fn repeats(&self) -> Repeats {
+        match self.end.axis {
+            Axis::Cyclic { parts: 1, block, .. } if block.checked_mul(self.stride) == Some(self.jump) => Repeats::Always,
+            _ => self.end.repeats(),
+        }
+    }
+
+    /// Elements of one's own memory from an index to the one that lies so many indices further on, if the dimension looks the same there.
+    fn step(&self, indices: u64) -> u64 {
+        match self.repeats() {
+            Repeats::Always => indices * self.stride,
+            _ => {
+                let step = self.end.step(indices);
+                step.block * self.jump + step.within * self.stride
+            }
+        }
+    }
+}
+
 impl End<'_> {
     fn repeats(&self) -> Repeats {
         match self.axis {
@@ -126,11 +147,10 @@ impl Runs {
     /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
     ///
     /// # Errors
-    /// `LimitExceeded` where the list would have more than `runs_max`.
+    /// `LimitExceeded` for more than `runs_max` runs, those that join included.
     pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64, runs_max: usize) -> Result<Self> {
         let extent = own.to.saturating_sub(own.from);
-        let period = period(own.end.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
-        let own_step = own.end.step(period);
+        let period = period(own.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
         let mut runs = Self {
             first: Vec::new(),
             period,
@@ -138,7 +158,7 @@ impl Runs {
             rest: extent % period,
             start: own.from,
             step: Step {
-                mine: own_step.block * own.jump + own_step.within * own.stride,
+                mine: own.step(period),
                 theirs: theirs.step(period),
             },
         };
@@ -149,17 +169,12 @@ impl Runs {
     }
 
     /// Lists the first period: each of one's own blocks, and whom it meets.
-    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, runs_max: usize) -> Result<()> {
+    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, mut left: usize) -> Result<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
-        let (length, cycle) = match own.end.repeats() {
-            Repeats::Always => (u64::MAX / 4, u64::MAX / 4),
-            _ => (blocks.block, blocks.cycle),
-        };
-        let mut stop = if matches!(own.end.repeats(), Repeats::Always) {
-            limit
-        } else {
-            blocks.stop
+        let (length, cycle, mut stop) = match own.repeats() {
+            Repeats::Always => (u64::MAX / 4, u64::MAX / 4, limit),
+            _ => (blocks.block, blocks.cycle, blocks.stop),
         };
         if stop <= own.from {
             stop += ((own.from - stop) / cycle + 1) * cycle;
@@ -170,7 +185,7 @@ impl Runs {
             let end = stop.min(limit);
             if start < end {
                 let at = spot.unwrap_or_else(|| spot_of(&own.end, start));
-                self.meet(own, theirs, (start, end, at), shift, runs_max)?;
+                self.meet(own, theirs, (start, end, at), shift, &mut left)?;
                 let next = if own.end.is_packed {
                     Spot {
                         block: at.block + 1,
@@ -196,7 +211,7 @@ impl Runs {
         theirs: &End<'_>,
         (start, end, spot): (u64, u64, Spot),
         shift: i64,
-        runs_max: usize,
+        left: &mut usize,
     ) -> Result<()> {
         let mut index = start;
         let mut mine = spot.block * own.jump + spot.within * own.stride;
@@ -211,11 +226,11 @@ impl Runs {
                 their_block: met.spot.block,
                 theirs: met.spot.within,
             };
+            // Runs that join the last one take time, too.
+            *left = left
+                .checked_sub(1)
+                .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "more runs of one dimension than it may list"))?;
             self.push(run, own.stride);
-            if self.first.len() > runs_max {
-                let cause = format!("more than {runs_max} runs of one dimension");
-                return Err(Error::new(Code::LimitExceeded, "plan", cause));
-            }
             mine += length * own.stride;
             index = stop;
             if index == end {
