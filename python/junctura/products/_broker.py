@@ -338,8 +338,8 @@ class Broker:
         latency_s = time.monotonic() - came
         made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
         self.report.made.append(made)
-        self._announce(wanted, made.path, made.nbytes, file.words)
         self._tell(made)
+        self._announce(wanted, made.path, made.nbytes, file.words)
 
     def _fail_node(self, node: int, cause: str) -> None:
         for product in self.graph.fail_node(node, cause):
