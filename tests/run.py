@@ -49,7 +49,7 @@ class Outcome:
     # Crates of others that cargo compiled.
     compiled: int = 0
     remark: str = ""
-    # What the runner printed about tests that failed.
+    # Output of the runner about failed tests.
     told: list[str] = field(default_factory=list)
 
 

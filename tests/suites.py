@@ -74,7 +74,7 @@ def with_instructions(level: str) -> Suite:
     return of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, environment=limited)
 
 
-# What NumPy leaves out for these levels, by its names.
+# Instruction sets that NumPy must not use at these levels, by NumPy's names.
 NUMPY_WITHOUT = {
     "portable": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     "avx2": "X86_V4 AVX512_ICL AVX512_SPR",

@@ -90,7 +90,7 @@ as_root() {
 # Whether root can be had. A password is asked for here, not by a job in the background.
 can_be_root() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -v; }; }
 
-# What apt-get would install for these packages, as `NAME=VERSION` lines. Needs no root.
+# Packages that apt-get would install for these, as `NAME=VERSION` lines. Needs no root.
 apt_plan() {
     LC_ALL=C apt-get -s -o Debug::NoLocking=1 install --no-install-recommends "$@" 2>/dev/null |
         sed -n 's/^Inst \([^ ]*\) .*(\([^ ]*\) .*/\1=\2/p'
@@ -155,7 +155,7 @@ required_packages() {
     fi
 }
 
-# What only some tests and linters use: they are left out where it cannot be had.
+# Packages that only some tests and linters use. Those are left out where a package cannot be installed.
 optional_packages() {
     optional=()
     if ! command -v shellcheck >/dev/null && [ ! -e .tools/no-shellcheck ]; then

@@ -100,7 +100,7 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str], also: list
 
 
 class Environment:
-    """A virtual environment that holds what pip is told to install, and programs that know nothing else."""
+    """A virtual environment that holds only what pip installs, and programs that see nothing else."""
 
     def __init__(self, folder: Path, interpreter: str | Path, kept: dict[str, str]) -> None:
         self.folder = folder

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use crate::refused;
 use crate::stream::{Came, Socket, came, went};
 
-/// What TLS keeps back at most when the socket takes no more.
+/// The most bytes that TLS buffers while the socket is blocked.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// How a server shows who it is.

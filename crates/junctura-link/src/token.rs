@@ -2,7 +2,7 @@
 //!
 //! A token grants the use of a pool from another machine for a limited time. It is a prefix with the version of the format,
 //! then a nonce and sealed [`Claims`] in lower-case hexadecimal; `docs/formats/link.md` describes it. Nothing here encrypts:
-//! [`TokenKey`](crate::TokenKey) does. Whatever is parsed here is untrusted: lengths are limited before anything is allocated,
+//! [`TokenKey`](crate::TokenKey) does. Parsed text and files are untrusted: lengths are limited before anything is allocated,
 //! and each token has exactly one text.
 //!
 //! Errors contain nothing of a token or a key, and the memory of both is overwritten when it is freed.

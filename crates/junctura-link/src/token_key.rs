@@ -22,7 +22,7 @@ const PREFIX: &str = "junctura-key-1.";
 /// The prefix of keys that earlier versions wrote (PASERK).
 const OLD_PREFIX: &str = "k4.local.";
 const KEY_BYTES: usize = 32;
-/// What every token is bound to: one for another purpose is refused.
+/// The purpose to which every token is bound: a token for another purpose is refused.
 const PURPOSE: &[u8] = b"junctura-link-1";
 /// The longest time that a token may be valid for.
 const TIME_MAX: Duration = Duration::from_hours(10 * 366 * 24);
@@ -113,7 +113,7 @@ impl TokenKey {
         Ok(Sealed { nonce, claims })
     }
 
-    /// Whose token it is.
+    /// The user of the token.
     ///
     /// # Errors
     /// `Denied`; the error says why, and nothing of the token.

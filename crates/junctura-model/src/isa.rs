@@ -12,7 +12,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstructionSet {
-    /// What every processor of the architecture has.
+    /// The instructions of every processor of the architecture.
     Portable,
     /// AVX2 of x86-64.
     Avx2,

@@ -268,14 +268,14 @@ mod tests {
     const AGE: Duration = Duration::from_millis(30);
 
     static NOW: AtomicU64 = AtomicU64::new(1 << 40);
-    /// How often each thread that takes part has looked.
+    /// How often each thread has read the clock.
     static LOOKS: Mutex<Vec<Looks>> = Mutex::new(Vec::new());
     static LOOKED: Condvar = Condvar::new();
-    /// By how many looks a thread may be ahead of another. The ages of a store are made for who may be slow, and is told so when he
-    /// looks, but does not stand still for an age between two looks, while the others go on.
+    /// By how many readings of the clock a thread may be ahead of another. A store's ages are chosen for slow threads, but no thread
+    /// is stopped for a whole age between two readings while the others continue.
     const AHEAD: u64 = 4;
-    /// A thread that sleeps may wait for a lock that the one ahead holds: that one goes on when all others have slept for so long. It is
-    /// long beside the time that a thread waits for a processor.
+    /// A sleeping thread may wait for a lock that the thread ahead holds: the thread ahead continues once all others have slept for
+    /// this long, which is long beside the time that a thread waits for a processor.
     const PATIENCE: Duration = Duration::from_millis(500);
 
     struct Looks {

@@ -23,7 +23,7 @@ fn path_of<T: Fn()>(_test: T) -> &'static str {
         .1
 }
 
-/// What a started process was told: the path or URL of the store, and who it is. `None` if no test has started this process.
+/// The arguments of a started process: the path or URL of the store, and the process's part. `None` if no test has started this process.
 pub(crate) fn told() -> Option<(String, String)> {
     let variable = |name: &str| std::env::var(name).ok();
     Some((variable(STORE)?, variable(WHO)?))

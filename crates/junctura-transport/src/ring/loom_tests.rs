@@ -22,7 +22,7 @@ mod atomics {
 #[allow(dead_code, reason = "the models need no more of it")]
 mod words;
 
-/// A bell that was rung stays rung until somebody listens, like an eventfd.
+/// A bell that was rung stays rung until a thread listens, like an eventfd.
 struct Bell {
     rung: Mutex<bool>,
     sleeper: Condvar,

@@ -93,7 +93,7 @@ impl Depot {
         })
     }
 
-    /// What a demand means: the object with this key, or the newest that a selector matches.
+    /// The two kinds of demand: the object with this key, or the newest that a selector matches.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -175,7 +175,7 @@ fn versions(snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<
     }
 }
 
-/// What was put into a store without a pool has no version.
+/// An object that was put into a store without a pool has no version.
 const BY_HAND: Version = Version {
     incarnation: 0,
     sequence: 0,

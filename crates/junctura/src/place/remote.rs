@@ -24,7 +24,7 @@ const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
 const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
 /// The variable that says how many streams a link is to have.
 const STREAMS_VARIABLE: &str = "JUNCTURA_STREAMS";
-/// Payloads that nobody holds are kept up to so many bytes, or a quarter of this machine's memory.
+/// Payloads that no client holds are cached up to this many bytes. Default: 25 % of physical memory.
 const MIRROR_BYTES: u64 = 1 << 30;
 
 /// A pool behind a gate.
@@ -38,7 +38,7 @@ pub(crate) struct Remote {
     streams: u8,
 }
 
-/// What a user may say of a pool behind a gate.
+/// The options of a user for a pool behind a gate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RemoteSettings {
     pub(crate) transports: Option<String>,
@@ -57,7 +57,7 @@ enum Way {
     Tcp,
 }
 
-/// What carries a connection beside its own socket. Dropped, it ends that, too.
+/// The carrier of a connection beside its own socket. Dropping it ends the carrier, too.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     link: Option<Link>,
@@ -75,7 +75,7 @@ impl Carried {
         self.link.is_some()
     }
 
-    /// What was chosen, and why.
+    /// The choice, and its reason.
     pub(crate) fn route(&self) -> String {
         let what = match (self.is_network(), self.is_secret) {
             (false, _) => "shm",
@@ -125,7 +125,7 @@ impl Remote {
         })
     }
 
-    /// What serves that pool to this user's processes here, if there is such a one.
+    /// The local proxy that serves that pool to this user's processes on this host, if one runs.
     fn upstream_of_this_machine(&self) -> Option<(Address, UnixCarrier)> {
         let address = Upstream::usual_address(&self.endpoint)?;
         let carrier = UnixCarrier::connect(&address).ok()?;
@@ -252,7 +252,7 @@ pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteS
     Upstream::open(&address, options)
 }
 
-/// Whether an address of this machine leads to nobody, or to somebody else.
+/// Whether an address of this machine leads to no server, or to another one.
 fn is_elsewhere(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Denied | Code::Io)
 }
@@ -309,7 +309,7 @@ pub(super) fn detour(address: &Address, hook: Option<&Hook>) -> Result<Option<Re
 
 /// Over TCP to a pool of this machine.
 fn own_detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
-    // Who cannot be reached directly is not there.
+    // A peer that cannot be reached directly counts as absent.
     drop(UnixCarrier::connect(address)?);
     let any: Endpoint = "tcp://127.0.0.1:0".parse()?;
     let gate = Gate::open(GateOptions::new(any, address.clone(), Identity::default()))?;

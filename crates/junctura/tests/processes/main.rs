@@ -13,7 +13,7 @@ mod memory;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a started process is told: the URL of the pool, and the part that it plays.
+/// The arguments of a started process: the URL of the pool, and the process's part.
 const URL: &str = "JUNCTURA_TEST_URL";
 const PART: &str = "JUNCTURA_TEST_PART";
 
