@@ -77,7 +77,9 @@ impl Own<'_> {
     /// As [`End::repeats`]; one's own strides also show whether packed blocks have no gaps between them.
     fn repeats(&self) -> Repeats {
         match self.end.axis {
-            Axis::Cyclic { parts: 1, block, .. } if block.checked_mul(self.stride) == Some(self.jump) => Repeats::Always,
+            Axis::Cyclic { parts: 1, block, .. } if block.checked_mul(self.stride) == Some(self.jump) => {
+                Repeats::Always
+            }
             _ => self.end.repeats(),
         }
     }
@@ -227,9 +229,13 @@ impl Runs {
                 theirs: met.spot.within,
             };
             // Runs that join the last one take time, too.
-            *left = left
-                .checked_sub(1)
-                .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "more runs of one dimension than it may list"))?;
+            *left = left.checked_sub(1).ok_or_else(|| {
+                Error::new(
+                    Code::LimitExceeded,
+                    "plan",
+                    "more runs of one dimension than it may list",
+                )
+            })?;
             self.push(run, own.stride);
             mine += length * own.stride;
             index = stop;
