@@ -150,14 +150,22 @@ impl Work {
         }
         let threads = threads.clamp(1, THREADS_MAX) as u64;
         std::thread::scope(|scope| {
+            let mut started = Vec::new();
             for share in 1..threads {
                 let work = move || self.share(pieces, (into, can_line), (share, threads));
                 // Where there can be no more threads, this one does it.
-                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                    work();
+                match std::thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(thread) => started.push(thread),
+                    Err(_) => work(),
                 }
             }
             self.share(pieces, (into, can_line), (0, threads));
+            // A scope waits for the work; this waits for the threads, too, so that none is left when the process ends.
+            for thread in started {
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
         });
         Ok(())
     }
