@@ -86,13 +86,11 @@ impl Own<'_> {
 
     /// Elements of one's own memory from an index to the one that lies so many indices further on, if the dimension looks the same there.
     fn step(&self, indices: u64) -> u64 {
-        match self.repeats() {
-            Repeats::Always => indices * self.stride,
-            _ => {
-                let step = self.end.step(indices);
-                step.block * self.jump + step.within * self.stride
-            }
+        if let Repeats::Always = self.repeats() {
+            return indices * self.stride;
         }
+        let step = self.end.step(indices);
+        step.block * self.jump + step.within * self.stride
     }
 }
 
