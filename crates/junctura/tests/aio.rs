@@ -2,6 +2,8 @@
 
 #[path = "common/runtime.rs"]
 mod runtime;
+#[path = "common/tasks.rs"]
+mod tasks;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -11,23 +13,17 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, Object, OfferOptions, Part,
-    Piece, Pool, PoolBuilder, RequireOptions, Result, Retention, Target, WithdrawOptions, aio,
+    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, OfferOptions, Part, Piece,
+    Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, aio,
 };
 use runtime::{Reactor, block_on};
+use tasks::{next_object, offer, one_thread};
 use tokio_stream::StreamExt as _;
 
 const LARGE: usize = 1 << 18;
 
 fn free() -> PoolBuilder {
     Pool::builder().schema("free")
-}
-
-fn one_thread() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
 }
 
 /// Runs it with a pool of its own on each runtime: tokio's with one thread and with several, one of the tests with a reactor,
@@ -62,25 +58,6 @@ fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Po
     let thread = thread::spawn(|| driver.run());
     block_on(body(pool));
     thread.join().unwrap();
-}
-
-async fn offer(pool: &aio::Pool, name: &str, bytes: usize) -> Result<u64> {
-    let options = OfferOptions {
-        schema: Some("free"),
-        ..OfferOptions::default()
-    };
-    let version = pool.offer_with(options, [("name", name)], &vec![7; bytes]).await?;
-    Ok(version.sequence)
-}
-
-async fn next_object(follow: &mut aio::Follow) -> Object {
-    loop {
-        match follow.next_item().await.unwrap().unwrap() {
-            Item::Object(object) => return object,
-            Item::Live => {}
-            Item::Gap(gap) => panic!("{gap:?}"),
-        }
-    }
 }
 
 fn polled_once<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {

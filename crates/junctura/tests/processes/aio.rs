@@ -1,20 +1,17 @@
 //! The pool for tasks, with other processes, and with few threads.
 
+#[path = "../common/tasks.rs"]
+mod tasks;
+
 use std::future::Future as _;
 use std::process::{Child, Stdio};
 use std::task::{Context, Waker};
 
 use crate::{alone, itself, told};
-use junctura::{FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Result, Target, aio};
+use junctura::{FollowOptions, Pool, RequireOptions, Target, aio};
+use tasks::{next_object, offer, one_thread};
 
 const LARGE: usize = 1 << 18;
-
-fn one_thread() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-}
 
 /// Another process of this program, which runs [`other`] alone.
 fn start(pool: &aio::Pool, part: &str) -> Child {
@@ -50,25 +47,6 @@ fn other() {
             other => panic!("no part {other}"),
         }
     });
-}
-
-async fn offer(pool: &aio::Pool, name: &str, bytes: usize) -> Result<u64> {
-    let options = OfferOptions {
-        schema: Some("free"),
-        ..OfferOptions::default()
-    };
-    let version = pool.offer_with(options, [("name", name)], &vec![7; bytes]).await?;
-    Ok(version.sequence)
-}
-
-async fn next_object(follow: &mut aio::Follow) -> Object {
-    loop {
-        match follow.next_item().await.unwrap().unwrap() {
-            Item::Object(object) => return object,
-            Item::Live => {}
-            Item::Gap(gap) => panic!("{gap:?}"),
-        }
-    }
 }
 
 #[test]
