@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from run import environment, limited
+from run import begin
 from suites import ROOT, SUITES, TARGET
 
 # Busy loops for each core: the suite gets a quarter of the machine.
@@ -49,25 +50,19 @@ def main() -> int:
     with load():
         for number in range(1, times + 1):
             began = time.monotonic()
-            ended = subprocess.run(
-                limited(suite),
-                cwd=ROOT,
-                env={**environment(), **suite.environment},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
-            print(
-                f"{suite.name} {number} of {times}: exit status {ended.returncode}, {time.monotonic() - began:.0f} s",
-                flush=True,
-            )
-            if ended.returncode != 0:
+            process = begin(suite)
+            try:
+                output, _ = process.communicate()
+            except KeyboardInterrupt:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+            seconds = time.monotonic() - began
+            print(f"{suite.name} {number} of {times}: exit status {process.returncode}, {seconds:.0f} s", flush=True)
+            if process.returncode != 0:
                 failures += 1
                 kept = KEPT / f"{suite.name}-{number}.log"
-                kept.write_text(ended.stdout + ended.stderr)
-                for line in FAILED.finditer(ended.stdout + ended.stderr):
+                kept.write_text(output)
+                for line in FAILED.finditer(output):
                     print(f"  {line[0]}")
                 print(f"  whole output: {kept.relative_to(ROOT) if kept.is_relative_to(ROOT) else kept}", flush=True)
     print(f"flaky: {times - failures} passed, {failures} failed")

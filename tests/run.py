@@ -118,12 +118,9 @@ def limited(suite: Suite) -> list[str]:
     return ["bash", "-c", f'ulimit -v {memory_limit() >> 10} && exec "$@"', "-", *suite.command]
 
 
-def run(suite: Suite) -> Outcome:
-    """Runs one suite, showing its output as it comes, with the suite's name before each line."""
-    outcome = Outcome(suite)
-    show(f"\n━━━ {suite.name}: {' '.join(suite.command)}\n")
-    start = time.monotonic()
-    process = subprocess.Popen(
+def begin(suite: Suite) -> subprocess.Popen[str]:
+    """Starts a suite, in a process group of its own; its output can be read."""
+    return subprocess.Popen(
         limited(suite),
         cwd=ROOT,
         env={**environment(), **suite.environment},
@@ -134,6 +131,14 @@ def run(suite: Suite) -> Outcome:
         errors="replace",
         start_new_session=True,
     )
+
+
+def run(suite: Suite) -> Outcome:
+    """Runs one suite, showing its output as it comes, with the suite's name before each line."""
+    outcome = Outcome(suite)
+    show(f"\n━━━ {suite.name}: {' '.join(suite.command)}\n")
+    start = time.monotonic()
+    process = begin(suite)
     RUNNING.add(process.pid)
 
     def end(remark: str) -> None:
