@@ -139,22 +139,20 @@ impl Alone {
     /// Returns what the compiler reports: errors, and warnings too.
     fn compile(&self, profile: Option<&str>) -> io::Result<Vec<String>> {
         let mut command = Command::new(program());
-        command.args([
-            "check",
-            "--quiet",
-            "--lib",
-            "--no-default-features",
-            "-p",
-            &self.package,
-        ]);
+        command.args(["check", "--lib", "--no-default-features", "-p", &self.package]);
         command.args(self.feature.iter().flat_map(|feature| ["--features", feature]));
         command.args(profile.iter().flat_map(|profile| ["--profile", profile]));
         let output = command.output()?;
         let told = String::from_utf8_lossy(&output.stderr);
+        let (progress, rest): (Vec<_>, Vec<_>) = told.lines().partition(|line| is_progress(line));
+        // `tests/run.py` counts what is compiled.
+        for line in progress {
+            eprintln!("{line}");
+        }
         if output.status.success() && !has_warnings(&told) {
             return Ok(Vec::new());
         }
-        Ok(told.lines().map(str::to_owned).collect())
+        Ok(rest.into_iter().map(str::to_owned).collect())
     }
 }
 
@@ -179,6 +177,15 @@ fn cargo(arguments: &[&str]) -> io::Result<String> {
     } else {
         Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
     }
+}
+
+/// Whether cargo reports what it is doing.
+fn is_progress(line: &str) -> bool {
+    let word = line.split_whitespace().next();
+    matches!(
+        word,
+        Some("Checking" | "Compiling" | "Finished" | "Blocking" | "Downloaded")
+    )
 }
 
 /// Whether cargo has printed warnings of the compiler; those of cargo itself do not count.
