@@ -163,13 +163,16 @@ impl Runs {
             },
         };
         if extent > 0 {
-            runs.sweep(own, theirs, shift, runs_max)?;
+            runs.sweep(own, theirs, shift, runs_max).ok_or_else(|| {
+                let cause = format!("more than {runs_max} runs of one dimension");
+                Error::new(Code::LimitExceeded, "plan", cause)
+            })?;
         }
         Ok(runs)
     }
 
-    /// Lists the first period: each of one's own blocks, and whom it meets.
-    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, mut left: usize) -> Result<()> {
+    /// Lists the first period: each of one's own blocks, and whom it meets. `None` for more runs than are left.
+    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, mut left: usize) -> Option<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
         let (length, cycle, mut stop) = match own.repeats() {
@@ -201,7 +204,7 @@ impl Runs {
             }
             stop = stop.saturating_add(cycle);
         }
-        Ok(())
+        Some(())
     }
 
     /// Lists whom one of one's own blocks meets.
@@ -212,7 +215,7 @@ impl Runs {
         (start, end, spot): (u64, u64, Spot),
         shift: i64,
         left: &mut usize,
-    ) -> Result<()> {
+    ) -> Option<()> {
         let mut index = start;
         let mut mine = spot.block * own.jump + spot.within * own.stride;
         for met in theirs.axis.walk(start.wrapping_add_signed(shift), theirs.is_packed) {
@@ -227,13 +230,7 @@ impl Runs {
                 theirs: met.spot.within,
             };
             // Runs that join the last one take time, too.
-            *left = left.checked_sub(1).ok_or_else(|| {
-                Error::new(
-                    Code::LimitExceeded,
-                    "plan",
-                    "more runs of one dimension than it may list",
-                )
-            })?;
+            *left = left.checked_sub(1)?;
             self.push(run, own.stride);
             mine += length * own.stride;
             index = stop;
@@ -241,7 +238,7 @@ impl Runs {
                 break;
             }
         }
-        Ok(())
+        Some(())
     }
 
     /// Adds a run, to the last one if it lies behind that on both sides.
