@@ -24,7 +24,7 @@ const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
 const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
 /// The variable that says how many streams a link is to have.
 const STREAMS_VARIABLE: &str = "JUNCTURA_STREAMS";
-/// Payloads that no client holds are cached up to this many bytes. Default: 25 % of physical memory.
+/// Payloads that no client holds are cached up to this many bytes, and up to 25 % of physical memory.
 const MIRROR_BYTES: u64 = 1 << 30;
 
 /// A pool behind a gate.
