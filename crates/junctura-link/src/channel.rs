@@ -77,6 +77,13 @@ impl Common {
         self.queue.frame(parts);
     }
 
+    /// The server's end: tells the mirror what to forget beyond its limit.
+    fn forget_overdue(&mut self) {
+        while let Some((at, length)) = self.shadow.overdue() {
+            self.queue.record(Record::Forget(at, length));
+        }
+    }
+
     /// Frames of a channel that is over at this end: what they say of the memory that all have in common is heard, since a
     /// payload for another client may come for it. Says how many bytes the whole ones among them are.
     ///
@@ -211,6 +218,7 @@ impl Channel {
             return;
         }
         common.shadow.left(self.number);
+        common.forget_overdue();
         for &segment in &self.segments {
             if common.memory.leave(segment) {
                 common.shadow.dropped(segment);
@@ -386,9 +394,7 @@ impl Channel {
         }
         if common.shadow.delivered(self.number, &head) {
             send_payload(shadow::at(&head), head.length.get(), common)?;
-            while let Some((at, length)) = common.shadow.overdue() {
-                common.queue.record(Record::Forget(at, length));
-            }
+            common.forget_overdue();
         }
         Ok(())
     }
@@ -577,6 +583,7 @@ impl Channel {
                     for one in released {
                         common.shadow.released(self.number, one.holding.get());
                     }
+                    common.forget_overdue();
                 }
             }
             _ => {}

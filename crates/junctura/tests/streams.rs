@@ -201,6 +201,28 @@ fn what_a_mirror_forgets_comes_again() {
 }
 
 #[test]
+fn what_is_given_back_beyond_the_limit_is_forgotten_without_a_next_payload() {
+    const LENGTH: usize = 2 * PART + 1;
+    const OBJECTS: usize = 4;
+    let world = World::plain();
+    for name in 0..OBJECTS {
+        offer(&world.pool, name, LENGTH).unwrap();
+    }
+    let wire = Wire::to(&world.gate, None);
+    let far = world.way_to(&wire.endpoint).mirror_bytes(0).open().unwrap();
+    for round in 1..=3 {
+        // All are held when the last one comes, so that nothing can be forgotten then.
+        let held: Vec<_> = (0..OBJECTS).map(|name| is_there(&far, name, LENGTH)).collect();
+        let down: u64 = (0..STREAMS).map(|stream| wire.carried(stream, 1)).sum();
+        assert!(
+            down >= (round * OBJECTS * LENGTH) as u64,
+            "round {round}: {down} bytes came"
+        );
+        drop(held);
+    }
+}
+
+#[test]
 fn what_was_offered_before_the_pool_was_closed_has_arrived() {
     let world = World::plain();
     for round in 0..8 {
