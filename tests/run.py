@@ -56,8 +56,11 @@ class Outcome:
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|ignored)\b")
 PYTEST_END = re.compile(r"^=* ?\d+ (passed|failed|errors?|skipped)\b.* in [\d.]+s")
 OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
-# Where cargo begins what a failed test printed, pytest's line for one, and that of a suite that counts on its own.
-FAILED_TEST = re.compile(r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*)$")
+# Where cargo begins what a failed test printed, pytest's line for one, and those of a suite that counts on its own;
+# a test that does not end, and where it is.
+FAILED_TEST = re.compile(
+    r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*|.*\btest \S+ has been running for over .*|hangs: .*)$"
+)
 # A crate that cargo compiles; one of ours has its folder behind it.
 COMPILED = re.compile(r"^ *(Compiling|Checking) \S+ v\S+(?P<ours> \(/.*\))?$")
 PROGRESS = re.compile(r"^ *(Compiling|Checking|Documenting|Downloaded|Downloading|Fresh|Blocking|Updating|Locking) ")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,6 +21,15 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROFILE = os.environ.get("JUNCTURA_PROFILE", "ci")
 # What `make build-ci` keeps of cargo's messages.
 BUILT = TARGET / PROFILE / "built.json"
+# A program that runs longer hangs.
+LIMIT_S = 900
+# What gdb prints of threads: the name of one, and the function of a frame, without the numbers of its crates.
+THREAD = re.compile(r'^Thread .* "(.*)"\):$')
+FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S.*?)(?:::h[0-9a-f]{16})? \(")
+NUMBER = re.compile(r"\[[0-9a-f]+\]")
+NOT_OURS = re.compile(r"<*(std|core|alloc|rustix)::")
+RUNS_A_TEST = "test::"
+FRAMES_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -67,10 +78,36 @@ def run(program: Program, arguments: list[str]) -> bool:
     print(f"Running {program.crate} {program.kind} {program.name}", flush=True)
     # As cargo runs it.
     environment = {**os.environ, "CARGO_MANIFEST_DIR": str(program.folder), "CARGO_PKG_NAME": program.crate}
-    ended = subprocess.run([program.path, "--quiet", *arguments], cwd=program.folder, env=environment, check=False)
-    if ended.returncode != 0:
-        print(f"failed: exit status {ended.returncode}; repeat with: {program.repeat()}", flush=True)
-    return ended.returncode == 0
+    with subprocess.Popen([program.path, "--quiet", *arguments], cwd=program.folder, env=environment) as running:
+        try:
+            reason = f"exit status {running.wait(LIMIT_S)}"
+        except subprocess.TimeoutExpired:
+            reason = f"killed after {LIMIT_S} s"
+            print_threads(running.pid)
+            running.kill()
+    if running.returncode != 0:
+        print(f"failed: {reason}; repeat with: {program.repeat()}", flush=True)
+    return running.returncode == 0
+
+
+def print_threads(process: int) -> None:
+    """Prints where each thread of a process is, if there is gdb; a thread of a test bears the test's name."""
+    if not (gdb := shutil.which("gdb")):
+        return
+    asked = [gdb, "-p", str(process), "-batch", "-ex", "thread apply all backtrace 60"]
+    stacks = subprocess.run(asked, capture_output=True, text=True, errors="replace", check=False).stdout
+    print(stacks)
+    name = ""
+    functions: list[str] = []
+    for line in NUMBER.sub("", stacks).splitlines():
+        if thread := THREAD.match(line):
+            name, functions = thread[1], []
+        elif (frame := FRAME.match(line)) and "::" in frame[1] and not NOT_OURS.match(frame[1]):
+            if frame[1].startswith(RUNS_A_TEST) and functions:
+                print(f"hangs: {name}: {' < '.join(functions[:FRAMES_SHOWN])}", flush=True)
+                functions = []
+            elif not frame[1].startswith(RUNS_A_TEST):
+                functions.append(frame[1])
 
 
 def main() -> int:
