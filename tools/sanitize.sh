@@ -8,6 +8,7 @@ export RUSTC_BOOTSTRAP=1
 RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-pc-table"
+RUSTFLAGS+=" --cfg address_sanitizer"
 export RUSTFLAGS
 CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/sanitize"
 export CARGO_TARGET_DIR

@@ -10,7 +10,7 @@
 //! The peer is not believed: a position that cannot be is `Protocol`, and bytes are copied out before anybody looks at them.
 //! What a peer can do by scribbling here is to garble its own stream, to lose its own bell, or to be woken for nothing.
 
-#[cfg(test)]
+#[cfg(all(test, not(address_sanitizer)))]
 mod loom_tests;
 mod memory;
 mod words;
