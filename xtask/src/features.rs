@@ -1,7 +1,8 @@
 //! Checks of cargo features, run as `cargo xtask features`.
 //!
 //! - Each feature of each library crate compiles alone, and each library crate compiles without any feature. A build of the
-//!   workspace unifies features, so it cannot show that a feature lacks one of its dependencies.
+//!   workspace unifies features, so it cannot show that a feature lacks one of its dependencies. A crate with a program is not
+//!   a library.
 //! - A pure client, the crate `junctura` without its default features, stays small: at most [`CLIENT_CRATES_MAX`] third-party
 //!   crates, and none of [`NOT_IN_A_CLIENT`].
 //! - Third-party crates have the same features with dev-dependencies as without. If they differ, cargo compiles the crate, and
@@ -196,8 +197,11 @@ fn has_warnings(stderr: &str) -> bool {
 /// All library crates: each without features, then with each of its features.
 fn alone(metadata: &Value) -> Vec<Alone> {
     let libraries = list(&metadata["packages"]).filter(|package| {
-        let kinds = list(&package["targets"]).flat_map(|target| list(&target["kind"]));
-        kinds.into_iter().any(|kind| kind == "lib")
+        let is = |wanted: &str| {
+            let mut kinds = list(&package["targets"]).flat_map(|target| list(&target["kind"]));
+            kinds.any(|kind| kind == wanted)
+        };
+        is("lib") && !is("bin")
     });
     let checks = libraries.flat_map(|package| {
         let name = package["name"].as_str().unwrap_or_default();
@@ -293,12 +297,13 @@ mod tests {
 
     #[test]
     fn each_feature_of_each_library_is_checked_alone() {
-        let package = |name: &str, kind: &str, features: Value| json!({"name": name, "targets": [{"kind": [kind]}, {"kind": ["test"]}], "features": features});
+        let package = |name: &str, kind: &str, other: &str, features: Value| json!({"name": name, "targets": [{"kind": [kind]}, {"kind": [other]}], "features": features});
         let metadata = json!({"packages": [
-            package("a", "lib", json!({"default": ["x"], "x": [], "y": ["x"]})),
-            package("b", "lib", json!({})),
-            package("c", "bin", json!({"z": []})),
-            package("d", "cdylib", json!({"z": []})),
+            package("a", "lib", "test", json!({"default": ["x"], "x": [], "y": ["x"]})),
+            package("b", "lib", "test", json!({})),
+            package("c", "bin", "test", json!({"z": []})),
+            package("d", "cdylib", "test", json!({"z": []})),
+            package("e", "lib", "bin", json!({"z": []})),
         ]});
         let checks: Vec<String> = alone(&metadata).iter().map(Alone::to_string).collect();
         let expected = [
