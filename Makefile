@@ -13,9 +13,11 @@ export PYO3_PYTHON := $(PY)
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
-# The cargo profile of what is built: `release`, or `ci`, with which the suites share their crates.
-PROFILE := $(or $(JUNCTURA_PROFILE),release)
-export PATH := $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH)
+# The cargo profile of what is built: `quick`, `release`, or `ci`, with which the suites share their crates.
+PROFILE = $(or $(JUNCTURA_PROFILE),quick)
+bench soak wheel: PROFILE = $(or $(JUNCTURA_PROFILE),release)
+PATH_BEFORE := $(PATH)
+export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
@@ -51,15 +53,11 @@ build: setup compile ## the command `junctura`, and the Python package into .ven
 .PHONY: compile
 compile:
 ifneq ($(CLI),)
-	@echo "build: junctura ($(PROFILE))"
-	@# With the features of both packages, so that the second one finds its dependencies built.
-	@cargo build --profile $(PROFILE) -p junctura-cli $(if $(PYTHON_CRATE),-p junctura-python) --bin junctura
+	@echo "build: junctura, and the Python package into .venv ($(PROFILE))"
+	@cargo build --profile $(PROFILE) -p junctura-cli $(if $(PYTHON_CRATE),-p junctura-python)
 endif
 ifneq ($(PYTHON_CRATE),)
-	@echo "build: Python package into .venv ($(PROFILE))"
-	@# Python prefers an extension for its own version to the one for many versions, however old it is.
-	@rm -f python/junctura/_native.cpython-*.so
-	@PIP_QUIET=1 maturin develop --profile $(PROFILE) --quiet
+	@$(PY) tools/develop.py $(PROFILE)
 endif
 	@du -sk $(CARGO_TARGET_DIR) $(VENV) | awk '{ used[NR] = $$1 / 1048576 } \
 	END { printf "build: disk used: target %.1f GiB, .venv %.1f GiB\n", used[1], used[2] }'
@@ -104,7 +102,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 build-ci: ## what tests run: all of it in the profile `ci`, and the Python package from it in .venv
 	@mkdir -p $(CARGO_TARGET_DIR)/ci
 	@cargo build --profile ci --workspace --all-targets --message-format=json-render-diagnostics >$(CARGO_TARGET_DIR)/ci/built.json
-	@$(PY) tools/develop.py
+	@$(PY) tools/develop.py ci
 
 .PHONY: reference
 reference: ## the Rust reference; broken links and missing pages are errors

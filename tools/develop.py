@@ -1,4 +1,4 @@
-"""Installs the package into the environment of this Python, from what ``make build-ci`` has compiled.
+"""Installs the package into the environment of this Python, with the extension that cargo has compiled.
 
 ``maturin develop`` does the same, but compiles the extension again, with other features. The package stays in
 ``python/``; the environment gets a path to it, its metadata, and the command's entry points.
@@ -49,7 +49,7 @@ def command(scripts: Path, name: str, place: str) -> Path:
 def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    extension = TARGET / os.environ.get("JUNCTURA_PROFILE", "ci") / "lib_native.so"
+    extension = TARGET / sys.argv[1] / "lib_native.so"
     for old in (SOURCE / "junctura").glob("_native*.so"):
         old.unlink()
     shutil.copy2(extension, SOURCE / "junctura/_native.abi3.so")
