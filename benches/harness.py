@@ -309,7 +309,7 @@ def program(name: str) -> Path:
     """A program that the build left in the target folder."""
     path = TARGET / "release" / name
     if not path.exists():
-        raise LeftOutError(f"{name} is not built (make build)")
+        raise LeftOutError(f"{name} is not built (JUNCTURA_PROFILE=release make build)")
     return path
 
 
