@@ -23,7 +23,7 @@ PROFILE = os.environ.get("JUNCTURA_PROFILE", "ci")
 BUILT = TARGET / PROFILE / "built.json"
 # A program that runs longer hangs.
 LIMIT_S = 900
-# What gdb prints of threads: the name of one, and the function of a frame, without the numbers of its crates.
+# Lines of gdb: the name of a thread, and the function of a frame. Numbers behind names of crates are removed first.
 THREAD = re.compile(r'^Thread .* "(.*)"\):$')
 FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S.*?)(?:::h[0-9a-f]{16})? \(")
 NUMBER = re.compile(r"\[[0-9a-f]+\]")

@@ -1,8 +1,8 @@
 //! What the server's end knows of the client's mirror: which payloads it has, and who holds them.
 //!
 //! A payload goes once, however often it is delivered, as long as the mirror has it. The mirror's memory is bounded: beyond
-//! its limit, what nobody holds is forgotten, that which was given back first: when the next payload comes, and as soon as one
-//! is given back. The server's end decides it, in the order of what it sends; so both ends agree without asking.
+//! its limit, payloads that nobody holds are forgotten, those first that were given back first: when the next payload comes, and
+//! as soon as one is given back. The server's end decides it, in the order of what it sends; so both ends agree without asking.
 
 use std::collections::VecDeque;
 
