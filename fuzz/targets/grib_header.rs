@@ -11,6 +11,7 @@ fuzz_target!(|file: &[u8]| {
             Ok(message) => {
                 let start = message.offset() as usize;
                 assert_eq!(&file[start..start + message.bytes().len()], message.bytes());
+                let _ = message.packed();
                 if let Ok(keys) = message.keys() {
                     keys.attributes()
                         .for_each(|(name, value)| drop(format!("{name}={value}")));

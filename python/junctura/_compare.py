@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import decoded, grib, needed, values_of
-from junctura.errors import InvalidArgument
+from junctura._labels import decoded, grib, values_of
+from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from junctura import Listing, Stored
@@ -152,8 +152,7 @@ def _values(obj: Valued) -> npt.NDArray[Any] | None:
 
 
 def _decoded(message: bytes) -> npt.NDArray[Any] | None:
-    eccodes = needed("eccodes", "grib")
     try:
         return decoded(message, values_of)
-    except eccodes.CodesInternalError:
+    except (Corrupt, TooLarge):
         return None

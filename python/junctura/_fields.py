@@ -322,14 +322,18 @@ def _grid(obj: Any, dtype: np.dtype[Any]) -> _Grid:
         values = obj.array()
         dims = _labels.dims_of(about, values.ndim)
         return _Grid(tuple(dims), values.shape, {}, attrs, False, values.dtype)
-    values, dims, coords = _labels.decoded(message, _labels.grid)
-    attrs = {**_labels.decoded(message, _described), **attrs}
+    (dims, shape, coords), described = _labels.decoded(message, _of_grid, has_places=True)
+    attrs = {**described, **attrs}
     for name, units in (("latitude", "degrees_north"), ("longitude", "degrees_east")):
         if name in coords:
             given = coords[name]
             of, along = given if isinstance(given, tuple) else (name, given)
             coords[name] = (of, along, {"units": units, "standard_name": name})
-    return _Grid(tuple(dims), values.shape, coords, attrs, True, dtype)
+    return _Grid(tuple(dims), shape, coords, attrs, True, dtype)
+
+
+def _of_grid(eccodes: Any, message: Any) -> tuple[_labels.Layout, dict[str, str]]:
+    return _labels.layout_of(eccodes, message), _described(eccodes, message)
 
 
 def _described(eccodes: Any, message: Any) -> dict[str, str]:

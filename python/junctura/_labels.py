@@ -10,10 +10,13 @@ import json
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from junctura import _messages
+from junctura.errors import Corrupt
 
 if TYPE_CHECKING:
     import xarray
@@ -26,6 +29,7 @@ Array = npt.NDArray[Any]
 _Looked = TypeVar("_Looked")
 # ecCodes is asked by one thread at a time.
 _ECCODES = threading.Lock()
+_COORDINATES = ("latitude", "longitude")
 # What these say is in the array itself.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
 
@@ -113,7 +117,7 @@ def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
     message = None if "dtype" in attributes else grib(obj)
     if message is None:
         return labelled(obj.array(), attributes)
-    values, dims, coords = decoded(message, grid)
+    values, dims, coords = decoded(message, grid, has_places=True)
     return _labelled(values, attributes, dims, coords)
 
 
@@ -153,15 +157,36 @@ def grib(obj: Object | Stored | Fetched | Valued) -> bytes | None:
     return bytes(view) if bytes(view[:4]) == b"GRIB" else None
 
 
-def decoded(payload: bytes, look: Callable[[Any, Any], _Looked]) -> _Looked:
-    """What a look at a GRIB message finds."""
+def decoded(message: bytes, look: Callable[[Any, int], _Looked], has_places: bool = False) -> _Looked:
+    """What a look at a GRIB message finds.
+
+    Parameters
+    ----------
+    message
+        A GRIB message.
+    look
+        A function of a module, which gets ecCodes and the message's handle.
+    has_places
+        Whether it asks for the places of all values, which ecCodes computes from what the header says of the grid.
+
+    Raises
+    ------
+    Corrupt, TooLarge
+        See `junctura._messages`; or ecCodes cannot read the message.
+
+    """
+    announced = _messages.announced(message)
+    if has_places:
+        announced = announced._replace(is_proven=announced.is_proven and announced.is_regular)
+    found: _Looked = _messages.decoded_as(announced, message, _looked, look)
+    return found
+
+
+def _looked(message: bytes, look: Callable[[Any, int], _Looked]) -> _Looked:
     eccodes = needed("eccodes", "grib")
-    with _ECCODES:
-        message = eccodes.codes_new_from_message(payload)
-        try:
-            return look(eccodes, message)
-        finally:
-            eccodes.codes_release(message)
+    with _ECCODES, _messages.opened(eccodes, message) as handle:
+        _messages.check_places(eccodes, handle, message)
+        return look(eccodes, handle)
 
 
 def values_of(eccodes: Any, message: Any) -> Array:
@@ -174,21 +199,68 @@ def values_of(eccodes: Any, message: Any) -> Array:
     return values
 
 
+class Layout(NamedTuple):
+    """Where the values of a message lie."""
+
+    dims: list[str]
+    shape: tuple[int, ...]
+    # By the name of the dimension, or with that.
+    coords: dict[str, Any]
+
+
 def grid(eccodes: Any, message: Any) -> tuple[Array, list[str], dict[str, Any]]:
     """The values of a message, with latitudes and longitudes where its grid has any."""
-    values = values_of(eccodes, message)
+    layout = layout_of(eccodes, message)
+    return values_of(eccodes, message).reshape(layout.shape), layout.dims, layout.coords
+
+
+def layout_of(eccodes: Any, message: Any) -> Layout:
+    """Where the values of a message lie; they are not decoded. Of a regular grid, two axes and not all points."""
+    points = eccodes.codes_get_size(message, "values")
+    _messages.limit(points)
     kind = eccodes.codes_get(message, "gridType")
     if kind.endswith("sh"):
-        return values, ["coefficient"], {}
-    latitudes = eccodes.codes_get_array(message, "latitudes")
-    longitudes = eccodes.codes_get_array(message, "longitudes")
+        return Layout(["coefficient"], (points,), {})
+    if kind.endswith("gg"):
+        _messages.limit_parallels(eccodes.codes_get(message, "N"))
     if kind not in ("regular_ll", "regular_gg") or eccodes.codes_get(message, "alternativeRowScanning"):
-        return values, ["values"], {"latitude": ("values", latitudes), "longitude": ("values", longitudes)}
-    columns, rows = eccodes.codes_get(message, "Ni"), eccodes.codes_get(message, "Nj")
-    if eccodes.codes_get(message, "jPointsAreConsecutive"):
-        dims, shape = ["longitude", "latitude"], (columns, rows)
-    else:
-        dims, shape = ["latitude", "longitude"], (rows, columns)
-    by_name = {"latitude": latitudes.reshape(shape), "longitude": longitudes.reshape(shape)}
-    along = {dims[0]: by_name[dims[0]][:, 0], dims[1]: by_name[dims[1]][0, :]}
-    return values.reshape(shape), dims, dict(along)
+        along = {name: eccodes.codes_get_array(message, f"{name}s") for name in _COORDINATES}
+        if any(len(places) != points for places in along.values()):
+            raise Corrupt("GRIB message", f"{points} values, but its grid {kind} has {len(along['latitude'])} points")
+        return Layout(["values"], (points,), {name: ("values", places) for name, places in along.items()})
+    rows, columns = eccodes.codes_get(message, "Nj"), eccodes.codes_get(message, "Ni")
+    if rows * columns != points:
+        raise Corrupt("GRIB message", f"{points} values for {rows} rows of {columns} points")
+    axes = {"latitude": _latitudes(eccodes, message, kind, rows), "longitude": _longitudes(eccodes, message, columns)}
+    dims = list(reversed(_COORDINATES) if eccodes.codes_get(message, "jPointsAreConsecutive") else _COORDINATES)
+    return Layout(dims, tuple(len(axes[dim]) for dim in dims), {dim: axes[dim] for dim in dims})
+
+
+def _latitudes(eccodes: Any, message: Any, kind: str, rows: int) -> Array:
+    """Those of the rows, in their order."""
+    first, last = _ends(eccodes, message, "latitude")
+    if kind == "regular_ll":
+        return np.linspace(first, last, rows)
+    parallels: Array = np.fromiter(eccodes.codes_get_gaussian_latitudes(eccodes.codes_get(message, "N")), np.float64)
+    if eccodes.codes_get(message, "jScansPositively"):
+        parallels = parallels[::-1]
+    begin = int(np.abs(parallels - first).argmin())
+    if begin + rows > len(parallels):
+        raise Corrupt("GRIB message", f"{rows} rows from latitude {first} on, of a grid of {len(parallels)} parallels")
+    return parallels[begin : begin + rows]
+
+
+def _longitudes(eccodes: Any, message: Any, columns: int) -> Array:
+    """Those of the columns, in their order, without a jump at the prime meridian; the easternmost is at most 360."""
+    first, last = _ends(eccodes, message, "longitude")
+    if eccodes.codes_get(message, "iScansNegatively"):
+        return np.linspace(first, last if last < first else last - 360, columns)
+    last = last if last > first else last + 360
+    west = 360 if last > 360 and columns > 1 else 0
+    return np.linspace(first - west, last - west, columns)
+
+
+def _ends(eccodes: Any, message: Any, coordinate: str) -> tuple[float, float]:
+    keys = (f"{coordinate}Of{end}GridPointInDegrees" for end in ("First", "Last"))
+    first, last = (float(eccodes.codes_get_double(message, key)) for key in keys)
+    return first, last

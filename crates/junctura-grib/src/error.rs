@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::packed::PARALLELS_MAX;
+
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,6 +35,35 @@ pub enum Fault {
     },
     /// A message has more sections than the limit.
     TooManySections,
+    /// A section has fewer bytes of values, or of its bitmap, than the message announces.
+    Values {
+        /// Number of the section.
+        section: u8,
+        /// Bytes that are announced.
+        needed: u64,
+        /// Bytes that are there.
+        present: u64,
+    },
+    /// Two places of a message state different numbers of values.
+    Count {
+        /// Values that are announced.
+        values: u64,
+        /// Values by the bitmap or the groups.
+        present: u64,
+    },
+    /// Rows and columns make another number of points than is announced.
+    Points {
+        /// Points that are announced.
+        points: u64,
+        /// Points by rows and columns.
+        present: u64,
+    },
+    /// No parallels between a pole and the equator, or more than are decoded.
+    Parallels(u64),
+    /// No value has that many bits, or that precision.
+    Bits(u64),
+    /// The bitmap is not in the message: its indicator.
+    Bitmap(u8),
 }
 
 /// A damaged message: which one, at which byte, and what is wrong there.
@@ -58,6 +89,24 @@ impl fmt::Display for GribError {
             Fault::EndMark => write!(f, "no 7777 where the announced length ends")?,
             Fault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
             Fault::Order { section } => write!(f, "section {section} is missing or out of place")?,
+            Fault::Values {
+                section,
+                needed,
+                present,
+            } => write!(
+                f,
+                "section {section} announces {needed} bytes of values, {present} are there"
+            )?,
+            Fault::Count { values, present } => write!(f, "{values} values are announced, {present} are there")?,
+            Fault::Points { points, present } => {
+                write!(f, "{points} points are announced, rows and columns make {present}")?;
+            }
+            Fault::Parallels(parallels) => write!(
+                f,
+                "a Gaussian grid of {parallels} parallels between pole and equator, 1 to {PARALLELS_MAX} are decoded"
+            )?,
+            Fault::Bits(bits) => write!(f, "no value has {bits} bits, or that precision")?,
+            Fault::Bitmap(indicator) => write!(f, "bitmap {indicator} is not in the message")?,
             Fault::TooManySections => write!(f, "more than {} sections", crate::sections::SECTIONS_MAX)?,
         }
         write!(f, " (byte {})", self.offset)

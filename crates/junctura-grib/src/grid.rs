@@ -19,7 +19,7 @@ pub(crate) struct Grid {
     packing: Option<&'static str>,
     ni: Option<u64>,
     nj: Option<u64>,
-    points: Option<u64>,
+    pub(crate) points: Option<u64>,
     /// First latitude and longitude, last latitude and longitude, as coded.
     corners: [Option<i64>; 4],
     numbers: [(u16, Option<i64>); 3],
@@ -82,7 +82,7 @@ pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
 }
 
 const MISSING2: u64 = 0xffff;
-const MISSING4: u64 = 0xffff_ffff;
+pub(crate) const MISSING4: u64 = 0xffff_ffff;
 
 pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
     let section = sections.by_number[2].of(message);
@@ -92,7 +92,7 @@ pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
     };
     let Some(&code) = section.get(5) else { return grid };
     let two = |at| unsigned(section, at, 2);
-    let reduced = two(6) == Some(MISSING2);
+    let reduced = is_reduced1(section);
     grid.kind = match code {
         0 if reduced => Some("reduced_ll"),
         0 => Some("regular_ll"),
@@ -124,6 +124,11 @@ pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
         grid.ni.zip(grid.nj).map(|(ni, nj)| ni * nj)
     };
     grid
+}
+
+/// Whether its rows have different lengths.
+pub(crate) fn is_reduced1(section: &[u8]) -> bool {
+    unsigned(section, 6, 2) == Some(MISSING2)
 }
 
 /// The points of a reduced grid: the sum of its rows' lengths, which stand behind the vertical coordinates.

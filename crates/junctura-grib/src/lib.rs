@@ -26,6 +26,7 @@
 //! ```
 
 mod calc;
+mod ccsds;
 mod edition1;
 mod edition2;
 mod error;
@@ -35,14 +36,17 @@ mod head;
 mod keys;
 mod messages;
 mod octets;
+mod packed;
 mod run;
 mod sections;
 mod tables;
+mod templates;
 mod value;
 
 pub use error::{Fault, GribError};
 pub use keys::Keys;
 pub use messages::{Message, Messages};
+pub use packed::Packed;
 pub use value::{Text, Value};
 
 /// Version of ecCodes whose definitions the tables were derived from.

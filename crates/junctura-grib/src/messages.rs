@@ -10,6 +10,7 @@
 use crate::error::{Fault, GribError};
 use crate::keys::Keys;
 use crate::octets::unsigned;
+use crate::packed::{self, Packed};
 use crate::sections::{self, Sections};
 use crate::{edition1, edition2};
 
@@ -145,6 +146,14 @@ impl<'a> Message<'a> {
         self.sections.fields
     }
 
+    /// Number and first octet, counted from 0, of each section of the first field.
+    pub fn sections(&self) -> impl Iterator<Item = (u8, usize)> {
+        let spans = (0_u8..).zip(self.sections.by_number);
+        spans
+            .filter(|(_, span)| span.end > span.start)
+            .map(|(number, span)| (number, span.start))
+    }
+
     /// The keys of the header. A message of several fields gives those of its first field, as ecCodes does when its
     /// support of such messages is off (the default), and says so in `fields`.
     ///
@@ -153,12 +162,24 @@ impl<'a> Message<'a> {
         if self.sections.edition == 1 {
             return Ok(edition1::keys(self.bytes, &self.sections));
         }
-        edition2::keys(self.bytes, &self.sections).map_err(|(at, fault)| GribError {
+        edition2::keys(self.bytes, &self.sections).map_err(|fault| self.error(fault))
+    }
+
+    /// How many values the first field has, compared with the bytes that there are: before a decoder is asked.
+    ///
+    /// # Errors
+    /// What the message announces and does not have.
+    pub fn packed(&self) -> Result<Packed, GribError> {
+        packed::check(self.bytes, &self.sections).map_err(|fault| self.error(fault))
+    }
+
+    fn error(&self, (at, fault): (usize, Fault)) -> GribError {
+        GribError {
             message: self.number,
             start: self.offset,
             offset: self.offset + at as u64,
             fault,
-        })
+        }
     }
 }
 

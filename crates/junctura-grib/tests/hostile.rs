@@ -8,6 +8,7 @@ fn read_all(bytes: &[u8]) -> Result<(), TestCaseError> {
     for found in Messages::new(bytes) {
         match found.and_then(|message| Ok((message, message.keys()?))) {
             Ok((message, keys)) => {
+                let _ = message.packed();
                 let start = message.offset() as usize;
                 prop_assert_eq!(bytes.get(start..start + message.bytes().len()), Some(message.bytes()));
                 let names: Vec<_> = keys.mars().map(|(name, _)| name).collect();

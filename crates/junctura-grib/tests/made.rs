@@ -108,6 +108,26 @@ pub(crate) fn edition2(local: bool, products: &[Vec<u8>]) -> Vec<u8> {
         sections.extend(section2(6, &[255]));
         sections.extend(section2(7, &[]));
     }
+    whole2(&sections)
+}
+
+/// Edition 2 with a field of its own: the bodies of sections 3 (from its number of points), 5, 6 and 7.
+pub(crate) fn field(grid: &[u8], packing: &[u8], bitmap: &[u8], data: &[u8]) -> Vec<u8> {
+    field_of(grid, &product(0, 1, 0, 0, &[])[5..], packing, bitmap, data)
+}
+
+/// The same with the body of section 4.
+pub(crate) fn field_of(grid: &[u8], product: &[u8], packing: &[u8], bitmap: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut sections = section2(1, &[0; 16]);
+    sections.extend(section2(3, &[&[0], grid].concat()));
+    sections.extend(section2(4, product));
+    sections.extend(section2(5, packing));
+    sections.extend(section2(6, bitmap));
+    sections.extend(section2(7, data));
+    whole2(&sections)
+}
+
+fn whole2(sections: &[u8]) -> Vec<u8> {
     let mut message = b"GRIB\0\0\0\x02".to_vec();
     message.extend((16 + sections.len() as u64 + 4).to_be_bytes());
     message.extend(sections);

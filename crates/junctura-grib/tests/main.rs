@@ -3,4 +3,5 @@
 mod hostile;
 mod keys;
 mod made;
+mod packed;
 mod splitting;

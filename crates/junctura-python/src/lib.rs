@@ -33,6 +33,7 @@ mod events;
 mod exchange;
 mod follow;
 mod given;
+mod grib;
 mod interpreter;
 mod interrupt;
 mod object;
@@ -78,6 +79,8 @@ mod _native {
     use crate::events::{Event, Peer, Subscription};
     #[pymodule_export]
     use crate::follow::{Follow, Gap, Live};
+    #[pymodule_export]
+    use crate::grib::{packed, sections};
     #[pymodule_export]
     use crate::object::Object;
     #[pymodule_export]

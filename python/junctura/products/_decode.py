@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import junctura
+from junctura import _messages
 from junctura._labels import needed, values_of
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.products._field import Field
@@ -57,30 +58,29 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     Raises
     ------
     Corrupt
-        It is no message, or not a whole one, or ecCodes cannot read it.
+        It is no message, or not a whole one, or it announces values that it does not have, or ecCodes cannot read it.
+    TooLarge
+        It has more points than ``JUNCTURA_GRIB_POINTS_MAX`` (67,108,864).
     Unsupported
         Its grid has no name here, or it has several fields.
     ImportError
         Without ecCodes: ``pip install 'junctura[products]'``.
 
     """
+    global _decodes
     whole = bytes(message)
-    _look_at(whole)
+    field = _messages.decoded_as(one_field(whole), whole, _read, None if attributes is None else dict(attributes))
+    with _counting:
+        _decodes += 1
+    return field
+
+
+def _read(message: bytes, attributes: dict[str, Any] | None) -> Field:
     eccodes = needed("eccodes", "products")
-    try:
-        handle = eccodes.codes_new_from_message(whole)
-    except eccodes.CodesInternalError as error:
-        raise Corrupt("GRIB message", f"ecCodes cannot read it: {error}") from error
-    if handle is None:
-        raise Corrupt("GRIB message", "ecCodes finds none in it")
-    try:
-        sections = _sections(whole)
-        of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(whole, sections))
-        return _field(_Message(eccodes, handle, of_grid, of_parameter), attributes)
-    except eccodes.CodesInternalError as error:
-        raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
-    finally:
-        eccodes.codes_release(handle)
+    with _messages.opened(eccodes, message) as handle:
+        sections = _sections(message)
+        of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
+        return _field(_Message(eccodes, handle, message, of_grid, of_parameter), attributes)
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
@@ -112,6 +112,7 @@ class _Message(NamedTuple):
 
     eccodes: Any
     handle: Any
+    content: bytes
     # What all messages of its grid say of that, and all of its parameter: asking for a key takes as long as decoding
     # hundreds or thousands of values.
     of_grid: dict[str, Any]
@@ -159,40 +160,22 @@ class _Message(NamedTuple):
             return "unknown"
 
     def values(self) -> Floats:
-        global _decodes
-        with _counting:
-            _decodes += 1
+        _messages.check_places(self.eccodes, self.handle, self.content)
         values: Floats = values_of(self.eccodes, self.handle)
         return values
 
 
-def _look_at(message: bytes) -> None:
+def one_field(message: bytes) -> _messages.Announced:
+    """What a message announces; other bytes than one message with one field are refused."""
     if message[:4] != b"GRIB":
         raise Corrupt("GRIB message", f"it begins with {message[:4]!r}")
-    edition = message[7] if len(message) > 7 else None
-    if edition not in (1, 2):
-        raise Corrupt("GRIB message", f"of edition {edition}, expected 1 or 2")
-    if message[-4:] != b"7777":
-        raise Corrupt("GRIB message", f"{len(message)} bytes that do not end with 7777: it is not whole")
-    says = int.from_bytes(message[8:16] if edition == 2 else message[4:7], "big")
-    # Edition 1 has a way of its own to say that more than 8 MB follow, and ecCodes knows it.
-    if says != len(message) and (edition == 2 or says < 1 << 23):
-        raise Corrupt("GRIB message", f"{len(message)} bytes, but it says {says}")
-    if edition == 2:
-        _look_at_sections(message)
-
-
-def _look_at_sections(message: bytes) -> None:
-    """That sections of edition 2 are whole, and those with values one only."""
-    at, fields, last = 16, 0, len(message) - 4
-    while at < last:
-        length = int.from_bytes(message[at : at + 4], "big")
-        if length < 5 or at + length > last:
-            raise Corrupt("GRIB message", f"a section of {length} bytes does not end in it", at)
-        fields += message[at + 4] == 7
-        at += length
-    if fields > 1:
-        raise Unsupported("GRIB message", f"{fields} fields in one message: split it, e.g. with grib_copy")
+    announced = _messages.announced(message)
+    if announced.nbytes < len(message):
+        raise Corrupt("GRIB message", f"{len(message)} bytes, but it announces {announced.nbytes}")
+    if announced.fields > 1:
+        cause = f"{announced.fields} fields in one message: split it, e.g. with grib_copy"
+        raise Unsupported("GRIB message", cause)
+    return announced
 
 
 def _sections(message: bytes) -> dict[int, bytes]:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 import junctura
+from junctura import _messages
 from junctura._labels import needed
-from junctura.errors import Corrupt
 from junctura.products import _decode
 from junctura.products._graph import Graph, Node
 from junctura.products._grid import Grid, Spectral
@@ -173,16 +173,13 @@ def grid_of(obj: junctura.Object) -> str:
 
 
 def _grid_of_message(message: bytes) -> Grid | Spectral:
-    _decode._look_at(message)
+    return _messages.decoded_as(_decode.one_field(message), message, _grid_in)
+
+
+def _grid_in(message: bytes) -> Grid | Spectral:
     eccodes = needed("eccodes", "products")
-    try:
-        handle = eccodes.codes_new_from_message(message)
-        try:
-            return _Header(eccodes, handle, {}, {}).on()
-        finally:
-            eccodes.codes_release(handle)
-    except eccodes.CodesInternalError as error:
-        raise Corrupt("GRIB message", f"ecCodes cannot read it: {error}") from error
+    with _messages.opened(eccodes, message) as handle:
+        return _Header(eccodes, handle, message, {}, {}).on()
 
 
 class _Header(_decode._Message):

@@ -1,0 +1,144 @@
+"""GRIB messages, checked before ecCodes reads them.
+
+ecCodes trusts a message: for values that are announced and missing it reads memory beyond the message. So `decoded`
+first compares what the message announces with its bytes. Where that proves that all values are there, this process
+decodes; otherwise a process that may crash does (`junctura._decoder`).
+
+A field has at most `points_max` points, whatever its message announces: a constant field of 10^9 points fits in 200
+bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from junctura import _decoder
+from junctura._native import _packed, _sections
+from junctura.errors import Corrupt, InvalidArgument, TooLarge
+
+_Result = TypeVar("_Result")
+# Sets the limit for a process and those that it starts.
+POINTS_VARIABLE = "JUNCTURA_GRIB_POINTS_MAX"
+# 64 Mi points: 512 MiB as double precision. O4000, 2.5 km between points, has 64,144,000.
+_POINTS_MAX = 1 << 26
+_PARALLELS_MAX = 8000
+
+
+def points_max() -> int:
+    """The most points of a field that is decoded: 67,108,864, or what ``JUNCTURA_GRIB_POINTS_MAX`` sets."""
+    text = os.environ.get(POINTS_VARIABLE)
+    if text is None:
+        return _POINTS_MAX
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgument(f"{POINTS_VARIABLE}={text}", "expected a number of points") from None
+
+
+class Announced(NamedTuple):
+    """What the header of a message announces, compared with its bytes."""
+
+    # Of the message; other bytes may follow.
+    nbytes: int
+    fields: int
+    # Points or coefficients of the first field; 0 where the header does not state them.
+    points: int
+    # Whether all values of the first field are in the message for certain.
+    is_proven: bool
+    # Whether their places are those of rows and columns of a regular grid, or they have none.
+    is_regular: bool
+
+
+def announced(message: bytes) -> Announced:
+    """What a message announces.
+
+    Raises
+    ------
+    Corrupt
+        The message is not whole, or announces values that it does not have.
+    TooLarge
+        The field has more points than `points_max`.
+
+    """
+    found = Announced(*_packed(message))
+    limit(found.points)
+    return found
+
+
+def limit(points: int) -> None:
+    """Raises TooLarge if a field has more points than `points_max`."""
+    most = points_max()
+    if points > most:
+        cause = f"at most {most} are decoded; {POINTS_VARIABLE} sets the limit"
+        raise TooLarge(f"GRIB field of {points} points", cause)
+
+
+def limit_parallels(parallels: int) -> None:
+    """Refuses a Gaussian grid with none or too many: to find their latitudes takes time with their square."""
+    cause = f"1 to {_PARALLELS_MAX} between pole and equator are decoded"
+    if parallels > _PARALLELS_MAX:
+        raise TooLarge(f"Gaussian grid of {parallels} parallels", cause)
+    if parallels < 1:
+        raise Corrupt(f"Gaussian grid of {parallels} parallels", cause)
+
+
+@contextlib.contextmanager
+def opened(eccodes: Any, message: bytes) -> Iterator[int]:
+    """EcCodes' handle of a message; its errors become `Corrupt`. Call `check_places` before values are decoded."""
+    handle = None
+    try:
+        handle = eccodes.codes_new_from_message(message)
+        yield handle
+    except eccodes.CodesInternalError as error:
+        raise Corrupt("GRIB message", f"ecCodes cannot decode it: {error}") from error
+    finally:
+        if handle is not None:
+            eccodes.codes_release(handle)
+
+
+def check_places(eccodes: Any, handle: int, message: bytes) -> None:
+    """Raises Corrupt if ecCodes finds a section elsewhere than the lengths of the sections place it.
+
+    EcCodes goes by the templates of the sections before. Where the two differ, it would take other bytes for values
+    than those that were checked.
+    """
+    for number, start in _sections(message):
+        try:
+            found = eccodes.codes_get_long(handle, f"offsetSection{number}")
+        except eccodes.KeyValueNotFoundError:
+            found = None
+        if found != start:
+            raise Corrupt("GRIB message", f"ecCodes does not find section {number} at byte {start}")
+
+
+def decoded(message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
+    """``read(message, *arguments)``, here or in a process that may crash; see `announced` and `decoded_as`."""
+    return decoded_as(announced(message), message, read, *arguments)
+
+
+def decoded_as(is_what: Announced, message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
+    """``read(message, *arguments)``, here or in a process that may crash.
+
+    Parameters
+    ----------
+    is_what
+        What the message announces.
+    message
+        One GRIB message.
+    read
+        A function of a module, which asks ecCodes. Its result can be pickled.
+    *arguments
+        More arguments for it, which can be pickled, too.
+
+    Raises
+    ------
+    Corrupt
+        The decoder crashed, or takes too long.
+
+    """
+    if is_what.is_proven:
+        return read(message, *arguments)
+    return _decoder.decoded(message, read, *arguments)
