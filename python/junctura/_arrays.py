@@ -14,6 +14,7 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument
 
 Array = npt.NDArray[Any]
+_DTYPE_CHARACTERS_MAX = 1 << 16
 
 
 def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
@@ -23,24 +24,31 @@ def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequen
         array: Array = np.frombuffer(buffer, kind) if len(buffer) else _nothing(buffer, kind, shape)
         return array if shape is None else array.reshape(shape)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument("array", f"{len(buffer)} bytes as dtype {dtype}, shape {shape}: {error}") from error
+        asked = f"dtype {str(dtype)[:80]}, shape {str(shape)[:80]}"
+        raise InvalidArgument("array", f"{len(buffer)} bytes as {asked}: {error}") from error
 
 
 def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
     """An array without elements, writable if the buffer is."""
-    array: Array = np.empty(0 if shape is None else shape, dtype)
-    if array.nbytes:
+    extents = (0,) if shape is None else tuple(map(int, shape)) if isinstance(shape, Sequence) else (int(shape),)
+    if math.prod(extents) * dtype.itemsize:
         raise ValueError("there are no bytes")
+    array: Array = np.empty(extents, dtype)
     array.flags.writeable = not memoryview(buffer).readonly
     return array
 
 
 @functools.lru_cache(maxsize=256)
 def _dtype(text: str) -> np.dtype[Any]:
-    """Reads the attribute `dtype`."""
-    if text.startswith("["):
-        return np.lib.format.descr_to_dtype(ast.literal_eval(text))
-    return np.dtype(text)
+    """Reads the attribute `dtype`, which a producer can set to any text."""
+    if len(text) > _DTYPE_CHARACTERS_MAX:
+        raise ValueError(f"a dtype has at most {_DTYPE_CHARACTERS_MAX} characters")
+    try:
+        if text.startswith("["):
+            return np.lib.format.descr_to_dtype(ast.literal_eval(text))
+        return np.dtype(text)
+    except Exception as error:
+        raise ValueError(f"no dtype: {error or type(error).__name__}") from error
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from junctura._yaml import Wrong, nearest, raise_all
+from junctura._yaml import WRONG_MAX, Wrong, nearest, raise_all
 
 Json = dict[str, Any]
 
@@ -190,9 +190,12 @@ class Record:
     def check(self, value: Any) -> None:
         _expect(self, value)
         known = {key: item for key, item in value.items() if key in self.keys}
-        found = [
-            Wrong(f'"{key[:60]}" is no key here{nearest(key, self.keys)}', key) for key in value if key not in known
-        ]
+        unknown = [key for key in value if key not in known]
+        # Each is compared with all keys, to find the nearest.
+        named = unknown[: WRONG_MAX - 1]
+        found = [Wrong(f'"{key[:60]}" is no key here{nearest(key, self.keys)}', key) for key in named]
+        if len(unknown) > len(named):
+            found.append(Wrong(f"{len(unknown) - len(named)} more keys are not known here"))
         # What is missing may be what an unknown key was meant to be.
         found = found or self._missing(known)
         raise_all([*found, *(wrong for key, item in known.items() for wrong in _found(self.keys[key], item, key))])

@@ -25,7 +25,10 @@ Step: TypeAlias = "str | int"
 Place: TypeAlias = "tuple[Step, ...]"
 _BYTES_MAX = 4 << 20
 _DEPTH_MAX = 32
-_VALUES_MAX = 1_000_000
+_VALUES_MAX = 250_000
+_DOCUMENTS_MAX = 10_000
+# So many mistakes of one place are named.
+WRONG_MAX = 100
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|(0|[1-9][0-9]*)(?=[eE]))([eE][-+]?[0-9]+)?")
 _DIGITS_MAX = 18
@@ -53,7 +56,9 @@ class Wrong(InvalidArgument):
 
 
 def raise_all(found: Sequence[Wrong]) -> None:
-    """Raises what is wrong, if anything is, as one."""
+    """Raises what is wrong, if anything is, as one; of very many, the first and how many more."""
+    if len(found) > WRONG_MAX:
+        found = [*found[:WRONG_MAX], Wrong(f"{len(found) - WRONG_MAX} more mistakes")]
     if found:
         raise Wrong(found[0].cause, *found[0].place, others=found[1:])
 
@@ -186,12 +191,18 @@ class _Composer:
     def __init__(self, yaml: Any, text: str, path: str) -> None:
         self._yaml = yaml
         self._path = path
-        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
+        # Of libyaml where PyYAML has it: ten times as fast.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
         self._lines: dict[Place, int] = {}
 
     def documents(self) -> Iterator[Document]:
+        count = 0
         for event in self._events:
             if isinstance(event, self._yaml.DocumentStartEvent):
+                count += 1
+                if count > _DOCUMENTS_MAX:
+                    self._refuse(event, f"more than {_DOCUMENTS_MAX} documents")
                 self._lines = {}
                 yield Document(self._value(next(self._events), ()), self._path, self._lines)
 
@@ -199,7 +210,7 @@ class _Composer:
         self._check(event, place)
         self._lines.setdefault(place, event.start_mark.line + 1)
         if isinstance(event, self._yaml.ScalarEvent):
-            return plain(event.value) if event.style is None else event.value
+            return event.value if event.style else plain(event.value)
         if isinstance(event, self._yaml.SequenceStartEvent):
             return [self._value(item, (*place, index)) for index, item in enumerate(self._until_end())]
         return self._mapping(place)

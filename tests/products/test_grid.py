@@ -109,6 +109,9 @@ def test_rows_of_another_grid_are_not_looked_for() -> None:
 def test_too_many_points_are_refused() -> None:
     with pytest.raises(InvalidArgument):
         points((0, 0) for _ in range(100_001))
+    for name in ("O8000", "F4000", "0.01/0.01", "R2:100000000,1,1,1"):
+        with pytest.raises(InvalidArgument, match="at most 67108864 are possible"):
+            grid(name)
 
 
 def test_a_truncation_is_no_grid() -> None:

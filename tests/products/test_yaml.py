@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
+from junctura._specs import ListOf, Number, Record
 from junctura._yaml import Wrong, documents, nearest, plain, read
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
@@ -128,6 +129,21 @@ def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
         read(path)
     path.write_bytes(b"#" + b"x" * ((4 << 20) - 1))
     assert read(path) == []
+
+
+def test_values_documents_and_named_mistakes_are_limited() -> None:
+    with pytest.raises(junctura.InvalidArgument, match="more than 250000 values"):
+        documents(b"a: [" + b"1," * 250_001 + b"]\n", "f")
+    with pytest.raises(junctura.InvalidArgument, match="more than 10000 documents"):
+        documents(b"---\n" * 10_001, "f")
+    record = Record({"known": Number()})
+    with pytest.raises(Wrong) as caught:
+        record.check({f"k{number}": 1 for number in range(1000)})
+    assert len(caught.value.each()) == 100
+    assert caught.value.others[-1].cause == "901 more keys are not known here"
+    with pytest.raises(Wrong) as caught:
+        ListOf(Number()).check(["no"] * 1000)
+    assert caught.value.others[-1].cause == "900 more mistakes"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

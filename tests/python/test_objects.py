@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,3 +231,27 @@ def test_a_list_of_many(pool: junctura.Pool) -> None:
     entries = pool.list()
     assert len(entries) == 20_000
     assert [entry["name"] for entry in entries[:2]] == ["00000", "00001"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "payload"),
+    [
+        ({"dtype": "[" * 500 + "]" * 500, "shape": [1]}, bytes(8)),
+        ({"dtype": "[(", "shape": [1]}, bytes(8)),
+        ({"dtype": "[x]", "shape": [1]}, bytes(8)),
+        ({"dtype": "[('a', '<f8', 1e9)]", "shape": [1]}, bytes(8)),
+        ({"dtype": "\ud7ff", "shape": [1]}, bytes(8)),
+        ({"dtype": "[" + "('a','<f8')," * 1000 + "]", "shape": [1]}, bytes(8)),
+        ({"dtype": "<f8", "shape": [10**12]}, b""),
+        ({"dtype": "<f8", "shape": [0, 10**18, 10**18]}, b""),
+        ({"dtype": "<f8", "shape": [-1]}, bytes(8)),
+        ({"dtype": "<f8", "shape": [1, -1]}, bytes(8)),
+        ({"dtype": "<f8", "shape": [2**63 - 1]}, bytes(8)),
+        ({"dtype": "<f8", "shape": [1] * 1000}, bytes(8)),
+    ],
+)
+def test_what_a_producer_states_of_an_array_is_checked(attributes: dict[str, Any], payload: bytes) -> None:
+    with junctura.Pool(schema="free") as pool:
+        pool.offer(payload, attributes, name="a")
+        with pytest.raises(junctura.InvalidArgument):
+            pool.demand(name="a").array()

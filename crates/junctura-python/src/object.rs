@@ -371,7 +371,8 @@ impl Object {
 /// What a payload is, as its attributes say it.
 pub(crate) struct Own {
     dtype: Option<String>,
-    shape: Option<Vec<usize>>,
+    /// Extents with `/` between them.
+    shape: Option<String>,
     /// The name of a schema that could not say it.
     silent: Option<String>,
 }
@@ -379,13 +380,9 @@ pub(crate) struct Own {
 impl Own {
     pub(crate) fn of(schema: &junctura::Schema, get: impl Fn(&str) -> Option<String>) -> Self {
         let is_said = schema.is_open() || schema.find("dtype").is_some();
-        let extents = |text: String| {
-            let extents = text.split('/').filter(|extent| !extent.is_empty());
-            extents.map(|extent| extent.parse().ok()).collect()
-        };
         Self {
             dtype: get("dtype"),
-            shape: get("shape").and_then(extents),
+            shape: get("shape"),
             silent: (!is_said).then(|| schema.name().to_owned()),
         }
     }
@@ -401,9 +398,23 @@ impl Own {
             let cause = format!("schema {name} has no attribute dtype that would say it: give one");
             return Err(invalid(py, "dtype", cause));
         }
-        match shape {
-            Some(shape) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
-            None => arrays(py)?.call_method1("view", (buffer, self.dtype, self.shape)),
+        match (shape, self.shape) {
+            (Some(shape), _) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
+            (None, None) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
+            (None, Some(text)) => {
+                let extents = text
+                    .split('/')
+                    .filter(|extent| !extent.is_empty())
+                    .map(str::parse::<usize>);
+                let extents: Vec<_> = extents.collect::<Result<_, _>>().map_err(|error| {
+                    invalid(
+                        py,
+                        "shape",
+                        format!("{:.80} has an extent that is no number of elements: {error}", text),
+                    )
+                })?;
+                arrays(py)?.call_method1("view", (buffer, self.dtype, extents))
+            }
         }
     }
 }

@@ -26,14 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura._labels import needed
+from junctura._messages import POINTS_VARIABLE, points_max
 from junctura.errors import InvalidArgument
 from junctura.products._floats import Floats
 
 Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "points"]
 # So many degrees apart are the same place.
 _SAME = 1e-9
-# Beyond them a mistake is more likely than a wish: a grid of a hundredth of a degree has 648 million points.
-_POINTS_MAX = 1 << 30
 _GAUSSIAN_MAX = 8000
 _TRUNCATION_MAX = 8000
 _PLACES_MAX = 100_000
@@ -181,8 +180,7 @@ def regular_ll(dlon: float, dlat: float) -> Grid:
     """Rows and columns so many degrees apart, from pole to pole and around the globe."""
     name = f"{_number(dlon)}/{_number(dlat)}"
     columns, rows = _divides(name, 360, dlon), _divides(name, 180, dlat) + 1
-    if columns * rows > _POINTS_MAX:
-        _refuse(name, f"{columns * rows} points are too many")
+    _limit(name, columns * rows)
     # Of a third of a degree the name has ten digits, but its rows still end at the pole.
     latitudes: Floats = 90 - np.arange(rows, dtype=np.float64) * (180 / (rows - 1))
     longitudes: Floats = np.arange(columns, dtype=np.float64) * (360 / columns)
@@ -192,6 +190,7 @@ def regular_ll(dlon: float, dlat: float) -> Grid:
 def regular_gg(n: int) -> Grid:
     """`n` Gaussian rows between pole and equator, with 4 `n` columns."""
     name = f"F{n}"
+    _limit(name, 8 * n * n)
     latitudes = gaussian_latitudes(n)
     longitudes: Floats = np.arange(4 * n, dtype=np.float64) * (90 / n)
     return Grid(name, "regular_gg", (2 * n, 4 * n), latitudes, longitudes)
@@ -209,14 +208,17 @@ def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
     latitudes = gaussian_latitudes(n)
     classical = columns is None
     counts = _classical(n) if columns is None else tuple(columns)
-    if len(counts) != 2 * n or min(counts, default=0) < 1 or sum(counts) > _POINTS_MAX:
+    if len(counts) != 2 * n or min(counts, default=0) < 1:
         raise InvalidArgument(f"grid R{n}", f"{len(counts)} rows of columns, expected {2 * n} with one at least each")
+    _limit(f"R{n}", sum(counts))
     return _reduced(f"N{n}" if classical or _is_classical(n, counts) else _name_of(n, counts), latitudes, counts)
 
 
 def octahedral(n: int) -> Grid:
     """`n` Gaussian rows between pole and equator; the first has 20 columns, and each four more than the one before."""
-    return _reduced(f"O{n}", gaussian_latitudes(n), _octahedral(n))
+    counts = _octahedral(n)
+    _limit(f"O{n}", sum(counts))
+    return _reduced(f"O{n}", gaussian_latitudes(n), counts)
 
 
 def points(places: Iterable[tuple[float, float]]) -> Grid:
@@ -312,6 +314,12 @@ def _within(
     # The same numbers as those of the whole, some turns away.
     turns = np.rint((west + east_of - whole.longitudes)[columns] / 360)
     return rows, columns, whole.longitudes[columns] + 360 * turns
+
+
+def _limit(name: str, size: int) -> None:
+    """More points than are decoded are a mistake more likely than a wish: 0.01 degrees are 648 million."""
+    if size > (most := points_max()):
+        _refuse(name, f"{size} points, at most {most} are possible; {POINTS_VARIABLE} sets the limit")
 
 
 def _divides(name: str, degrees: int, by: float) -> int:
