@@ -14,7 +14,6 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument
 
 Array = npt.NDArray[Any]
-_DTYPE_CHARACTERS_MAX = 1 << 16
 
 
 def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
@@ -41,8 +40,6 @@ def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[
 @functools.lru_cache(maxsize=256)
 def _dtype(text: str) -> np.dtype[Any]:
     """Reads the attribute `dtype`, which a producer can set to any text."""
-    if len(text) > _DTYPE_CHARACTERS_MAX:
-        raise ValueError(f"a dtype has at most {_DTYPE_CHARACTERS_MAX} characters")
     try:
         if text.startswith("["):
             return np.lib.format.descr_to_dtype(ast.literal_eval(text))

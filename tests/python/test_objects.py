@@ -241,7 +241,7 @@ def test_a_list_of_many(pool: junctura.Pool) -> None:
         ({"dtype": "[x]", "shape": [1]}, bytes(8)),
         ({"dtype": "[('a', '<f8', 1e9)]", "shape": [1]}, bytes(8)),
         ({"dtype": "\ud7ff", "shape": [1]}, bytes(8)),
-        ({"dtype": "[" + "('a','<f8')," * 1000 + "]", "shape": [1]}, bytes(8)),
+        ({"dtype": "[" + "('a','<f8')," * 80 + "]", "shape": [1]}, bytes(8)),
         ({"dtype": "<f8", "shape": [10**12]}, b""),
         ({"dtype": "<f8", "shape": [0, 10**18, 10**18]}, b""),
         ({"dtype": "<f8", "shape": [-1]}, bytes(8)),
