@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from junctura._sizes import bytes_of, seconds_of, shown_bytes, shown_seconds
 from junctura._yaml import Wrong
 from junctura.workflow._matrix import combinations
-from junctura.workflow._words import check, displayed, escaped, fill, fill_some, instance, words, written
+from junctura.workflow._words import as_name, check, displayed, escaped, fill, fill_some, instance, words, written
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 WORDS = ("member", "pool", "step")
@@ -204,3 +204,10 @@ def test_sizes_and_times_for_people() -> None:
 
 def test_a_truth_is_written_as_in_the_file() -> None:
     assert [written(value) for value in (True, False, 1, 0.5, "x")] == ["true", "false", "1", "0.5", "x"]
+
+
+def test_names_from_outside_become_names_of_folders() -> None:
+    long = [as_name("x" * 900 + end) for end in "ab"]
+    for name in (*long, as_name("a/../b"), as_name(".."), as_name("a\0b"), as_name("\u202e")):
+        assert len(name) <= 200 and set(name) <= set("abcdefx0123456789._-") and name.strip(".")
+    assert long[0] != long[1], "the hash tells them apart"

@@ -147,6 +147,13 @@ def test_limits_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(run.events), run.events_left_out) == (2, 3)
 
 
+def test_a_record_of_very_many_bytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "record").open("wb") as file:
+        file.truncate((2 << 30) + 1)
+    with pytest.raises(errors.LimitExceeded, match="more than 2 GiB"):
+        read(tmp_path / "record")
+
+
 def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_history, "_LINE_BYTES_MAX", 32)
     record = json.dumps(RUN).encode() + b"\n"

@@ -18,6 +18,7 @@ from junctura.errors import Corrupt, InvalidArgument, Io, LimitExceeded, NotFoun
 
 FORMAT = 1
 RECORD = "record.jsonl"
+_RECORD_BYTES_MAX = 2 << 30
 _LINE_BYTES_MAX = 64 << 20
 _SESSIONS_MAX = 1000
 _TASKS_MAX = 200_000
@@ -247,7 +248,7 @@ def read(run: str | os.PathLike[str]) -> History:
     junctura.errors.Unsupported
         A later version of Junctura wrote it in another format.
     junctura.errors.LimitExceeded
-        It has more sessions, tasks or attempts than anybody can look at.
+        It has more than 2 GiB, or more sessions, tasks or attempts than anybody can look at.
 
     """
     path = Path(run)
@@ -255,6 +256,8 @@ def read(run: str | os.PathLike[str]) -> History:
         if path.is_dir():
             path = path / RECORD
         with path.open("rb") as file:
+            if (nbytes := os.fstat(file.fileno()).st_size) > _RECORD_BYTES_MAX:
+                raise LimitExceeded(str(path), f"{nbytes} bytes, more than {_RECORD_BYTES_MAX >> 30} GiB")
             return history(lines(file), str(path))
     except FileNotFoundError:
         raise NotFound(str(path), "there is no record of a run") from None

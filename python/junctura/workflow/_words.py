@@ -7,6 +7,7 @@ texts are templates still, and braces in what was filled in are doubled.
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
@@ -32,6 +33,9 @@ RESERVED = (*AT_START, OBJECT, HERE)
 _PART = re.compile(r"\{\{|\}\}|\{(?P<word>[A-Za-z_][\w.-]*)(:(?P<width>0?[1-9][0-9]?))?\}|[{}]|[^{}]+", re.ASCII)
 _SPECIAL = re.compile(r"[{}\0]")
 _WHOLE = re.compile(r"-?[0-9]+")
+# Of the name of a folder; file systems have 255.
+_NAME_CHARACTERS_MAX = 200
+_NAME_BEGIN = 160
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+@-]")
 
 
@@ -101,8 +105,10 @@ def instance(of: str, values: Mapping[str, Value]) -> str:
 
 
 def as_name(value: Value) -> str:
-    """A value from outside as the name of a folder, which leads to no other place."""
+    """A value from outside as the name of a folder, which leads to no other place; of a long one, its begin and a hash."""
     text = _UNSAFE.sub("_", written(value))
+    if len(text) > _NAME_CHARACTERS_MAX:
+        text = f"{text[:_NAME_BEGIN]}-{hashlib.sha256(written(value).encode(errors='replace')).hexdigest()[:16]}"
     return text if text.strip(".") else "_" * max(1, len(text))
 
 
