@@ -105,7 +105,7 @@ def instance(of: str, values: Mapping[str, Value]) -> str:
 
 
 def as_name(value: Value) -> str:
-    """A value from outside as the name of a folder, which leads to no other place; of a long one, its begin and a hash."""
+    """A value from outside as the name of a folder within another; of a long one, its begin and a hash."""
     text = _UNSAFE.sub("_", written(value))
     if len(text) > _NAME_CHARACTERS_MAX:
         text = f"{text[:_NAME_BEGIN]}-{hashlib.sha256(written(value).encode(errors='replace')).hexdigest()[:16]}"
