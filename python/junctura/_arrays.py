@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from junctura.errors import InvalidArgument
+from junctura.errors import InvalidArgument, TooLarge
 
 Array = npt.NDArray[Any]
 
@@ -149,7 +149,7 @@ def local(
     is_dense = len(boxes) == 1 and math.prod(boxes[0]) == room
     shape = boxes[0] if is_dense else (room,)
     if out is None:
-        array: Array = np.empty(shape, kind, order) if is_dense else np.zeros(shape, kind)
+        array = _new(shape, kind, order, is_filled=is_dense)
     else:
         array = np.asarray(out)
         contiguous = array.flags.c_contiguous if order == "C" or array.ndim == 1 else array.flags.f_contiguous
@@ -158,6 +158,15 @@ def local(
             wanted = f"a writable array of {shape}, {kind}, in {order} order without gaps"
             raise InvalidArgument("out", f"{wanted} is expected, not {array.shape}, {array.dtype}")
     return array, array.ravel("K")
+
+
+def _new(shape: tuple[int, ...], kind: np.dtype[Any], order: Literal["C", "F"], *, is_filled: bool) -> Array:
+    """New memory; zeros where it has gaps. What an array claims may be more than there is."""
+    try:
+        return np.empty(shape, kind, order) if is_filled else np.zeros(shape, kind)
+    except MemoryError as error:
+        wanted = math.prod(shape) * kind.itemsize
+        raise TooLarge("part of an array", f"there is no memory for {wanted} bytes") from error
 
 
 def slab(given: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int]]:

@@ -378,3 +378,9 @@ def test_a_layout_is_a_value() -> None:
             junctura.Layout(wrong)
     with pytest.raises(junctura.InvalidArgument, match="no rank 6 of 6"):
         layout.extents(6)
+
+
+def test_an_array_beyond_all_memory_is_too_large(pool: junctura.Pool) -> None:
+    pool.offer(b"junctura-array 1\ndtype=<f8\nshape=200000000000000000\n", name="t")
+    with pytest.raises(junctura.TooLarge):
+        pool.demand_array("name=t")

@@ -1,10 +1,11 @@
 //! Compares what the head of an array claims with the pieces that exist, before a plan is made of it.
 //!
 //! A head is text that any producer can write: it may name more elements, or more ranks, than any memory has. A plan of it costs memory and
-//! time for what it lists. So the owners of some elements are looked up first: the first element, the last one, and others at random. At
+//! time for what it lists. So two things are compared first. The server has counted the members of the head's bundle: a layout that gives
+//! elements to more ranks is refused. And the owners of some elements are looked up: the first element, the last one, and others at random. At
 //! least half of them must have a piece (single pieces may be withdrawn), and each piece must have the length that the layout gives it. The
 //! server lists them; no payload is moved. So a plan is made only of an array of which, in all likelihood, a large part exists. A small
-//! claim is planned at once: it costs little.
+//! claim is planned without a look at its pieces: it costs little.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -21,6 +22,20 @@ const SAMPLED: u64 = 16;
 /// A claim of no more elements, of no more ranks, is small.
 const ELEMENTS_SMALL: u64 = 1 << 20;
 const RANKS_SMALL: u64 = 1 << 10;
+
+/// Compares the number of pieces with that of the objects that became visible with the head, as members of its bundle. The server counts
+/// 0 for an object without a bundle, and servers of earlier versions count none: then nothing is known.
+///
+/// # Errors
+/// `Corrupt` where the layout needs more pieces.
+pub(super) fn check_count(key: &str, layout: &Layout, siblings: u32) -> Result<()> {
+    let owners = layout.owners();
+    if siblings == 0 || owners <= u64::from(siblings) {
+        return Ok(());
+    }
+    let cause = format!("its layout needs {owners} pieces, and {siblings} objects became visible with it");
+    Err(Error::new(Code::Corrupt, key, cause))
+}
 
 /// Looks up some pieces of the array with this key. May wait for the server.
 ///

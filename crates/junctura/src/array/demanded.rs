@@ -1,5 +1,6 @@
 //! Taking an array, or a part of one, in a layout of one's own.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,9 @@ use crate::demand::PendingDemand;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::Target;
+
+/// Requests for pieces that are unanswered at a time.
+const PIECES_ASKED_MAX: usize = 256;
 
 /// An array that is there, held until it is dropped.
 ///
@@ -278,13 +282,14 @@ impl DemandedArray {
             How::Plain { layout, element } => {
                 claim::check_length(layout, *element, 0, self.object.payload().len() as u64)
             }
-            How::Pieces { head, piece_of } => claim::check(
-                &self.pool,
-                self.object.key(),
-                (&head.layout, head.element),
-                (piece_of, head.epoch),
-            ),
+            How::Pieces { head, piece_of } => self.check_pieces((&head.layout, head.element), (piece_of, head.epoch)),
         }
+    }
+
+    /// Compares what the head says with the pieces that there are.
+    pub(super) fn check_pieces(&self, lies: (&Layout, Element), of: (&str, Option<i64>)) -> Result<()> {
+        claim::check_count(self.object.key(), lies.0, self.object.rest_of_bundle())?;
+        claim::check(&self.pool, self.object.key(), lies, of)
     }
 
     /// Gives it back, as dropping it does, and says so at once.
@@ -311,11 +316,20 @@ impl DemandedArray {
             let name = PieceName::new(piece_of, epoch, *rank);
             PendingDemand::begin(Arc::clone(&connection), &name.target(), Some(Duration::ZERO))
         };
-        let asked = ranks.iter().map(ask).collect::<Result<Vec<_>>>()?;
-        let got = asked
-            .into_iter()
-            .map(|pending| pending.get().map_err(|error| self.gone(error)));
-        got.collect()
+        let mut asked = VecDeque::new();
+        let mut left = ranks.iter();
+        let mut pieces = Vec::new();
+        loop {
+            while asked.len() < PIECES_ASKED_MAX
+                && let Some(rank) = left.next()
+            {
+                asked.push_back(ask(rank)?);
+            }
+            let Some(first) = asked.pop_front() else {
+                return Ok(pieces);
+            };
+            pieces.push(first.get().map_err(|error| self.gone(error))?);
+        }
     }
 
     /// What it means that there is no such piece.

@@ -7,7 +7,6 @@ use junctura_copy::Unpack;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
-use super::claim;
 use super::demanded::{DemandedArray, PieceName};
 use super::memory::Memory;
 use super::plans::Wanted;
@@ -52,7 +51,7 @@ pub(super) fn take(
         elements: (travels, is_to_be),
         ..*wanted
     };
-    let check = || claim::check(array.pool(), array.object().key(), (wanted.from, lies), of);
+    let check = || array.check_pieces((wanted.from, lies), of);
     let messages = array.pool().plans().messages(&by_messages, check)?;
     let whole = |(rank, _): &(u64, Unpack)| wanted.from.room(*rank) * lies.kind.bytes() as u64;
     let bytes = |(_, unpack): &(u64, Unpack)| unpack.elements() * travels.kind.bytes() as u64;
