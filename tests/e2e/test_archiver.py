@@ -291,12 +291,30 @@ def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: 
     with junctura.Pool(url) as pool, pool.subscribe(kinds=["unarchived"]) as events:
         pool.require("", name="archive")
         pool.offer(b"kept", name="a", schema="other", retention=junctura.Released(1))
-        told = bare.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "without")
+        told = bare.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "without", "--until-live")
         assert "the store has no such schema" in told
         assert "the store has no such schema" in next(events).reason
         bare.run("archiver", "unix:test", "*", "--store", tmp_path / "with", "--until-live", "--quiet")
     [found] = junctura.Store(tmp_path / "with").list("")
     assert found.read() == b"kept"
+
+
+def test_one_object_that_cannot_be_archived_keeps_no_other_from_it(bare: Shell, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    bare.serve("--schema", "free")
+    archive = ("archiver", "unix:test", "*", "--store", store, "--until-live", "--json")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        pool.offer(b"junctura-array 1\ndtype=<f8\nshape=4 grid=2\n", name="bad")
+        # The next archiver, too, passes it over and tells of it.
+        for name in ("a", "b"):
+            pool.offer(b"good", name=name)
+            done = bare.run(*archive, status=1)
+            told, summary = done.stderr.decode(), json.loads(done.stdout.splitlines()[-1])
+            assert "not archived: " in told
+            assert "name=bad" in told
+            assert (summary["objects"], summary["failed"]) == (1, 1)
+    assert {found["name"] for found in junctura.Store(store).list("")} == {"a", "b"}
 
 
 MIB = 1 << 20

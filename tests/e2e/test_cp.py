@@ -284,3 +284,13 @@ def test_an_array_in_pieces_is_copied_whole(two: Shell) -> None:
     with junctura.Pool(f"unix:{two.folder}/junctura/other.sock") as pool:
         assert np.array_equal(pool.demand(name="t", schema="free").array(), everything)
         assert np.array_equal(pool.demand_array(name="t", schema="free"), everything)
+
+
+def test_an_array_without_its_pieces_is_named_and_the_rest_is_copied(two: Shell) -> None:
+    put(two, "bad", b"junctura-array 1\ndtype=<f8\nshape=4 grid=2\n")
+    put(two, "good", b"good")
+    put(two, "text", b"junctura-array 1\nis how such files begin\n")
+    said = two.error(1, "cp", "unix:test", "unix:other", "*")
+    assert "not copied" in said
+    assert "name=bad" in said
+    assert in_other(two, "ls", "--count") == "2\n"

@@ -569,6 +569,10 @@ impl Follow {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.stream.stop()
     }
 

@@ -381,8 +381,8 @@ impl Object {
         self.arrived.rest
     }
 
-    /// Whether it is an array that was offered in pieces: then its payload says how these lie, and [`Pool::array`](crate::Pool::array)
-    /// has its elements.
+    /// Whether it is an array that was offered in pieces: then its payload describes how the pieces lie, and
+    /// [`Pool::array`](crate::Pool::array) returns its elements. A payload that begins like such a description and is none is plain bytes.
     #[must_use]
     pub fn is_in_pieces(&self) -> bool {
         crate::array::is_in_pieces(self.payload())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use junctura::{
-    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Code, Error, EventKind, OfferOptions, Pool,
+    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Code, Error, EventKind, OfferOptions, Piece, Pool,
     RequireOptions, Retention,
 };
 use junctura_store::{Layout, Store};
@@ -147,4 +147,124 @@ fn objects_may_be_held_for_as_long_as_anybody_can_say() {
         pool.offer([("name", name)], b"").unwrap();
     }
     assert_eq!(archived(archiver.stop().unwrap()), [3, 0]);
+}
+
+/// No array: one has a head without pieces, one with a piece of another length.
+fn offer_unarchivable(pool: &Pool, name: &str) {
+    let head = b"junctura-array 1\ndtype=<f8\nshape=200000000000000000\n";
+    pool.offer([("name", name)], head).unwrap();
+}
+
+fn names_of(store: &Store) -> Vec<String> {
+    let listing = store.snapshot().unwrap().list("").unwrap();
+    let name = listing.schemas()[0].find("name").unwrap();
+    let mut names: Vec<String> = listing
+        .iter()
+        .map(|object| object.value(name).unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_cannot_be_archived_keeps_nothing_else_from_it() {
+    let pool = Pool::builder().schema("free").schema_yaml(OTHER).open().unwrap();
+    let store = store_of(&pool, |name| name == "free");
+    let other = || OfferOptions {
+        schema: Some("other"),
+        ..OfferOptions::default()
+    };
+    pool.offer_with(other(), [("name", "of no schema")], b"").unwrap();
+    offer_unarchivable(&pool, "bad");
+    pool.offer([("name", "good")], b"payload").unwrap();
+    // What begins like an array and is none is any bytes.
+    let text = b"junctura-array 1\nis how such files begin\n";
+    pool.offer([("name", "text")], text).unwrap();
+    for round in 0..2 {
+        let mut told = Vec::new();
+        let mut archiver = Archiver::new(&pool, &store, "", &what_is_there()).unwrap();
+        let outcome = archiver.run(&mut |event| {
+            if let ArchiverEvent::Unarchived { object, error } = event {
+                told.push((object.get("name").unwrap().to_owned(), error.code()));
+            }
+            Ok(())
+        });
+        told.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let expected = [("bad", Code::Expired), ("of no schema", Code::NotFound)];
+        assert_eq!(told, expected.map(|(name, code)| (name.to_owned(), code)));
+        assert!(matches!(outcome.unwrap_err().code(), Code::Expired | Code::NotFound));
+        assert_eq!(archived(archiver.counts()), [if round == 0 { 2 } else { 1 }, 2]);
+        let all = ["good", "later", "text"];
+        let there = if round == 0 { vec!["good", "text"] } else { all.to_vec() };
+        assert_eq!(names_of(&store), there);
+        if round == 0 {
+            pool.offer([("name", "later")], b"").unwrap();
+        }
+    }
+    let listing = store.snapshot().unwrap().list("name=text").unwrap();
+    assert_eq!(listing.get(0).unwrap().read().unwrap(), text);
+    // The requirement stands, and is owed both.
+    assert_eq!(pool.retract("archive").unwrap(), 2);
+}
+
+/// Each of them takes up a place of the window until the archiver ends.
+#[test]
+fn more_may_be_set_aside_than_are_held_at_once() {
+    let pool = Pool::builder().schema("free").open().unwrap();
+    let store = store_of(&pool, |_| true);
+    for window in [1, 3, 4] {
+        let options = |until_live| ArchiverOptions {
+            requirement: format!("window{window}"),
+            window,
+            until_live,
+            ..ArchiverOptions::default()
+        };
+        for number in 0..10 {
+            offer_unarchivable(&pool, &format!("bad{window}.{number}"));
+            pool.offer([("name", format!("good{window}.{number}").as_str())], b"")
+                .unwrap();
+        }
+        let selector = format!("name~\"^(bad|good){window}\"");
+        let mut archiver = Archiver::new(&pool, &store, &selector, &options(true)).unwrap();
+        assert!(archiver.run(&mut |_| Ok(())).is_err());
+        assert_eq!(archived(archiver.counts()), [10, 10]);
+
+        let live = Archiver::start(&pool, &store, &selector, &options(false)).unwrap();
+        for number in 10..20 {
+            offer_unarchivable(&pool, &format!("bad{window}.{number}"));
+            pool.offer([("name", format!("good{window}.{number}").as_str())], b"")
+                .unwrap();
+        }
+        assert_eq!(live.stop().unwrap_err().code(), Code::Expired);
+        assert_eq!(archived(live.counts()), [10, 20], "a window of {window}");
+        let good = names_of(&store)
+            .iter()
+            .filter(|name| name.starts_with(&format!("good{window}")))
+            .count();
+        assert_eq!(good, 20);
+    }
+}
+
+/// An object may have so many.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// As one object, an array has two attributes more.
+#[test]
+fn an_array_with_too_many_attributes_is_set_aside() {
+    let pool = Pool::builder().schema("free").open().unwrap();
+    let store = store_of(&pool, |_| true);
+    let names: Vec<String> = (0..ATTRIBUTES_MAX).map(|at| format!("n{at}")).collect();
+    let attributes = |count: usize| {
+        let more = names[..count].iter().map(|name| (name.as_str(), "v"));
+        more.chain([("name", if count == 1 { "good" } else { "bad" })])
+    };
+    let layout = std::sync::Arc::new("shape=3".parse().unwrap());
+    for count in [1, ATTRIBUTES_MAX - 2] {
+        let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
+        pool.offer_piece(&piece, attributes(count), &[1, 2, 3]).unwrap();
+    }
+    let mut archiver = Archiver::new(&pool, &store, "", &what_is_there()).unwrap();
+    assert_eq!(archiver.run(&mut |_| Ok(())).unwrap_err().code(), Code::LimitExceeded);
+    assert_eq!(archived(archiver.counts()), [1, 1]);
+    assert_eq!(names_of(&store), ["good"]);
 }

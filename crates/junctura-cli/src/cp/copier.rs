@@ -24,6 +24,16 @@ const OF_ONE_OBJECT: [Code; 6] = [
     Code::TooLarge,
 ];
 
+/// Failures that concern one array in pieces, and neither FROM nor the connection.
+const OF_ONE_ARRAY: [Code; 6] = [
+    Code::Corrupt,
+    Code::Expired,
+    Code::InvalidArgument,
+    Code::LimitExceeded,
+    Code::TooLarge,
+    Code::Unsupported,
+];
+
 /// What is said about each object that TO has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
@@ -128,8 +138,11 @@ impl<'a> Copier<'a> {
     /// Copies one object. Waits only for room.
     pub(super) fn copy(&mut self, object: Object) -> Result<()> {
         self.tally.taken += 1;
-        let (object, whole) = Whole::of(self.from, object)?;
-        let held = Held { object, whole };
+        let (object, whole) = Whole::gather(self.from, object);
+        let held = match whole {
+            Ok(whole) => Held { object, whole },
+            Err(error) => return self.pass_over(Held { object, whole: None }, error),
+        };
         self.tally.taken_bytes += held.payload().len() as u64;
         match self.offer(&held) {
             Ok(()) => self.held.push_back(held),
@@ -231,18 +244,35 @@ impl<'a> Copier<'a> {
         self.refuse(held, error)
     }
 
+    /// An array that cannot be gathered is named, and the others are copied.
+    fn pass_over(&mut self, held: Held, error: Error) -> Result<()> {
+        if !OF_ONE_ARRAY.contains(&error.code()) {
+            self.tally.refused += 1;
+            held.object.give_back()?;
+            return Err(error);
+        }
+        self.note_refused(&held, error)
+    }
+
     /// One object that TO does not take: the end, unless the others are to go on.
     fn refuse(&mut self, held: Held, error: Error) -> Result<()> {
-        self.tally.refused += 1;
         if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
+            self.tally.refused += 1;
             // Somebody else may fare better with it.
             held.object.give_back()?;
             return Err(error);
         }
+        self.note_refused(&held, error)
+    }
+
+    fn note_refused(&mut self, held: &Held, error: Error) -> Result<()> {
+        self.tally.refused += 1;
         if self.told != Told::Json {
-            self.progress.suspend(|| say!("junctura: {error}"));
+            let (version, key) = (held.object.version(), held.object.key());
+            self.progress
+                .suspend(|| say!("junctura: not copied: {version} {key}: {error}"));
         }
-        self.tell(&held, None, "refused", Some(&error))?;
+        self.tell(held, None, "refused", Some(&error))?;
         self.failure.get_or_insert(error);
         Ok(())
     }

@@ -130,6 +130,9 @@ impl<'a> Teller<'a> {
             ArchiverEvent::Refused { objects, error } => {
                 say!("junctura: {objects} objects are not archived yet: {error}");
             }
+            ArchiverEvent::Unarchived { object, error } => {
+                say!("junctura: not archived: {} {}: {error}", object.version(), object.key());
+            }
             ArchiverEvent::NoCheckpoint(error) => say!("junctura: no checkpoint: {error}"),
             _ => {}
         }
@@ -165,10 +168,13 @@ impl<'a> Teller<'a> {
         } else if !self.arguments.quiet {
             let s = if archived == 1 { "" } else { "s" };
             let bytes = size::bytes(counts.bytes);
-            match left_out {
-                0 => writeln!(self.out, "{archived} object{s}, {bytes}")?,
-                _ => writeln!(self.out, "{archived} object{s}, {bytes}; {left_out} left out")?,
+            write!(self.out, "{archived} object{s}, {bytes}")?;
+            for (count, what) in [(left_out, "left out"), (counts.failed, "not archived")] {
+                if count > 0 {
+                    write!(self.out, "; {count} {what}")?;
+                }
             }
+            writeln!(self.out)?;
         }
         self.out.flush()
     }

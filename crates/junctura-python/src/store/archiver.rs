@@ -27,7 +27,7 @@ pub(crate) struct ArchiverCounts {
     left_out: u64,
     /// Objects that matched, and went before they could be archived.
     missed: u64,
-    /// Objects that it had when something ended it, and could not archive: they stay in the pool, for the next one.
+    /// Objects that could not be archived, for a reason of their own or when something ended it: they stay in the pool, for the next one.
     failed: u64,
 }
 
@@ -198,8 +198,9 @@ impl Archiver {
     ///     Something that matched went before it was archived.
     /// Closed
     ///     The pool has ended, or somebody has retracted the requirement.
-    /// SchemaMismatch, NotFound
-    ///     The store has another schema by that name, or none.
+    /// SchemaMismatch, NotFound, Corrupt, Expired, LimitExceeded, TooLarge, ...
+    ///     An object could not be archived: the store has another schema by that name, or none; it is an array without its pieces. The
+    ///     first such object is named. All others were archived.
     /// Io, Unavailable, Expired, Disconnected
     ///     The disk, or the server. What was not archived stays in the pool.
     #[pyo3(signature = (timeout=None))]

@@ -5,8 +5,10 @@
 //! ```
 //! What is to be archived stays in the pool until it is: the requirement has a name and outlives its reader. What a reader
 //! that died had archived and not released comes again, and is found in the store by its version. What became visible together, as
-//! the members of a bundle, is archived with one commit, as far as the window has room for it.
+//! the members of a bundle, is archived with one commit, as far as the window has room for it. An object that cannot be archived is set
+//! aside (`aside.rs`), and the others are archived.
 
+mod aside;
 mod gathering;
 mod options;
 mod sample;
@@ -19,13 +21,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result, Schema, with_given};
-use junctura_store::{Store, Writer};
+use junctura_store::{Flushed, Snapshot, Store, Writer};
 
+use self::aside::{Aside, is_of_array, is_of_objects};
 use self::gathering::Gathering;
 use self::sample::Sample;
 use self::thread::Progress;
 use crate::array::Whole;
-use crate::follow::{Follow, FollowOptions, Gap, Item};
+use crate::follow::{Follow, Gap, Item};
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::require::{Archived, Requirement};
@@ -81,6 +84,8 @@ pub struct Archiver {
     options: ArchiverOptions,
     store: Store,
     writer: Writer,
+    /// As [`Writer::flush`]: what tests replace.
+    flush_writer: fn(&mut Writer) -> Result<Flushed>,
     /// Schemas of the pool that the store has, too.
     agreed: Vec<String>,
     /// What is archived and not flushed, or was flushed before.
@@ -93,6 +98,8 @@ pub struct Archiver {
     sample: Sample,
     /// What is not to be archived, and has not been released yet.
     left_out: Vec<Object>,
+    /// What cannot be archived.
+    aside: Aside,
     /// The last commit at which a checkpoint was begun.
     checkpoint: u64,
     checkpoints: Option<JoinHandle<Result<()>>>,
@@ -101,6 +108,7 @@ pub struct Archiver {
 
 struct Held {
     object: Object,
+    bytes: u64,
     /// With which commit another archiver has flushed it, that died before it said so.
     commit: Option<u64>,
 }
@@ -117,17 +125,14 @@ impl Archiver {
     pub fn new(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<Self> {
         options.check()?;
         let requirement = pool.require_with(&options.terms(), selector)?;
-        let follow = requirement.follow_with(&FollowOptions {
-            window: Some(options.window),
-            until_live: options.until_live,
-            ..FollowOptions::default()
-        })?;
+        let follow = requirement.follow_with(&options.follow())?;
         Ok(Self {
             pool: pool.clone(),
             requirement,
             follow: Some(follow),
             writer: store.writer()?,
             store: store.clone(),
+            flush_writer: Writer::flush,
             agreed: Vec::new(),
             held: Vec::new(),
             held_bytes: 0,
@@ -135,6 +140,7 @@ impl Archiver {
             gathering: Gathering::default(),
             sample: Sample::new(options.every),
             left_out: Vec::new(),
+            aside: Aside::default(),
             checkpoint: 0,
             checkpoints: None,
             progress: Arc::default(),
@@ -160,12 +166,14 @@ impl Archiver {
     }
 
     /// Archives, until the pool ends or, with [`ArchiverOptions::until_live`], until all that is there is archived. `told` hears of
-    /// everything; an error of it ends the work. A disk that refuses is tried again, as long as it takes.
+    /// everything; an error of it ends the work. A disk that refuses is tried again, as long as it takes. An object that cannot be
+    /// archived for a reason of its own ([`ArchiverEvent::Unarchived`]) is set aside, and the others are archived.
     ///
     /// # Errors
-    /// `Closed` when the pool has ended, or it has run before; `Gone` when something that matched went before it was archived; `SchemaMismatch` or `NotFound` for
-    /// an object whose schema the store does not have so; `Unavailable` or `Expired` for a flush that cannot be tried again;
-    /// `Disconnected`. What was not archived stays in the pool, and the requirement with it.
+    /// `Closed` when the pool has ended, or it has run before; `Gone` when something that matched went before it was archived; in the end, the
+    /// error of the first object that was set aside, such as `SchemaMismatch` or `NotFound` for one whose schema the store does not have so,
+    /// `Corrupt` or `Expired` for an array without its pieces; `LimitExceeded` when 65,536 objects were set aside; `Unavailable` or `Expired`
+    /// for a flush that cannot be tried again; `Disconnected`. What was not archived stays in the pool, and the requirement with it.
     pub fn run(&mut self, told: &mut Told<'_>) -> Result<()> {
         let outcome = self.archive_all(told);
         self.finish(outcome, told)?;
@@ -185,7 +193,7 @@ impl Archiver {
         if self.progress.is_to_stop() && !follow.is_over() {
             return self.drain(&mut follow, told);
         }
-        self.archive_gathered()?;
+        self.archive_gathered(told)?;
         self.flush(told)?;
         if self.options.until_live {
             return Ok(());
@@ -200,6 +208,7 @@ impl Archiver {
             if self.progress.is_to_stop() {
                 return Ok(None);
             }
+            self.renew_if_due(follow, told)?;
             if let Some(item) = follow.try_next()? {
                 return Ok(Some(item));
             }
@@ -232,16 +241,30 @@ impl Archiver {
             if self.keeps_the_rest_away() {
                 self.flush(told)?;
             } else {
-                self.archive_gathered()?;
+                self.archive_gathered(told)?;
             }
         }
         Ok(item)
     }
 
+    /// Begins another follow where what is set aside takes up half of the window. What has come and was not read comes again.
+    fn renew_if_due(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
+        if follow.is_over() || self.aside.in_window() * 2 < self.options.window as usize {
+            return Ok(());
+        }
+        self.archive_gathered(told)?;
+        self.flush(told)?;
+        // One reads at a time.
+        follow.end()?;
+        *follow = self.requirement.follow_with(&self.options.follow())?;
+        self.aside.renewed();
+        Ok(())
+    }
+
     /// Whether what was held before leaves the window no room for what a bundle lacks.
     fn keeps_the_rest_away(&self) -> bool {
         let others = self.held.len() + self.left_out.len();
-        others > 0 && others + self.gathering.len() >= self.options.window as usize
+        others > 0 && others + self.gathering.len() + self.aside.in_window() >= self.options.window as usize
     }
 
     /// For how long what is held may wait for more; `None`: it does not.
@@ -254,24 +277,29 @@ impl Archiver {
     fn is_full(&self) -> bool {
         let held = self.held.len() as u64;
         held >= self.options.flush_every.unwrap_or(u64::MAX)
-            || held + self.left_out.len() as u64 >= u64::from(self.options.window)
+            || held + self.left_out.len() as u64 > 0 && self.in_window() >= self.options.window as usize
             || self.held_bytes >= TOGETHER_BYTES_MAX
             || held > 0 && self.time_left().is_some_and(|left| left.is_zero())
+    }
+
+    /// How many objects are held, without those that wait for others.
+    fn in_window(&self) -> usize {
+        self.held.len() + self.left_out.len() + self.aside.in_window()
     }
 
     fn take(&mut self, item: Item, told: &mut Told<'_>) -> Result<()> {
         match item {
             Item::Object(object) if self.sample.takes(&object) => {
                 let complete = self.gathering.add(object);
-                self.archive(complete)?;
+                self.archive(complete, told)?;
             }
             Item::Object(object) => {
                 let complete = self.gathering.before(&object);
-                self.archive(complete)?;
+                self.archive(complete, told)?;
                 self.left_out.push(object);
             }
             Item::Gap(gap) => self.miss(&gap, told)?,
-            Item::Live => self.archive_gathered()?,
+            Item::Live => self.archive_gathered(told)?,
         }
         if self.is_full() { self.flush(told) } else { Ok(()) }
     }
@@ -284,11 +312,16 @@ impl Archiver {
         let last = again.sequence();
         loop {
             let mut came = false;
+            self.renew_if_due(follow, told)?;
             while let Some(item) = self.drained(follow)? {
                 match item {
+                    // Of another follow, what was there when that began comes in another order, and the rest again.
+                    Item::Object(object) if object.version().sequence > last && object.in_first_phase() => {
+                        object.give_back()?;
+                    }
                     Item::Object(object) if object.version().sequence > last => {
                         object.give_back()?;
-                        self.archive_gathered()?;
+                        self.archive_gathered(told)?;
                         return self.flush(told);
                     }
                     item => self.take(item, told)?,
@@ -297,7 +330,7 @@ impl Archiver {
             }
             let may_come = self.keeps_the_rest_away();
             if !may_come {
-                self.archive_gathered()?;
+                self.archive_gathered(told)?;
             }
             self.flush(told)?;
             if !came && !may_come {
@@ -316,79 +349,94 @@ impl Archiver {
         follow.try_next()
     }
 
-    fn archive_gathered(&mut self) -> Result<()> {
+    fn archive_gathered(&mut self, told: &mut Told<'_>) -> Result<()> {
         let gathered = self.gathering.take_all();
-        self.archive(gathered)
+        self.archive(gathered, told)
     }
 
-    fn archive(&mut self, objects: Vec<Object>) -> Result<()> {
+    /// What is not archived after an error is given back: released, it would count as archived.
+    fn archive(&mut self, objects: Vec<Object>, told: &mut Told<'_>) -> Result<()> {
         let mut objects = objects.into_iter();
         while let Some(object) = objects.next() {
-            if let Err(error) = self.archive_one(object) {
-                let others = objects.len() as u64;
-                self.progress.count(|counts| counts.failed += others);
-                objects.try_for_each(Object::give_back)?;
+            if let Err(error) = self.archive_one(object, told) {
+                self.give_back(objects)?;
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// What cannot be archived is given back: released, it would count as archived, and somebody else may fare better with it.
-    fn archive_one(&mut self, object: Object) -> Result<()> {
-        let sequence = sequence(&object);
-        let refused = match Whole::of(&self.pool, object) {
-            Ok((object, whole)) => match self.write(&object, whole.as_ref()) {
-                Ok(commit) => {
-                    let bytes = whole.map_or(object.len(), |whole| whole.bytes().len());
-                    self.hold(Held { object, commit }, bytes as u64);
-                    return Ok(());
-                }
-                Err(error) => {
-                    object.give_back()?;
-                    error
-                }
-            },
-            Err(error) => error,
-        };
-        self.progress.count(|counts| counts.failed += 1);
-        self.requirement.not_archived(&[sequence], &refused.to_string())?;
-        Err(refused)
+    fn give_back(&self, mut objects: impl ExactSizeIterator<Item = Object>) -> Result<()> {
+        let others = objects.len() as u64;
+        self.progress.count(|counts| counts.failed += others);
+        objects.try_for_each(Object::give_back)
     }
 
-    fn hold(&mut self, held: Held, bytes: u64) {
+    fn archive_one(&mut self, object: Object, told: &mut Told<'_>) -> Result<()> {
+        let (object, whole) = Whole::gather(&self.pool, object);
+        let outcome = whole.map_err(|error| (is_of_array(&error), error)).and_then(|whole| {
+            let commit = self.write(&object, whole.as_ref(), told)?;
+            Ok((commit, whole.map_or(object.len(), |whole| whole.bytes().len()) as u64))
+        });
+        match outcome {
+            Ok((commit, bytes)) => {
+                self.hold(Held { object, bytes, commit });
+                Ok(())
+            }
+            Err((true, error)) => self.set_aside(object, &error, told),
+            Err((false, error)) => {
+                self.progress.count(|counts| counts.failed += 1);
+                let sequence = sequence(&object);
+                object.give_back()?;
+                self.requirement.not_archived(&[sequence], &error.to_string())?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Whoever waits for the disk with it is told why; it stays in the pool, and the others are archived.
+    fn set_aside(&mut self, object: Object, error: &Error, told: &mut Told<'_>) -> Result<()> {
+        self.progress.count(|counts| counts.failed += 1);
+        let heard = told(&ArchiverEvent::Unarchived { object: &object, error });
+        let noted = self.requirement.not_archived(&[sequence(&object)], &error.to_string());
+        let added = self.aside.add(object, error);
+        heard.and(noted.map(drop)).and(added)
+    }
+
+    fn hold(&mut self, held: Held) {
         if self.held.is_empty() {
             self.since = Instant::now();
         }
-        self.held_bytes += bytes;
+        self.held_bytes += held.bytes;
         self.held.push(held);
     }
 
-    /// Gives the commit that the store has it with, if it is there already.
-    fn write(&mut self, object: &Object, whole: Option<&Whole>) -> Result<Option<u64>> {
-        self.agree(object.schema())?;
-        if object.redelivered()
-            && let Some(commit) = self.earlier_commit_of(object)?
-        {
-            return Ok(Some(commit));
+    /// Returns the commit that the store has it with, if it is there already. An error comes with whether it is that of the object alone.
+    fn write(
+        &mut self,
+        object: &Object,
+        whole: Option<&Whole>,
+        told: &mut Told<'_>,
+    ) -> std::result::Result<Option<u64>, (bool, Error)> {
+        self.agree(object.schema()).map_err(|error| (true, error))?;
+        let of_objects = |error: Error| (is_of_objects(&error), error);
+        if object.redelivered() {
+            let snapshot = self.store.snapshot().map_err(|error| (false, error))?;
+            let commit = earlier_commit(&snapshot, object).map_err(of_objects)?;
+            if commit.is_some() {
+                return Ok(commit);
+            }
         }
-        let payload = whole.map_or(object.payload(), Whole::bytes);
-        let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
-        let (schema, version) = (object.schema(), object.version());
-        let writer = &mut self.writer;
-        with_given(schema, object.attributes().chain(more), |given| {
-            writer.archive_version(schema.name(), given.iter().copied(), payload, version)
-        })?;
-        Ok(None)
-    }
-
-    /// With which commit another archiver has flushed it, that died before it said so.
-    fn earlier_commit_of(&self, object: &Object) -> Result<Option<u64>> {
-        let snapshot = self.store.snapshot()?;
-        let schema = object.schema();
-        with_given(schema, object.attributes(), |given| {
-            snapshot.commit_of_version(schema.name(), given.iter().copied(), object.version())
-        })
+        let mut written = write(&mut self.writer, object, whole);
+        if let Err(error) = &written
+            && error.code() == Code::LimitExceeded
+            && self.writer.pending() > 0
+        {
+            // One flush takes no more; the next one may.
+            self.flush(told).map_err(|error| (false, error))?;
+            written = write(&mut self.writer, object, whole);
+        }
+        written.map(|()| None).map_err(of_objects)
     }
 
     /// Both must mean the same by a schema's name.
@@ -415,8 +463,11 @@ impl Archiver {
         self.release_left_out()?;
         let mut is_told = false;
         while !self.held.is_empty() {
-            let error = match self.writer.flush() {
+            let error = match (self.flush_writer)(&mut self.writer) {
                 Ok(flushed) => return self.release(flushed.commit, told),
+                Err(error) if is_of_objects(&error) && self.writer.flush_is_known() => {
+                    return self.flush_apart(&error, told);
+                }
                 Err(error) => error,
             };
             if !is_told {
@@ -430,6 +481,36 @@ impl Archiver {
             self.pause()?;
         }
         Ok(())
+    }
+
+    /// Flushes what the store has refused together in two halves, and so on, until the objects that it refuses are found.
+    fn flush_apart(&mut self, error: &Error, told: &mut Told<'_>) -> Result<()> {
+        let (written, there): (Vec<Held>, Vec<Held>) = self.held.drain(..).partition(|held| held.commit.is_none());
+        self.held = there;
+        self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
+        let mut first: Vec<Object> = written.into_iter().map(|held| held.object).collect();
+        // What the old one has not flushed is forgotten with it.
+        match self.store.writer() {
+            Ok(writer) => self.writer = writer,
+            Err(error) => {
+                self.give_back(first.into_iter())?;
+                return Err(error);
+            }
+        }
+        if first.len() < 2 {
+            let alone = first.pop();
+            alone.map_or(Ok(()), |object| self.set_aside(object, error, told))?;
+            return self.flush(told);
+        }
+        let second = first.split_off(first.len() / 2);
+        let flushed = self.archive(first, told).and_then(|()| self.flush(told));
+        match flushed {
+            Ok(()) => self.archive(second, told).and_then(|()| self.flush(told)),
+            Err(error) => {
+                self.give_back(second.into_iter())?;
+                Err(error)
+            }
+        }
     }
 
     fn pause(&self) -> Result<()> {
@@ -536,9 +617,15 @@ impl Archiver {
         self.progress.count(|counts| counts.failed += failed);
         let held = self.held.drain(..).map(|held| held.object);
         let unfinished = held.chain(gathered).chain(self.left_out.drain(..));
+        let unfinished = unfinished.chain(self.aside.take_all());
         unfinished.for_each(|object| drop(object.give_back()));
         let told = self.end_checkpoint(told);
-        outcome.and(told)?;
+        let aside = self.aside.outcome(self.counts().failed);
+        match outcome.and(told) {
+            // The end of the pool is the usual one: that something is not archived is the news.
+            Err(ended) if ended.code() == Code::Closed => return aside.and(Err(ended)),
+            outcome => outcome.and(aside)?,
+        }
         match self.counts().missed {
             0 => Ok(()),
             missed => {
@@ -549,6 +636,23 @@ impl Archiver {
     }
 }
 
+fn write(writer: &mut Writer, object: &Object, whole: Option<&Whole>) -> Result<()> {
+    let payload = whole.map_or(object.payload(), Whole::bytes);
+    let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
+    let (schema, version) = (object.schema(), object.version());
+    with_given(schema, object.attributes().chain(more), |given| {
+        writer.archive_version(schema.name(), given.iter().copied(), payload, version)
+    })
+}
+
+/// With which commit another archiver has flushed it, that died before it said so.
+fn earlier_commit(snapshot: &Snapshot, object: &Object) -> Result<Option<u64>> {
+    let schema = object.schema();
+    with_given(schema, object.attributes(), |given| {
+        snapshot.commit_of_version(schema.name(), given.iter().copied(), object.version())
+    })
+}
+
 fn sequence(object: &Object) -> u64 {
     object.version().sequence
 }
@@ -557,5 +661,72 @@ impl fmt::Debug for Archiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = (self.pool.url(), self.location());
         write!(f, "Archiver({from} {:?} -> {to})", self.requirement.selector())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archiver of nine objects, and its store.
+    fn archiver(flush_writer: fn(&mut Writer) -> Result<Flushed>) -> (Archiver, Store) {
+        let pool = Pool::builder().schema("free").open().unwrap();
+        let schemas = pool.schemas().unwrap();
+        let store = Store::create_url("memory:", &schemas, &junctura_store::Layout::default()).unwrap();
+        for number in 0..9 {
+            pool.offer([("name", format!("{number}").as_str())], b"payload")
+                .unwrap();
+        }
+        let options = ArchiverOptions {
+            until_live: true,
+            ..ArchiverOptions::default()
+        };
+        let mut archiver = Archiver::new(&pool, &store, "", &options).unwrap();
+        archiver.flush_writer = flush_writer;
+        (archiver, store)
+    }
+
+    fn objects(store: &Store) -> usize {
+        store.snapshot().unwrap().list("").unwrap().len()
+    }
+
+    #[test]
+    fn a_flush_that_is_refused_together_is_done_in_parts() {
+        let (mut archiver, store) = archiver(|writer| match writer.pending() {
+            0..=2 => writer.flush(),
+            _ => Err(Error::new(Code::TooLarge, "commit", "more than two")),
+        });
+        archiver.run(&mut |_| Ok(())).unwrap();
+        let counts = archiver.counts();
+        assert_eq!((counts.archived, counts.bytes, counts.failed), (9, 63, 0));
+        assert_eq!(objects(&store), 9);
+    }
+
+    #[test]
+    fn objects_whose_flush_is_refused_alone_are_set_aside() {
+        let (mut archiver, store) = archiver(|_| Err(Error::new(Code::LimitExceeded, "commit", "full")));
+        let mut told = 0;
+        let outcome = archiver.run(&mut |event| {
+            told += u64::from(matches!(event, ArchiverEvent::Unarchived { .. }));
+            Ok(())
+        });
+        assert_eq!(outcome.unwrap_err().code(), Code::LimitExceeded);
+        assert_eq!((archiver.counts().archived, archiver.counts().failed, told), (0, 9, 9));
+        assert_eq!(objects(&store), 0);
+        assert_eq!(archiver.pool.retract("archive").unwrap(), 9);
+    }
+
+    #[test]
+    fn a_store_that_fails_as_a_whole_sets_nothing_aside() {
+        let (mut archiver, _store) = archiver(|writer| {
+            writer.flush()?;
+            Err(Error::new(Code::Expired, "9 objects", "too late"))
+        });
+        let outcome = archiver.run(&mut |event| {
+            assert!(!matches!(event, ArchiverEvent::Unarchived { .. }));
+            Ok(())
+        });
+        assert_eq!(outcome.unwrap_err().code(), Code::Expired);
+        assert_eq!(archiver.counts().failed, 9);
     }
 }

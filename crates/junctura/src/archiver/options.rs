@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use junctura_model::{Code, Consumers, Error, Result};
 
-use crate::follow::Gap;
+use crate::follow::{FollowOptions, Gap};
 use crate::object::Object;
 use crate::require::RequireOptions;
 
@@ -58,6 +58,14 @@ impl ArchiverOptions {
         }
     }
 
+    pub(super) fn follow(&self) -> FollowOptions {
+        FollowOptions {
+            window: Some(self.window),
+            until_live: self.until_live,
+            ..FollowOptions::default()
+        }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let refused = |name: &str, cause: String| Err(Error::new(Code::InvalidArgument, name, cause));
         if self.every == 0 {
@@ -94,7 +102,8 @@ pub struct ArchiverCounts {
     pub left_out: u64,
     /// Objects that matched, and went before they could be archived.
     pub missed: u64,
-    /// Objects that it had when something ended it, and could not archive: they stay in the pool, for the next one.
+    /// Objects that could not be archived, for a reason of their own or when something ended the archiver: they stay in the pool, for the
+    /// next one.
     pub failed: u64,
 }
 
@@ -116,6 +125,13 @@ pub enum ArchiverEvent<'a> {
     },
     /// Objects that matched went before they could be archived.
     Missed(&'a Gap),
+    /// An object cannot be archived, for a reason of its own. It stays in the pool, owed to the next archiver, and the others are archived.
+    Unarchived {
+        /// Which; it is held until the archiver ends.
+        object: &'a Object,
+        /// Why.
+        error: &'a Error,
+    },
     /// The disk has refused a flush, which is tried again if it can be.
     Refused {
         /// How many objects wait for it.

@@ -196,6 +196,9 @@ fn tell(event: &ArchiverEvent<'_>) -> Result<()> {
         ArchiverEvent::Refused { objects, error } => {
             tracing::warn!(objects, %error, "not archived yet");
         }
+        ArchiverEvent::Unarchived { object, error } => {
+            tracing::warn!(version = %object.version(), key = object.key(), %error, "not archived");
+        }
         ArchiverEvent::NoCheckpoint(error) => tracing::warn!(%error, "no checkpoint"),
         ArchiverEvent::Archived { .. } | ArchiverEvent::Flushed { .. } | ArchiverEvent::Missed(_) => {}
     }

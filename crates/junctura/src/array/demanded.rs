@@ -124,13 +124,11 @@ impl Pool {
     /// # Errors
     /// `InvalidArgument` for an object that is no array, `Corrupt`: the object is given back then, as by who has not had it.
     pub fn array(&self, object: Object) -> Result<DemandedArray> {
-        match How::of(&object) {
-            Ok(_) => DemandedArray::new(self, object),
-            Err(error) => {
-                object.give_back()?;
-                Err(error)
-            }
-        }
+        DemandedArray::of(self, object).or_else(|refused| {
+            let (object, error) = *refused;
+            object.give_back()?;
+            Err(error)
+        })
     }
 
     /// The array with this key, or the newest one that matches a selector; waits until all its pieces are there. What of it is
@@ -174,9 +172,19 @@ impl DemandedArray {
     /// # Errors
     /// `InvalidArgument` for an object that is no array; `Corrupt`.
     pub(crate) fn new(pool: &Pool, object: Object) -> Result<Self> {
-        let how = How::of(&object)?;
-        let pool = pool.clone();
-        Ok(Self { pool, object, how })
+        Self::of(pool, object).map_err(|refused| refused.1)
+    }
+
+    /// As [`Self::new`]; an object that is no array is returned with the error.
+    pub(super) fn of(pool: &Pool, object: Object) -> std::result::Result<Self, Box<(Object, Error)>> {
+        match How::of(&object) {
+            Ok(how) => Ok(Self {
+                pool: pool.clone(),
+                object,
+                how,
+            }),
+            Err(error) => Err(Box::new((object, error))),
+        }
     }
 
     /// The object alone, held as before.

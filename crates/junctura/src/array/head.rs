@@ -36,9 +36,9 @@ impl Head {
         text
     }
 
-    /// Whether a payload is that of an array's own object.
+    /// Whether a payload is that of an array's own object: one that begins so and cannot be read is none, but any bytes.
     pub(crate) fn is_one(payload: &[u8]) -> bool {
-        payload.starts_with(MAGIC.as_bytes())
+        matches!(Self::read(payload), Ok(Some(_)))
     }
 
     /// `None` for a payload that is that of no array.
@@ -107,9 +107,11 @@ mod tests {
                 element: ">f4".parse().unwrap(),
                 epoch,
             };
+            assert!(Head::is_one(head.to_text().as_bytes()));
             assert_eq!(Head::read(head.to_text().as_bytes()).unwrap(), Some(head));
         }
         assert_eq!(Head::read(b"any bytes").unwrap(), None);
+        assert!(!Head::is_one(b"any bytes"));
         for broken in [
             "",
             "dtype=<f8\n",
@@ -119,6 +121,7 @@ mod tests {
         ] {
             let error = Head::read(format!("{MAGIC}{broken}").as_bytes()).unwrap_err();
             assert_eq!(error.code(), Code::Corrupt, "{broken}");
+            assert!(!Head::is_one(format!("{MAGIC}{broken}").as_bytes()), "{broken}");
         }
     }
 }

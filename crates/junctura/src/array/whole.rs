@@ -5,7 +5,7 @@ use std::sync::Arc;
 use junctura_layout::Layout;
 use junctura_model::{Kind, Result, Schema, Type};
 
-use super::Part;
+use super::{DemandedArray, Part};
 use crate::object::Object;
 use crate::pool::Pool;
 
@@ -39,29 +39,55 @@ impl Whole {
     /// for them.
     ///
     /// # Errors
-    /// Those of [`Pool::array`] and [`DemandedArray::take`](crate::DemandedArray::take); then the object has been given back.
+    /// Those of [`Pool::array`] and [`DemandedArray::take`]; then the object has been given back.
     pub fn of(pool: &Pool, object: Object) -> Result<(Object, Option<Self>)> {
-        if !object.is_in_pieces() {
-            return Ok((object, None));
-        }
-        let array = pool.array(object)?;
-        let shape = array.layout().shape();
-        let taken = Layout::one(shape).and_then(|layout| array.take(&Part::of(&Arc::new(layout), 0)));
-        match taken {
-            Ok(bytes) => {
-                let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
-                let whole = Self {
-                    bytes,
-                    dtype: array.element().to_string(),
-                    shape: extents.join("/"),
-                };
-                Ok((array.into_object(), Some(whole)))
-            }
+        let (object, whole) = Self::gather(pool, object);
+        match whole {
+            Ok(whole) => Ok((object, whole)),
             Err(error) => {
-                array.give_back()?;
+                object.give_back()?;
                 Err(error)
             }
         }
+    }
+
+    /// As [`Whole::of`]; the object is returned in any case, held as before.
+    ///
+    /// ```
+    /// # use junctura::{Pool, Whole};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "t")], b"junctura-array 1\ndtype=<f8\nshape=4\n")?; // without its piece
+    /// let (object, whole) = Whole::gather(&pool, pool.demand("name=t", None)?);
+    /// assert!(whole.is_err() && object.is_in_pieces());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn gather(pool: &Pool, object: Object) -> (Object, Result<Option<Self>>) {
+        if !object.is_in_pieces() {
+            return (object, Ok(None));
+        }
+        let array = match DemandedArray::of(pool, object) {
+            Ok(array) => array,
+            Err(refused) => {
+                let (object, error) = *refused;
+                return (object, Err(error));
+            }
+        };
+        let whole = Self::taken(&array);
+        (array.into_object(), whole.map(Some))
+    }
+
+    fn taken(array: &DemandedArray) -> Result<Self> {
+        let shape = array.layout().shape();
+        let all = Arc::new(Layout::one(shape)?);
+        let bytes = array.take(&Part::of(&all, 0))?;
+        let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        Ok(Self {
+            bytes,
+            dtype: array.element().to_string(),
+            shape: extents.join("/"),
+        })
     }
 
     /// Its elements, in the order C, as bytes.
