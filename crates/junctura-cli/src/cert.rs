@@ -69,9 +69,10 @@ fn authority(directory: &Path, valid: Duration) -> Result<Issuer<'static, KeyPai
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     if certificate.exists() {
-        let text = std::fs::read_to_string(&secret).map_err(|error| {
+        let text = junctura_transport::read_text(&secret).map_err(|error| {
             let cause = format!(
-                "{error}; {} is there, and cannot sign without it",
+                "{}; {} is there, and cannot sign without it",
+                error.cause(),
                 certificate.display()
             );
             Error::new(Code::NotFound, secret.display().to_string(), cause)

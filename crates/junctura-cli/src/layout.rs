@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand, ValueEnum};
 use junctura::{Code, Error, Result};
 use junctura_layout::{Element, Layout, Partner, Plan, Side, draw};
+use junctura_transport::read_text_of;
 use serde_json::json;
 
 use crate::output::Out;
@@ -108,18 +109,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     out.flush()
 }
 
+/// A file of a layout has no more bytes: slabs are listed one by one.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
 /// What is no `NAME=VALUE` is a file.
 fn read(said: &str) -> Result<Arc<Layout>> {
     if said.contains('=') || said.trim().is_empty() {
         return Ok(Arc::new(said.parse()?));
     }
-    let text = std::fs::read_to_string(Path::new(said)).map_err(|error| {
-        let code = match error.kind() {
-            std::io::ErrorKind::NotFound => Code::NotFound,
-            _ => Code::Io,
-        };
-        Error::new(code, said, format!("cannot be read: {error}"))
-    })?;
+    let text = read_text_of(Path::new(said), FILE_BYTES_MAX)
+        .map_err(|error| Error::new(error.code(), said, format!("cannot be read: {}", error.cause())))?;
     Ok(Arc::new(Layout::from_yaml(&text)?))
 }
 

@@ -1,6 +1,6 @@
 //! `junctura require` and `junctura retract`: what will be wanted, by name, said before anybody is there to read it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -112,7 +112,7 @@ pub(crate) struct RetractArguments {
 
 /// Requires.
 pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
-    let written = arguments.file.as_ref().map(read).transpose()?;
+    let written = arguments.file.as_deref().map(read).transpose()?;
     let pool = Interrupt::install()?.connect(&arguments.pool, "junctura require")?;
     let mut out = Out::new();
     match (written, &arguments.file) {
@@ -157,9 +157,8 @@ impl RequireArguments {
 }
 
 /// Reads a file of requirements.
-pub(crate) fn read(path: &PathBuf) -> Result<Vec<Written>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::new(Code::Io, path.display().to_string(), error.to_string()))?;
+pub(crate) fn read(path: &Path) -> Result<Vec<Written>> {
+    let text = junctura::read_text(path)?;
     requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
 }
 

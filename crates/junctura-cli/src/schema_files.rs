@@ -1,9 +1,11 @@
 //! Schemas as command lines name them: the name of a built-in one, or a file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use junctura::{Code, Error, Result, Schema};
 use junctura_pool::Config;
+use junctura_transport::read_text;
 
 /// The schemas that were asked for, then the built-in ones that were not.
 pub(crate) fn with_builtin(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
@@ -29,8 +31,11 @@ pub(crate) fn read(name: &str) -> Result<Vec<Arc<Schema>>> {
     if let Some(schema) = Schema::builtin(name) {
         return Ok(vec![schema]);
     }
-    let text = std::fs::read_to_string(name).map_err(|error| {
-        let cause = format!("{error}; built-in are {}", Schema::BUILTIN_NAMES.join(", "));
+    let text = read_text(Path::new(name)).map_err(|error| {
+        if error.code() == Code::TooLarge {
+            return error;
+        }
+        let cause = format!("{}; built-in are {}", error.cause(), Schema::BUILTIN_NAMES.join(", "));
         Error::new(Code::InvalidArgument, format!("schema {name}"), cause)
     })?;
     parse(&text, name)

@@ -248,13 +248,17 @@ impl Arguments {
             end_when_idle: self.end_when_idle,
             spin: self.spin,
             drain_timeout: self.drain_timeout,
-            requirements: self.requirements.as_ref().map_or(Ok(Vec::new()), read)?,
+            requirements: self.requirements.as_deref().map_or(Ok(Vec::new()), read)?,
         })
     }
 }
 
 pub(crate) fn default_budget_bytes() -> u64 {
+    (memory_bytes() / 4).max(64 << 20)
+}
+
+/// The machine's memory.
+pub(crate) fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
-    let total = info.totalram as u64 * u64::from(info.mem_unit.max(1));
-    (total / 4).max(64 << 20)
+    info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
+use junctura_transport::read_text;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use zeroize::Zeroizing;
 
 use crate::refused;
 use crate::stream::{Came, Socket, came, went};
@@ -29,7 +31,8 @@ impl ServerTls {
     /// `NotFound` or `Io` when one cannot be read, `InvalidArgument` when they do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self> {
         let chain = certificates(certificate)?;
-        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+        let text = Zeroizing::new(read_text(key)?);
+        let secret = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| unreadable(key, &error))?;
         let config = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
@@ -154,8 +157,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(path, &error))?;
-    let found: Vec<_> = read
+    let text = read_text(path)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
         .collect::<std::result::Result<_, _>>()
         .map_err(|error| unreadable(path, &error))?;
     if found.is_empty() {
@@ -169,10 +172,5 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 fn unreadable(path: &Path, error: &rustls::pki_types::pem::Error) -> Error {
-    let code = match error {
-        rustls::pki_types::pem::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => Code::NotFound,
-        rustls::pki_types::pem::Error::Io(_) => Code::Io,
-        _ => Code::InvalidArgument,
-    };
-    Error::new(code, path.display().to_string(), error.to_string())
+    Error::new(Code::InvalidArgument, path.display().to_string(), error.to_string())
 }

@@ -151,11 +151,7 @@ impl Source {
             Self::Yaml(text) => (text, String::new()),
             Self::File(path) => {
                 let file = path.display().to_string();
-                let text = std::fs::read_to_string(&path);
-                (
-                    text.map_err(|error| Error::new(Code::Io, &file, error.to_string()))?,
-                    file,
-                )
+                (junctura::read_text(&path)?, file)
             }
         };
         let schemas = junctura::Schema::parse_file(&text, &file)?;

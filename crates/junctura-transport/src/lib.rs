@@ -29,6 +29,7 @@ mod poll;
 mod ring;
 #[cfg(feature = "conformance")]
 pub mod scribble;
+mod text;
 mod tide;
 mod unix;
 mod watch;
@@ -44,6 +45,7 @@ pub use poll::{Interest, Ready, wait};
 #[cfg(feature = "conformance")]
 pub use ring::Scribbler;
 pub use ring::{Gathered, Parts, RING_BYTES, Rings};
+pub use text::{TEXT_BYTES_MAX, read_text, read_text_of};
 pub use unix::UnixCarrier;
 pub use watch::Watch;
 

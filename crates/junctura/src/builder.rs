@@ -47,8 +47,7 @@ impl Source {
             Source::Text(text) => Schema::parse_file(text, ""),
             Source::File(path) => {
                 let subject = path.display().to_string();
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Error::new(Code::Io, subject.as_str(), error.to_string()))?;
+                let text = read_text(path)?;
                 Schema::parse_file(&text, &subject).map_err(|error| {
                     let named = Error::new(error.code(), format!("{subject}: {}", error.subject()), error.cause());
                     error
@@ -59,6 +58,18 @@ impl Source {
         };
         Ok(read?.into_iter().map(Arc::new).collect())
     }
+}
+
+/// Reads a file for people, up to [`junctura_transport::TEXT_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// `TooLarge`; `Io` for one that is missing, too; `InvalidArgument` for bytes that are no text.
+#[doc(hidden)]
+pub fn read_text(path: &Path) -> Result<String> {
+    junctura_transport::read_text(path).map_err(|error| match error.code() {
+        Code::NotFound => Error::new(Code::Io, error.subject(), error.cause()),
+        _ => error,
+    })
 }
 
 /// How a server that this process starts or embeds is to be.

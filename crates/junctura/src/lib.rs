@@ -148,6 +148,8 @@ pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Arc
 pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
+#[doc(hidden)]
+pub use builder::read_text;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
 pub use demand::{DemandOptions, PendingDemand};

@@ -199,6 +199,23 @@ impl Pool {
         Ok(self.connection()?.greeting.client)
     }
 
+    /// Bytes of the largest payload that the pool takes: an offer of more fails with `TooLarge`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.payload_bytes_max()? >= 1 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn payload_bytes_max(&self) -> Result<u64> {
+        Ok(self.connection()?.greeting.payload_bytes_max)
+    }
+
     /// The pool's schemas, but that of pieces of arrays.
     ///
     /// # Errors

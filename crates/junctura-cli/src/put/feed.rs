@@ -152,6 +152,10 @@ impl<'a> Goal for Feed<'a> {
         }
     }
 
+    fn payload_bytes_max(&self) -> Result<u64> {
+        self.room.pool.payload_bytes_max()
+    }
+
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
         self.room.pool.schemas()
     }

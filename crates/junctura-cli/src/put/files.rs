@@ -15,6 +15,9 @@ use super::input::Input;
 use crate::attributes::{Pair, pair};
 use crate::interrupt::Interrupt;
 
+/// What is asked of a pipe at first.
+const PIPE_BYTES: usize = 1 << 20;
+
 /// Files, and what is said of them.
 #[derive(Args, Debug)]
 pub(crate) struct FilesArguments {
@@ -51,6 +54,8 @@ pub(crate) trait Goal {
 
     fn rooms(&self) -> Self::Rooms;
     fn allocate(rooms: Self::Rooms, bytes: u64) -> Result<Self::Room>;
+    /// Bytes of the largest payload that it takes.
+    fn payload_bytes_max(&self) -> Result<u64>;
     fn schemas(&self) -> Result<Vec<Arc<Schema>>>;
     /// Takes one object.
     fn take(
@@ -250,8 +255,8 @@ impl FilesArguments {
             }
             goal.take(&place, schema, &attributes, Payload::Placed(room))
         } else {
-            let bytes = read_all(&mut input, goal)?;
-            goal.take(&place, schema, &attributes, Payload::Bytes(&bytes))
+            let bytes = read_all(&mut input, goal).map_err(|error| place.error(&error))?;
+            goal.take(&place, schema, &attributes, Payload::Bytes(bytes))
         };
         put.map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
             .or_else(|error| goal.failed(error))
@@ -259,12 +264,32 @@ impl FilesArguments {
 }
 
 /// All that comes from a pipe; how much it is, only its end tells.
-fn read_all<G: Goal>(input: &mut Input, goal: &mut G) -> Result<Vec<u8>> {
-    let mut want = 1 << 20;
+///
+/// # Errors
+/// `TooLarge` for more than the goal takes, of which no more is read.
+fn read_all<'i, G: Goal>(input: &'i mut Input, goal: &mut G) -> Result<&'i [u8]> {
+    let bytes_max = goal.payload_bytes_max()?;
+    let enough = usize::try_from(bytes_max).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
+    let mut want = enough.min(PIPE_BYTES);
     while input.fill(want, &mut || goal.idle())?.len() >= want {
-        want *= 2;
+        if want == enough {
+            let cause = format!("it has more than {bytes_max} bytes, the largest payload");
+            return Err(Error::new(Code::TooLarge, "", cause));
+        }
+        want = want.saturating_mul(2).min(enough);
     }
-    Ok(input.buffered().to_vec())
+    Ok(input.buffered())
+}
+
+/// Memory of zeros. The system provides it when it is written to: so a size that is only claimed costs nothing.
+///
+/// # Errors
+/// `TooLarge` where there is not so much.
+pub(crate) fn zeros(bytes: u64, what: &str) -> Result<Vec<u8>> {
+    let too_large = || Error::new(Code::TooLarge, what, format!("{bytes} bytes do not fit into memory"));
+    let length = usize::try_from(bytes).map_err(|_| too_large())?;
+    Vec::<u8>::new().try_reserve_exact(length).map_err(|_| too_large())?;
+    Ok(vec![0; length])
 }
 
 fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {
@@ -301,6 +326,54 @@ fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Takes payloads of a mebibyte and a half.
+    struct Small;
+
+    impl Goal for Small {
+        type Room = Vec<u8>;
+        type Rooms = ();
+
+        fn rooms(&self) {}
+
+        fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
+            zeros(bytes, "payload")
+        }
+
+        fn payload_bytes_max(&self) -> Result<u64> {
+            Ok(3 << 19)
+        }
+
+        fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
+            Ok(Vec::new())
+        }
+
+        fn take(&mut self, _: &Place, _: &Schema, _: &[(&str, Given<'_>)], _: Payload<'_, Vec<u8>>) -> Result<()> {
+            Ok(())
+        }
+
+        fn idle(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn failed(&mut self, error: Error) -> Result<()> {
+            Err(error)
+        }
+
+        fn show(&mut self, _: u64) {}
+    }
+
+    #[test]
+    fn what_has_no_end_is_read_up_to_the_largest_payload() {
+        let mut endless = Input::open(Path::new("/dev/zero"), &Interrupt::never()).unwrap();
+        let error = read_all(&mut endless, &mut Small).unwrap_err();
+        assert_eq!(error.code(), Code::TooLarge);
+        assert!(error.cause().contains("1572864 bytes"), "{error}");
+        assert_eq!(endless.buffered().len(), (3 << 19) + 1);
+        let mut empty = Input::open(Path::new("/dev/null"), &Interrupt::never()).unwrap();
+        assert!(read_all(&mut empty, &mut Small).unwrap().is_empty());
+        assert_eq!(zeros(u64::MAX, "payload").unwrap_err().code(), Code::TooLarge);
+    }
 
     #[test]
     fn a_file_lends_its_name_where_the_key_has_one() {

@@ -19,6 +19,8 @@ use crate::interrupt::Interrupt;
 
 /// At most so much is read at once; Ctrl-C is looked at in between.
 const PIECE: usize = 4 << 20;
+/// At most so much of the buffer is made ready for one read: a pipe gives little at a time.
+const FILLED: usize = 256 << 10;
 /// How long a wait for a pipe takes until Ctrl-C is looked at again.
 const ROUND: Timespec = Timespec {
     tv_sec: 0,
@@ -103,7 +105,9 @@ impl Input {
         }
         while self.buffered().len() < bytes && !self.ended {
             let old = self.buffer.len();
-            self.buffer.resize(self.begin + bytes.max(64 << 10), 0);
+            let wanted = self.begin.saturating_add(bytes.max(64 << 10));
+            self.reserve(wanted)?;
+            self.buffer.resize(wanted.min(old + FILLED), 0);
             let got = read_some(
                 &mut self.file,
                 self.bytes.is_some(),
@@ -115,6 +119,16 @@ impl Input {
             self.ended = got.map_err(|error| self.about(&error))? == 0;
         }
         Ok(self.buffered())
+    }
+
+    /// # Errors
+    /// `TooLarge` where there is not so much memory.
+    fn reserve(&mut self, bytes: usize) -> Result<()> {
+        let more = bytes.saturating_sub(self.buffer.len());
+        self.buffer.try_reserve_exact(more).map_err(|_| {
+            let cause = format!("there is no memory for {bytes} bytes of it");
+            Error::new(Code::TooLarge, self.name.as_str(), cause)
+        })
     }
 
     /// Goes on so many bytes, which must be in the buffer.
@@ -224,6 +238,14 @@ mod tests {
         assert_eq!(input.position(), 4);
         assert_eq!(input.read_into(&mut [0; 100], &mut never).unwrap(), 6);
         assert_eq!(input.fill(1, &mut never).unwrap(), b"");
+    }
+
+    #[test]
+    fn more_than_there_is_memory_for_is_too_large() {
+        let mut input = input(b"0123456789");
+        let error = input.fill(usize::MAX >> 1, &mut never).unwrap_err();
+        assert_eq!(error.code(), Code::TooLarge);
+        assert_eq!(input.fill(10, &mut never).unwrap(), b"0123456789");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use junctura::{Code, Error, Given, Result, Schema};
+use junctura::{Error, Given, Result, Schema};
 
-use super::files::{FilesArguments, Goal, Payload, Place};
+use super::files::{FilesArguments, Goal, Payload, Place, zeros};
 use crate::attributes::Pair;
 use crate::interrupt::Interrupt;
+use crate::serve::memory_bytes;
 
 /// Is told the schema, what a message is, and its bytes.
 type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
@@ -52,18 +53,11 @@ impl Goal for Taker<'_> {
     fn rooms(&self) {}
 
     fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
-        let too_large = || {
-            Error::new(
-                Code::TooLarge,
-                "message",
-                format!("{bytes} bytes do not fit into memory"),
-            )
-        };
-        let length = usize::try_from(bytes).map_err(|_| too_large())?;
-        let mut room = Vec::new();
-        room.try_reserve_exact(length).map_err(|_| too_large())?;
-        room.resize(length, 0);
-        Ok(room)
+        zeros(bytes, "message")
+    }
+
+    fn payload_bytes_max(&self) -> Result<u64> {
+        Ok(memory_bytes() / 2)
     }
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {

@@ -8,9 +8,10 @@ use junctura_store::{Layout, Store, Writer};
 
 use super::StoreArguments;
 use crate::interrupt::Interrupt;
-use crate::put::files::{FilesArguments, Goal, Payload, Place};
+use crate::put::files::{FilesArguments, Goal, Payload, Place, zeros};
 use crate::put::tally::{Origin, Tally, TellArguments};
 use crate::schema_files;
+use crate::serve::memory_bytes;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each message by its header
@@ -98,13 +99,12 @@ impl Goal for Archive {
     fn rooms(&self) {}
 
     fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
-        let mut room = Vec::new();
-        let too_large = |cause: String| Error::new(Code::TooLarge, "payload", cause);
-        let length = usize::try_from(bytes).map_err(|error| too_large(error.to_string()))?;
-        room.try_reserve_exact(length)
-            .map_err(|_| too_large(format!("{bytes} bytes do not fit into memory")))?;
-        room.resize(length, 0);
-        Ok(room)
+        zeros(bytes, "payload")
+    }
+
+    /// Half of the machine's memory: a store takes whatever there is memory for.
+    fn payload_bytes_max(&self) -> Result<u64> {
+        Ok(memory_bytes() / 2)
     }
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {

@@ -1,0 +1,61 @@
+//! Files for people, such as schemas, requirements and certificates: read up to a limit, since a path may name a device or a pipe without end.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use junctura_model::{Code, Error, Result};
+
+/// A file for people has no more bytes.
+pub const TEXT_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads a file for people: at most [`TEXT_BYTES_MAX`] bytes. May wait, where the path names a pipe.
+///
+/// # Errors
+/// As [`read_text_of`].
+pub fn read_text(path: &Path) -> Result<String> {
+    read_text_of(path, TEXT_BYTES_MAX)
+}
+
+/// Reads a text of at most so many bytes.
+///
+/// # Errors
+/// `TooLarge` for a longer file, of which no more was read; `NotFound`; `InvalidArgument` for bytes that are not UTF-8; `Io`.
+pub fn read_text_of(path: &Path, bytes_max: u64) -> Result<String> {
+    let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
+    let io = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => named(Code::NotFound, error.to_string()),
+        _ => named(Code::Io, error.to_string()),
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io)?;
+    file.take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    if bytes.len() as u64 > bytes_max {
+        let cause = format!("it has more than {bytes_max} bytes, and such a file has no more");
+        return Err(named(Code::TooLarge, cause));
+    }
+    String::from_utf8(bytes).map_err(|error| named(Code::InvalidArgument, error.utf8_error().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_up_to_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        let code = |outcome: Result<String>| outcome.unwrap_err().code();
+        assert_eq!(code(read_text(&path)), Code::NotFound);
+        std::fs::write(&path, "four").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "four");
+        assert_eq!(read_text_of(&path, 4).unwrap(), "four");
+        assert_eq!(code(read_text_of(&path, 3)), Code::TooLarge);
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(code(read_text(&path)), Code::InvalidArgument);
+        let endless = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!((endless.code(), endless.subject()), (Code::TooLarge, "/dev/zero"));
+    }
+}
