@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from e2e_grib import Field, message, split
 from e2e_shell import JUNCTURA, Shell
+
+import junctura
 
 
 @pytest.fixture
@@ -198,3 +201,20 @@ def test_a_newer_version_takes_the_place_of_the_one_before(bare: Shell, tmp_path
     assert copy.document()["version"] > first
     assert copy.end()[0] == 0
     assert bare.run("get", "name=a", "-o", "-", "--pool", "unix:other").stdout == b"3"
+
+
+def test_an_object_that_no_file_can_be_named_after_keeps_no_other_from_its_file(bare: Shell, tmp_path: Path) -> None:
+    bare.serve("--schema", "free")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        for name in ("a", "x" * 1000, "z"):
+            pool.offer(name.encode(), name=name)
+        for space in ("one", "two"):
+            pool.offer(b"taken", name="taken", space=space)
+        get = ("get", "--all", "*", "-o", tmp_path / "out", "--template", "{name}")
+        done = bare.run(*get, "--json", status=1)
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "taken", "z"]
+        assert done.stderr.decode().count("not written: ") == 2
+        assert json.loads(done.stdout.splitlines()[-1])["not_written"] == 2
+        # A member of a group leaves it to others.
+        said = bare.error(1, *get, "--group", "workers")
+        assert "not written: " not in said

@@ -151,6 +151,9 @@ impl Arguments {
                 about_selector(pool.follow_with(&options, &selector), &selector)?
             }
         };
+        if self.group.is_some() {
+            taker.leave_to_others();
+        }
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         while self.count.is_none_or(|count| taker.objects() < count) {
             interrupt.check()?;
@@ -185,7 +188,7 @@ impl Arguments {
         }
         // A group whose other members have everything is in good order.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
-        if taker.objects() == 0 && !taker.has_missed() && !is_enough {
+        if taker.objects() == 0 && !taker.has_missed() && !taker.has_nameless() && !is_enough {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));
         }
         Ok(())

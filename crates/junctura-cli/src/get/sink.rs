@@ -35,6 +35,15 @@ pub(crate) enum Sink {
     },
 }
 
+/// What became of a payload.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It is written: to the file of this name, if it has one.
+    There(Option<PathBuf>),
+    /// No file can have the object's name, or another object has it. Others may have one.
+    Nameless(Error),
+}
+
 impl Sink {
     /// Decides by what was asked for.
     pub(crate) fn open(output: Option<&Path>, template: Option<&Template>) -> Result<Sink> {
@@ -82,24 +91,27 @@ impl Sink {
         })
     }
 
-    /// Writes an object's payload; returns the name of its file.
-    pub(crate) fn write(&mut self, object: &impl Got) -> Result<Option<PathBuf>> {
+    /// Writes an object's payload.
+    pub(crate) fn write(&mut self, object: &impl Got) -> Result<Written> {
         match self {
-            Sink::Standard(out) => out.bytes(object.payload()).map(|()| None),
+            Sink::Standard(out) => out.bytes(object.payload()).map(|()| Written::There(None)),
             Sink::One { path, file } => {
                 file.write_all(object.payload()).map_err(|error| io(path, &error))?;
-                Ok(Some(path.clone()))
+                Ok(Written::There(Some(path.clone())))
             }
             Sink::Special { path, file } => {
                 file.write_all(object.payload()).map_err(|error| io(path, &error))?;
-                Ok(Some(path.clone()))
+                Ok(Written::There(Some(path.clone())))
             }
             Sink::Each {
                 folder,
                 template,
                 names,
             } => {
-                let path = folder.join(template.name(object)?);
+                let path = match template.name(object) {
+                    Ok(name) => folder.join(name),
+                    Err(error) => return Ok(Written::Nameless(error)),
+                };
                 // A newer version of an object takes the place of the one before.
                 let key = hash(&(object.schema().name(), object.key()));
                 if *names.entry(hash(&path)).or_insert(key) != key {
@@ -107,10 +119,14 @@ impl Sink {
                         "two objects would have this name, {} the second: --template can tell them apart",
                         object.key()
                     );
-                    return Err(Error::new(Code::Conflict, path.display().to_string(), cause));
+                    let error = Error::new(Code::Conflict, path.display().to_string(), cause);
+                    return Ok(Written::Nameless(error));
                 }
-                write_whole(&path, object.payload()).map_err(|error| io(&path, &error))?;
-                Ok(Some(path))
+                match write_whole(&path, object.payload()) {
+                    Ok(()) => Ok(Written::There(Some(path))),
+                    Err(error) if is_of_name(&error) => Ok(Written::Nameless(io(&path, &error))),
+                    Err(error) => Err(io(&path, &error)),
+                }
             }
         }
     }
@@ -172,6 +188,17 @@ fn write_whole(path: &Path, payload: &[u8]) -> std::io::Result<()> {
     file.write_all(payload)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Whether a name is the reason, and not the folder or the disk.
+fn is_of_name(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{
+        AlreadyExists, DirectoryNotEmpty, InvalidFilename, InvalidInput, IsADirectory, NotADirectory,
+    };
+    matches!(
+        error.kind(),
+        AlreadyExists | DirectoryNotEmpty | InvalidFilename | InvalidInput | IsADirectory | NotADirectory
+    )
 }
 
 fn io(path: &Path, error: &std::io::Error) -> Error {

@@ -8,10 +8,13 @@ use junctura::{Code, Error, Gap, Result};
 use serde_json::json;
 
 use super::got::Got;
-use super::sink::{self, Sink};
+use super::sink::{self, Sink, Written};
 use super::template::{self, Template};
 use crate::output::Out;
 use crate::{json, size};
+
+/// So many objects without a file are named one by one.
+const NAMELESS_TOLD_MAX: u64 = 100;
 
 /// Where payloads go.
 #[derive(Args, Clone, Debug)]
@@ -65,6 +68,10 @@ pub(crate) struct Taker {
     objects: u64,
     bytes: u64,
     missed: Vec<String>,
+    /// How many have no file, and why the first has none.
+    nameless: u64,
+    first: Option<Error>,
+    goes_on: bool,
     quiet: bool,
 }
 
@@ -80,8 +87,20 @@ impl Taker {
             objects: 0,
             bytes: 0,
             missed: Vec::new(),
+            nameless: 0,
+            first: None,
+            goes_on: true,
             quiet: arguments.quiet,
         })
+    }
+
+    /// An object that no file can be named after is an error at once: somebody else may write it.
+    pub(super) fn leave_to_others(&mut self) {
+        self.goes_on = false;
+    }
+
+    pub(super) fn has_nameless(&self) -> bool {
+        self.nameless > 0
     }
 
     pub(crate) fn objects(&self) -> u64 {
@@ -96,9 +115,16 @@ impl Taker {
         !self.missed.is_empty()
     }
 
-    /// Writes a payload, and tells of it.
+    /// Writes a payload, and tells of it. An object that no file can be named after is named, and the next one may come.
     pub(crate) fn take(&mut self, object: &impl Got) -> Result<()> {
-        let file = self.sink.write(object)?;
+        let file = match self.sink.write(object)? {
+            Written::There(file) => file,
+            Written::Nameless(error) if self.goes_on => {
+                self.pass_over(object, error);
+                return Ok(());
+            }
+            Written::Nameless(error) => return Err(error),
+        };
         self.objects += 1;
         self.bytes += object.payload().len() as u64;
         let Some(report) = &mut self.report else { return Ok(()) };
@@ -110,6 +136,14 @@ impl Taker {
             "file": file.map(|file| file.display().to_string()),
             "attributes": json::attributes(object.schema(), object.attributes()),
         }))
+    }
+
+    fn pass_over(&mut self, object: &impl Got, error: Error) {
+        self.nameless += 1;
+        if self.nameless <= NAMELESS_TOLD_MAX {
+            say!("junctura: not written: {} {}: {error}", object.version(), object.key());
+        }
+        self.first.get_or_insert(error);
     }
 
     pub(super) fn miss(&mut self, gap: &Gap) {
@@ -136,8 +170,10 @@ impl Taker {
         let seconds = self.began.elapsed().as_secs_f64();
         if let Some(mut report) = self.report {
             let seconds = (seconds * 1e6).round() / 1e6;
-            let summary =
-                json!({"objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed});
+            let summary = json!({
+                "objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed,
+                "not_written": self.nameless,
+            });
             report.json(&summary)?;
             report.flush()?;
         } else if !self.quiet {
@@ -147,6 +183,10 @@ impl Taker {
                 self.objects,
                 size::bytes(self.bytes)
             );
+        }
+        if let Some(first) = self.first {
+            let cause = format!("{} ({} objects are not written)", first.cause(), self.nameless);
+            return Err(Error::new(first.code(), first.subject(), cause));
         }
         match self.missed.as_slice() {
             [] => Ok(()),
