@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from junctura import _native
 from junctura._labels import needed
+from junctura.errors import LimitExceeded
 
 if TYPE_CHECKING:
     import pandas
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     Listed: TypeAlias = _native.Described | _native.Object
 
+# Missing values of all columns together: objects may have names of attributes of their own.
+_MISSING_MAX = 1 << 27
 # Names of the columns that are no attributes.
 _OURS = ("key", "version", "nbytes", "schema")
 
@@ -51,7 +54,9 @@ _PANDAS = {
 class _Columns:
     """The columns of a table: those of the key first, in the order of the schema."""
 
-    def __init__(self, objects: Iterable[Listed]) -> None:
+    def __init__(self, objects: Iterable[Listed], attributes: Iterable[str] | None) -> None:
+        self.chosen = None if attributes is None else frozenset(attributes)
+        self.missing = 0
         self.kinds: dict[str, str] = {}
         self.columns: dict[str, list[Any]] = {}
         self.ours: dict[str, list[Any]] = {name: [] for name in _OURS}
@@ -65,6 +70,8 @@ class _Columns:
                 self.keys += [name for name in schema.key_attributes if name not in self.keys]
             kinds = schemas[number][1]
             for name, value in one.attributes.items():
+                if self.chosen is not None and name not in self.chosen:
+                    continue
                 self._add(at, name, value, kinds.get(name, "string"))
             self.ours["key"].append(one.key)
             self.ours["version"].append(str(one.version))
@@ -72,7 +79,7 @@ class _Columns:
             self.ours["schema"].append(schema.name)
         count = len(self.ours["key"])
         for column in self.columns.values():
-            column.extend([None] * (count - len(column)))
+            self._pad(column, count)
         order = [*(name for name in self.keys if name in self.columns)]
         order += [name for name in self.columns if name not in self.keys]
         self.columns = {name: self.columns[name] for name in order}
@@ -82,8 +89,16 @@ class _Columns:
         if self.kinds.setdefault(name, kind) != kind:
             # Two schemas disagree: as text.
             self.kinds[name] = "string"
-        column.extend([None] * (at - len(column)))
+        self._pad(column, at)
         column.append(value)
+
+    def _pad(self, column: list[Any], count: int) -> None:
+        lacking = count - len(column)
+        self.missing += lacking
+        if self.missing > _MISSING_MAX:
+            cause = f"{len(self.columns)} attributes and more than {_MISSING_MAX} missing values: choose attributes="
+            raise LimitExceeded("table", cause)
+        column.extend([None] * lacking)
 
     def typed(self) -> Iterable[tuple[str, str, list[Any]]]:
         """Names, types and values of all columns."""
@@ -98,13 +113,15 @@ class _Columns:
             yield (f"{name}_" if name in self.columns else name), kind, column
 
 
-def to_pandas(objects: Iterable[Listed]) -> pandas.DataFrame:
+def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pandas.DataFrame:
     """Objects as a table of pandas: a row each, a column for each attribute.
 
     Parameters
     ----------
     objects : iterable of Entry, Described or Object
         What `Pool.list` returns, say.
+    attributes : iterable of str, optional
+        The attributes that become columns; by default all.
 
     Returns
     -------
@@ -117,6 +134,8 @@ def to_pandas(objects: Iterable[Listed]) -> pandas.DataFrame:
     ------
     ImportError
         Without pandas: ``pip install 'junctura[pandas]'``.
+    LimitExceeded
+        More than 134,217,728 missing values: the objects have many attributes that others lack.
 
     Examples
     --------
@@ -132,19 +151,21 @@ def to_pandas(objects: Iterable[Listed]) -> pandas.DataFrame:
     """
     module = needed("pandas", "pandas")
     columns = {}
-    for name, kind, values in _Columns(objects).typed():
+    for name, kind, values in _Columns(objects, attributes).typed():
         columns[name] = module.Series(values, dtype=_PANDAS.get(kind, "object" if "list" in kind else "str"))
     frame: pandas.DataFrame = module.DataFrame(columns)
     return frame
 
 
-def to_arrow(objects: Iterable[Listed]) -> pyarrow.Table:
+def to_arrow(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pyarrow.Table:
     """Objects as a table of Arrow: as `to_pandas`.
 
     Raises
     ------
     ImportError
         Without pyarrow: ``pip install 'junctura[arrow]'``.
+    LimitExceeded
+        As there.
 
     Examples
     --------
@@ -164,7 +185,7 @@ def to_arrow(objects: Iterable[Listed]) -> pyarrow.Table:
         "timestamp": arrow.timestamp("us", tz="UTC"),
     }
     names, arrays = [], []
-    for name, kind, values in _Columns(objects).typed():
+    for name, kind, values in _Columns(objects, attributes).typed():
         scalar = kind.removeprefix("list of ")
         # Items of lists of times stay texts.
         of = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from e2e_grib import Field
 from e2e_shell import Shell
+
+import junctura
 
 
 @pytest.fixture
@@ -124,3 +127,33 @@ def test_help_has_examples_and_exit_statuses(bare: Shell) -> None:
     for command in ("put", "get", "ls", "watch", "stat", "withdraw", "retire", "schema", "stop"):
         assert "Examples:" in bare.text(command, "--help")
     assert "\x1b" not in bare.run("put", "--help", NO_COLOR="1", CLICOLOR_FORCE="").stdout.decode()
+
+
+HIDING = "a\u202eb\u2028c\u200bd"
+
+
+def test_hidden_characters_are_shown(bare: Shell) -> None:
+    bare.serve("--schema", "free")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock", name=f"client {HIDING}") as pool:
+        version = pool.offer(b"payload", name=HIDING)
+        listed = [bare.text("ls", *options) for options in ((), ("--long",), ("--tree",))]
+        listed.append(bare.text("stat"))
+        listed.append(bare.error(3, "get", f"name=\"x{HIDING}\""))
+        for text in listed:
+            assert not set(HIDING) & set(text) - set("abcd")
+            assert "\\u{202e}" in text
+        [document] = bare.documents("ls", "--json")
+        assert document["attributes"]["name"] == HIDING
+        assert "\u202e" not in bare.text("ls", "--json")
+        assert json.loads(bare.text("ls", "--json"))["version"] == str(version)
+
+
+def test_attributes_that_few_objects_have_get_no_column(bare: Shell) -> None:
+    bare.serve("--schema", "free")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        for number in range(100):
+            pool.offer(b"", {"name": f"{number:03}", "common": "y", f"own{number:03}": "x"})
+    heading, *_, note = bare.text("ls", "--long").splitlines()
+    assert "common" in heading
+    assert len(heading.split()) == 2 + 64 + 3
+    assert "left out, 37 in number" in note

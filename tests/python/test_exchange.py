@@ -294,6 +294,21 @@ def test_lists_as_tables() -> None:
             assert junctura.to_pandas(follow)["nbytes"].tolist() == [1, 2, 3]
 
 
+def test_a_table_of_missing_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("junctura._tables._MISSING_MAX", 100)
+    with junctura.Pool(schema="free") as pool:
+        for number in range(11):
+            pool.offer(b"", {"name": str(number), f"own{number}": "x"})
+        for table in (junctura.to_pandas, junctura.to_arrow):
+            with pytest.raises(junctura.LimitExceeded, match="attributes="):
+                table(pool.list())
+        frame = junctura.to_pandas(pool.list(), ["name", "own3"])
+    assert list(frame.columns) == ["name", "own3", "key", "version", "nbytes", "schema"]
+    assert frame["own3"].notna().sum() == 1
+
+
 WITHOUT = """
 import sys
 class Nothing:

@@ -42,6 +42,7 @@ mod today;
 mod token;
 mod url;
 mod version;
+mod visible;
 mod wait_for;
 mod wanted;
 mod watch;
@@ -122,7 +123,7 @@ pub fn log() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(output::is_styled(std::io::stderr().is_terminal()))
-        .with_writer(std::io::stderr)
+        .with_writer(|| visible::Visible(std::io::stderr()))
         .try_init();
 }
 

@@ -6,14 +6,16 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 
 use junctura::{Code, Error, Result};
 
+use crate::visible::{self, Visible};
+
 /// The subject of errors about standard output.
 const SUBJECT: &str = "standard output";
 
-/// A line on standard error. Unlike `eprintln!` it does not mind that nobody is there to read it.
+/// A line on standard error, without hidden characters. Unlike `eprintln!` it does not mind that nobody is there to read it.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let _ = writeln!($crate::visible::Visible(std::io::stderr()), $($text)*);
     }};
 }
 
@@ -33,7 +35,9 @@ impl Out {
 
     /// For `write!` and `writeln!`.
     pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<()> {
-        self.stream.write_fmt(text).map_err(|error| failed(&error))
+        Visible(&mut self.stream)
+            .write_fmt(text)
+            .map_err(|error| failed(&error))
     }
 
     /// Writes a payload.
@@ -43,7 +47,8 @@ impl Out {
 
     /// One JSON document, on a line of its own.
     pub(crate) fn json(&mut self, document: &serde_json::Value) -> Result<()> {
-        writeln!(self, "{document}")
+        self.bytes(visible::json(document.to_string()).as_bytes())?;
+        self.bytes(b"\n")
     }
 
     /// A line that stands out where styles are wanted.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::interrupt::Interrupt;
 use crate::output::Out;
 use crate::url::PoolArguments;
-use crate::{size, store};
+use crate::{size, store, visible};
 
 const EXAMPLES: &str = "Examples:
   junctura stat
@@ -270,7 +270,7 @@ pub(crate) fn ago(seconds: &Value) -> String {
 }
 
 pub(crate) fn printable(text: &Value) -> String {
-    text.as_str().unwrap_or_default().replace(char::is_control, "\u{fffd}")
+    visible::printable(text.as_str().unwrap_or_default())
 }
 
 fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {

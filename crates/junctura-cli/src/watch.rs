@@ -13,6 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Out;
 use crate::store::following::Until;
 use crate::url::PoolArguments;
+use crate::visible::printable;
 use crate::{json, size, store};
 
 const EXAMPLES: &str = "Examples:
@@ -130,7 +131,7 @@ fn line(event: &PoolEvent) -> String {
     if !event.reason.is_empty() {
         let _ = write!(line, ": {}", event.reason);
     }
-    line.replace(char::is_control, "\u{fffd}")
+    printable(&line)
 }
 
 fn document(event: &PoolEvent) -> Value {

@@ -1,13 +1,16 @@
 //! Objects as a table: a column for each attribute of the key that is there, as wide as a page of the list needs.
 //!
 //! A list may be long: it is written page by page. Where a later page has other columns, or is of another schema, the table
-//! begins anew with a heading.
+//! begins anew with a heading. Objects of an open schema may have names of attributes of their own: beyond some columns those are left out that few
+//! objects of the page have.
 
+use hashbrown::HashMap;
 use junctura::{Result, Schema};
 
 use super::shown::Shown;
 use crate::output::Out;
 use crate::size;
+use crate::visible::printable;
 
 /// Columns that are no attributes; their names could not be an attribute's.
 const SIZE: &str = "<size>";
@@ -15,6 +18,8 @@ const PLACE: &str = "<place>";
 const VERSION: &str = "<version>";
 /// Longer values do not widen their column for all others.
 const WIDTH_MAX: usize = 40;
+/// Columns of attributes that the schema does not declare: as many as one object may have.
+const UNDECLARED_MAX: usize = 64;
 
 /// What one object shows: names of columns and texts.
 type Row<'a> = Vec<(&'a str, String)>;
@@ -46,9 +51,9 @@ impl Table {
     pub(super) fn write(&mut self, page: &[Shown<'_>], out: &mut Out) -> Result<()> {
         for run in page.chunk_by(|a, b| a.object.schema().name() == b.object.schema().name()) {
             let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
-            if let Some(first) = run.first()
-                && self.begin(first.object.schema(), &rows)
-            {
+            let Some(first) = run.first() else { continue };
+            let (needed, left_out) = columns(first.object.schema(), &rows);
+            if self.begin(first.object.schema(), needed) {
                 let heading: Vec<&str> = self
                     .columns
                     .iter()
@@ -64,6 +69,12 @@ impl Table {
                 };
                 let cells: Vec<&str> = self.columns.iter().map(text).collect();
                 writeln!(out, "{}", line(&self.columns, &cells))?;
+            }
+            if left_out > 0 {
+                writeln!(
+                    out,
+                    "(attributes of few objects are left out, {left_out} in number: --json has all)"
+                )?;
             }
         }
         Ok(())
@@ -82,9 +93,8 @@ impl Table {
         row
     }
 
-    /// Makes room for these rows; true when a heading is due.
-    fn begin(&mut self, schema: &Schema, rows: &[Row<'_>]) -> bool {
-        let needed = columns(schema, rows);
+    /// Makes room for these columns; true when a heading is due.
+    fn begin(&mut self, schema: &Schema, needed: Vec<Column>) -> bool {
         let is_known = |needed: &Column| self.columns.iter().any(|column| column.name == needed.name);
         if self.schema.as_deref() != Some(schema.name()) || !needed.iter().all(is_known) {
             self.schema = Some(schema.name().to_owned());
@@ -102,22 +112,33 @@ impl Table {
     }
 }
 
-/// The columns that some rows need: attributes in the order of the schema, then those it does not know, then the others.
-fn columns(schema: &Schema, rows: &[Row<'_>]) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
+/// The columns that some rows need: attributes in the order of the schema, then those it does not know, then the others. Also how many
+/// attributes are left out.
+fn columns(schema: &Schema, rows: &[Row<'_>]) -> (Vec<Column>, usize) {
+    // By name: how many rows have it, and the width.
+    let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
     for (name, text) in rows.iter().flatten() {
-        let width = text.chars().count().min(WIDTH_MAX);
-        if let Some(column) = columns.iter_mut().find(|column| column.name == *name) {
-            column.width = column.width.max(width);
-        } else {
-            let width = width.max(name.trim_matches(['<', '>']).len());
-            columns.push(Column {
-                name: (*name).to_owned(),
-                width,
-                right: is_number(schema, name),
-            });
-        }
+        let (rows, width) = found.entry(name).or_default();
+        *rows += 1;
+        *width = (*width).max(text.chars().count().min(WIDTH_MAX));
     }
+    let is_declared = |name: &str| matches!(name, SIZE | PLACE | VERSION) || schema.find(name).is_some();
+    let mut undeclared: Vec<(usize, &str)> = found
+        .iter()
+        .filter(|(name, _)| !is_declared(name))
+        .map(|(name, (rows, _))| (*rows, *name))
+        .collect();
+    undeclared.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let left_out = undeclared.split_off(undeclared.len().min(UNDECLARED_MAX));
+    for (_, name) in &left_out {
+        found.remove(name);
+    }
+    let column = |(name, (_, width)): (&str, (usize, usize))| Column {
+        name: name.to_owned(),
+        width: width.max(name.trim_matches(['<', '>']).len()),
+        right: is_number(schema, name),
+    };
+    let mut columns: Vec<Column> = found.into_iter().map(column).collect();
     let rank = |name: &str| match name {
         VERSION => usize::MAX,
         PLACE => usize::MAX - 1,
@@ -125,7 +146,7 @@ fn columns(schema: &Schema, rows: &[Row<'_>]) -> Vec<Column> {
         _ => schema.find(name).map_or(usize::MAX - 3, junctura_model::AttrId::index),
     };
     columns.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
-    columns
+    (columns, left_out.len())
 }
 
 fn is_number(schema: &Schema, name: &str) -> bool {
@@ -154,16 +175,6 @@ fn line(columns: &[Column], cells: &[&str]) -> String {
     line
 }
 
-/// A value cannot draw on the terminal.
-fn printable(text: &str) -> String {
-    if !text.contains(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars()
-        .map(|letter| if letter.is_control() { '\u{fffd}' } else { letter })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +190,8 @@ mod tests {
             row(&[("step", "6"), ("class", "od"), (SIZE, "1 B")]),
             row(&[("param", "msl"), (SIZE, "17 B")]),
         ];
-        let columns = columns(&schema, &rows);
+        let (columns, left_out) = columns(&schema, &rows);
+        assert_eq!(left_out, 0);
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["class", "step", "param", SIZE]);
         assert_eq!(line(&columns, &["od", "6", "t", "1 B"]), "od        6  t       1 B");
@@ -189,15 +201,25 @@ mod tests {
     fn a_heading_comes_where_columns_or_schemas_change() {
         let (mars, free) = (Schema::builtin("mars").unwrap(), Schema::builtin("free").unwrap());
         let mut table = Table::new(false);
-        assert!(table.begin(&mars, &[row(&[("step", "6")])]));
-        assert!(!table.begin(&mars, &[row(&[("step", "0-240")])]));
+        let of = |schema: &Schema, name, text| columns(schema, &[row(&[(name, text)])]).0;
+        assert!(table.begin(&mars, of(&mars, "step", "6")));
+        assert!(!table.begin(&mars, of(&mars, "step", "0-240")));
         assert_eq!(table.columns[0].width, 5);
-        assert!(table.begin(&mars, &[row(&[("number", "6")])]));
-        assert!(table.begin(&free, &[row(&[("name", "x")])]));
+        assert!(table.begin(&mars, of(&mars, "number", "6")));
+        assert!(table.begin(&free, of(&free, "name", "x")));
     }
 
     #[test]
-    fn a_value_cannot_draw_on_the_terminal() {
-        assert_eq!(printable("a\x1b[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
+    fn attributes_that_few_objects_have_are_left_out() {
+        let free = Schema::builtin("free").unwrap();
+        let names: Vec<String> = (0..1000).map(|number| format!("own{number:04}")).collect();
+        let rows: Vec<Row<'_>> = names
+            .iter()
+            .map(|name| row(&[("name", "x"), (name, "1"), ("common", "2"), (SIZE, "1 B")]))
+            .collect();
+        let (columns, left_out) = columns(&free, &rows);
+        assert_eq!((columns.len(), left_out), (UNDECLARED_MAX + 2, 1001 - UNDECLARED_MAX));
+        let has = |name: &str| columns.iter().any(|column| column.name == name);
+        assert!(has("name") && has("common") && has("own0000") && has(SIZE) && !has("own0999"));
     }
 }
