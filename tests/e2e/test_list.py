@@ -138,7 +138,7 @@ def test_hidden_characters_are_shown(bare: Shell) -> None:
         version = pool.offer(b"payload", name=HIDING)
         listed = [bare.text("ls", *options) for options in ((), ("--long",), ("--tree",))]
         listed.append(bare.text("stat"))
-        listed.append(bare.error(3, "get", f"name=\"x{HIDING}\""))
+        listed.append(bare.error(3, "get", f'name="x{HIDING}"'))
         for text in listed:
             assert not set(HIDING) & set(text) - set("abcd")
             assert "\\u{202e}" in text
