@@ -8,6 +8,8 @@ use std::path::Path;
 use junctura::{Code, Error, Result};
 use junctura_link::{ServerTls, TokenKey};
 
+/// In place of a directory: no security, so that every user of this host can connect over loopback.
+pub(crate) const NONE: &str = "none";
 pub(crate) const CERTIFICATE: &str = "server.pem";
 pub(crate) const PRIVATE_KEY: &str = "server.key";
 pub(crate) const AUTHORITY: &str = "ca.pem";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Pool, Result};
-use junctura_link::{Endpoint, Gate, GateOptions, Identity};
+use junctura_link::{Endpoint, Gate, GateOptions, Identity, LoopbackUsers};
 use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
@@ -49,9 +49,10 @@ pub(crate) struct Arguments {
     /// Listen here, too, for clients of other machines: tcp://HOST:PORT (port 0: any that is free). May be given several times
     #[arg(long, value_name = "URL")]
     listen: Vec<String>,
-    /// The secrets with which clients of other machines are served, as `junctura cert` and `junctura token` make them.
-    /// Beyond loopback they are needed; with them, clients on loopback need a token, too
-    #[arg(long, value_name = "DIRECTORY")]
+    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token` make them. Required
+    /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
+    /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
+    #[arg(long, value_name = "DIRECTORY|none")]
     security: Option<PathBuf>,
     /// A client of another machine that is not heard of for so long is given up
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
@@ -213,13 +214,18 @@ impl Arguments {
             incarnation: server.incarnation(),
         };
         let open = |endpoint| {
-            let (tls, key) = match &self.security {
-                Some(directory) => security::read(directory).map(|(tls, key)| (Some(tls), Some(key)))?,
-                None => (None, None),
+            let (tls, key, users) = match self.security.as_deref() {
+                None => (None, None, LoopbackUsers::Own),
+                Some(none) if none.as_os_str() == security::NONE => (None, None, LoopbackUsers::Any),
+                Some(directory) => {
+                    let (tls, key) = security::read(directory)?;
+                    (Some(tls), Some(key), LoopbackUsers::Own)
+                }
             };
             Gate::open(GateOptions {
                 tls,
                 key,
+                users,
                 lease: self.lease,
                 ..GateOptions::new(endpoint, server.address().clone(), identity)
             })

@@ -20,11 +20,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::channel::Side;
 use crate::door::Door;
 use crate::greeting::{self, Answer, Identity, Joins, LinkId, Offered, Shown, Talk};
+use crate::owner::Asking;
 use crate::porter::Porter;
 use crate::relay::Relay;
 use crate::sides::{Lead, STREAMS_MAX, Sides};
 use crate::stream::Stream;
-use crate::{Endpoint, ServerTls, TokenKey, refused};
+use crate::{Endpoint, LoopbackUsers, ServerTls, TokenKey, refused};
 
 /// Clients that have come and not yet shown who they are.
 const GREETINGS_MAX: usize = 64;
@@ -49,8 +50,10 @@ pub struct GateOptions {
     pub identity: Identity,
     /// How it shows who it is; needed beyond loopback.
     pub tls: Option<ServerTls>,
-    /// Who is let in; without it anybody, and on loopback alone.
+    /// The key of the tokens that clients must show. Without it only clients on loopback are let in, those of `users`.
     pub key: Option<TokenKey>,
+    /// The users of this host that are let in where there is no key.
+    pub users: LoopbackUsers,
     /// Who is not heard of for so long is given up.
     pub lease: Duration,
 }
@@ -59,7 +62,7 @@ impl GateOptions {
     /// Long enough for a program that the machine has no time for, short enough not to keep others waiting.
     pub const LEASE: Duration = Duration::from_secs(10);
 
-    /// A gate without TLS and tokens, for loopback.
+    /// A gate without TLS and tokens, for loopback and clients of this user.
     #[must_use]
     pub fn new(endpoint: Endpoint, pool: Address, identity: Identity) -> Self {
         Self {
@@ -68,6 +71,7 @@ impl GateOptions {
             identity,
             tls: None,
             key: None,
+            users: LoopbackUsers::Own,
             lease: Self::LEASE,
         }
     }
@@ -344,7 +348,9 @@ impl Shared {
         let heard = talk.hear()?;
         let shown: Shown<'_> = greeting::decode(&heard)?;
         if let Some(joins) = shown.joins {
-            let joined = self.check(&shown).and_then(|name| self.join(joins, &name, is_secret));
+            let joined = self
+                .check(&shown, talk.stream)
+                .and_then(|name| self.join(joins, &name, is_secret));
             let answer = Answer {
                 failure: joined.as_ref().err().map(Into::into),
                 lease_ms: options.lease.as_millis() as u64,
@@ -355,7 +361,7 @@ impl Shared {
             return Ok(Admitted::Side(Box::new(porter)));
         }
         let mut joinable = None;
-        let local = self.check(&shown).and_then(|name| {
+        let local = self.check(&shown, talk.stream).and_then(|name| {
             tracing::debug!(%peer, name, "a link begins");
             let local = UnixCarrier::connect(&options.pool)?;
             joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
@@ -421,9 +427,11 @@ impl Shared {
         found.ok_or_else(|| Error::new(Code::Denied, "stream of a link", "no link lacks it"))
     }
 
-    fn check(&self, shown: &Shown<'_>) -> Result<String> {
+    /// The name of a client that may use the pool. Nothing else that a client asks for is done before.
+    fn check(&self, shown: &Shown<'_>, stream: &Stream) -> Result<String> {
         match (&self.options.key, &shown.token) {
-            (None, _) => Ok(String::new()),
+            (None, _) if self.options.users == LoopbackUsers::Any => Ok(String::new()),
+            (None, _) => stream.peer_must_be_own(Asking::Acceptor).map(|()| String::new()),
             (Some(key), Some(token)) => key.check(token),
             (Some(_), None) => Err(Error::new(
                 Code::Denied,

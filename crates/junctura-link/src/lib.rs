@@ -11,7 +11,8 @@
 //! other end's *mirror* of that segment. So the frame that arrives says what is true there, too.
 //!
 //! Promises: what a client may do is not more than what a process of the server's machine may; nothing listens beyond
-//! loopback without TLS and tokens ([`Gate::open`]); who is not heard of for the time of its lease is given up, who ends
+//! loopback without TLS and tokens ([`Gate::open`]); on loopback both ends refuse a peer of another user, unless a token or TLS
+//! proves more ([`LoopbackUsers`]); who is not heard of for the time of its lease is given up, who ends
 //! is gone at once; memory on either side is bounded, whatever the other one says. [`record`] is the format of the stream;
 //! `docs/formats/link.md` is its page.
 //!
@@ -25,6 +26,7 @@ mod gate;
 mod greeting;
 mod link;
 mod mirror;
+mod owner;
 mod packing;
 mod porter;
 mod queue;
@@ -49,6 +51,7 @@ pub use endpoint::Endpoint;
 pub use gate::{Gate, GateOptions};
 pub use greeting::{Identity, Offered};
 pub use link::{Dial, Dialed, Link};
+pub use owner::LoopbackUsers;
 pub use sides::STREAMS_MAX;
 #[cfg(not(feature = "tls"))]
 pub use tls::TokenKey;

@@ -14,12 +14,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 use crate::channel::Side;
 use crate::door::Door;
 use crate::greeting::{self, Answer, Joins, LinkId, Offered, Shown, Talk};
+use crate::owner::Asking;
 use crate::porter::Porter;
 use crate::record::Record;
 use crate::relay::Relay;
 use crate::sides::{Lead, STREAMS_MAX, Sides};
 use crate::stream::Stream;
-use crate::{ClientTls, Endpoint, Token, refused};
+use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
 
 /// How long one address of a host may take to answer, before the next one is tried.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -33,6 +34,8 @@ pub struct Dial<'a> {
     pub token: Option<&'a Token>,
     /// Whom to believe; beyond loopback nobody else is spoken to.
     pub tls: Option<&'a ClientTls>,
+    /// The users of this host whose servers are spoken to without TLS.
+    pub users: LoopbackUsers,
     /// Bytes of payloads that are kept here at most while nobody holds them.
     pub mirror_bytes: u64,
     /// How many streams the link is to have, from 1 to 8: large payloads go over all of them. A gate of an earlier version gives
@@ -72,7 +75,7 @@ impl Dial<'_> {
     ///
     /// # Errors
     /// `InvalidArgument` for a number of streams that no link has; `Unavailable` when nobody listens there or answers in time; `Denied` when the token is not good, the server's certificate is not
-    /// one to believe, or the endpoint is beyond loopback and there is nobody to believe; `Protocol` when something
+    /// one to believe, the endpoint is beyond loopback and there is nobody to believe, or the server is of another user of this host; `Protocol` when something
     /// else listens there.
     pub fn dial(&self, interrupted: impl FnMut() -> Result<()>) -> Result<Dialed> {
         self.dial_for(false, interrupted)
@@ -177,7 +180,12 @@ impl Dial<'_> {
         }
         let socket = open(address, interrupted)?;
         let tls = self.tls.map(|tls| tls.connection(self.endpoint.host())).transpose()?;
+        let is_proven = tls.is_some() || self.users == LoopbackUsers::Any;
         let mut stream = Stream::new(socket, tls)?;
+        // Before anything is sent: a token in the clear would let another user in who listens there in the server's place.
+        if !is_proven {
+            stream.peer_must_be_own(Asking::Connector)?;
+        }
         shown.token = self.token.map(|token| token.reveal().into());
         shown.mirror_bytes = self.mirror_bytes;
         let mut talk = Talk {

@@ -8,6 +8,7 @@ use junctura_model::{Code, Error, Result};
 use rustix::event::{PollFlags, Timespec};
 use rustix::net::sockopt;
 
+use crate::owner::{self, Asking};
 use crate::refused;
 use crate::tls::Session;
 
@@ -68,6 +69,18 @@ impl Stream {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::OUT, wants_to_send || pending);
         flags
+    }
+
+    /// Refuses a peer of another user of this host, and one whose user cannot be proven.
+    ///
+    /// # Errors
+    /// As [`owner::must_be_own`].
+    pub(crate) fn peer_must_be_own(&self, asking: Asking) -> Result<()> {
+        match &self.socket {
+            Socket::Tcp(socket) => owner::must_be_own(socket, asking),
+            #[cfg(any(test, feature = "stepped"))]
+            Socket::Unix(_) => Ok(()),
+        }
     }
 
     /// Reads what has come into `into`, in their order.

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::door::{Door, Stop};
 use crate::link::{Dial, Dialed};
-use crate::{ClientTls, Endpoint, Token, refused};
+use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
 
 /// Serves a pool of another machine to the processes of this one. Dropped, it ends, and so do its clients' connections.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub struct UpstreamOptions {
     pub token: Option<Token>,
     /// Whom to believe; beyond loopback nobody else is spoken to.
     pub tls: Option<ClientTls>,
+    /// As [`Dial::users`].
+    pub users: LoopbackUsers,
     /// Bytes of payloads that are kept here at most while nobody holds them.
     pub mirror_bytes: u64,
     /// Streams of the link, as in [`Dial::streams`].
@@ -48,6 +50,7 @@ impl UpstreamOptions {
             endpoint: &self.endpoint,
             token: self.token.as_ref(),
             tls: self.tls.as_ref(),
+            users: self.users,
             mirror_bytes: self.mirror_bytes,
             streams: self.streams,
         }

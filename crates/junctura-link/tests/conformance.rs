@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::secrets::Secrets;
 use junctura_link::record::PART_BYTES;
 use junctura_link::stepped::End;
-use junctura_link::{Dial, Gate, GateOptions, Identity, Link, Upstream, UpstreamOptions};
+use junctura_link::{Dial, Gate, GateOptions, Identity, Link, LoopbackUsers, Upstream, UpstreamOptions};
 use junctura_model::Result;
 use junctura_transport::{
     Address, Carrier, Gathered, Inbox, Interest, Listener, LocalCarrier, Outbox, PeerCredentials, RING_BYTES, Received,
@@ -146,6 +146,7 @@ fn threads_over(streams: u8, secrets: Option<&Secrets>) -> (Near, Far) {
         endpoint: gate.endpoint(),
         token: None,
         tls: authority.as_ref(),
+        users: LoopbackUsers::Own,
         mirror_bytes: 0,
         streams,
     };
@@ -186,6 +187,7 @@ fn shared_over(streams: u8, secrets: Option<&Secrets>) -> (LocalCarrier, LocalCa
         endpoint: gate.endpoint().clone(),
         token: None,
         tls: secrets.map(Secrets::authority),
+        users: LoopbackUsers::Own,
         mirror_bytes: 0,
         streams,
     };

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use crate::secrets::Secrets;
-use junctura_link::{ClientTls, Dial, Dialed, Gate, GateOptions, Identity, Token, TokenKey};
+use junctura_link::{ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, LoopbackUsers, Token, TokenKey};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, Listener};
 
@@ -49,6 +49,7 @@ impl Guarded {
             endpoint: self.gate.endpoint(),
             token,
             tls,
+            users: LoopbackUsers::Own,
             mirror_bytes: 0,
             streams: 1,
         }
@@ -108,6 +109,89 @@ fn only_a_good_token_opens() {
     guarded.is_well();
 }
 
+/// Runs `work` in a thread of another user; `None`: this process may not do that.
+fn as_another_user<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be another user");
+        return None;
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let other = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(other, other, other).unwrap();
+            work()
+        });
+        Some(other.join().unwrap())
+    })
+}
+
+/// A gate without tokens, before a pool at which nobody is served.
+fn open_without_tokens(users: LoopbackUsers) -> (Gate, Listener, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Address::Path(directory.path().join("pool.sock"));
+    let listener = Listener::bind(&pool).unwrap();
+    let endpoint = "tcp://127.0.0.1:0".parse().unwrap();
+    let options = GateOptions {
+        users,
+        ..GateOptions::new(endpoint, pool, Identity::default())
+    };
+    (Gate::open(options).unwrap(), listener, directory)
+}
+
+fn dial_in_the_clear(endpoint: &Endpoint, users: LoopbackUsers, token: Option<&Token>) -> Result<Dialed> {
+    Dial {
+        endpoint,
+        token,
+        tls: None,
+        users,
+        mirror_bytes: 0,
+        streams: 2,
+    }
+    .dial(|| Ok(()))
+}
+
+#[test]
+fn without_tokens_only_the_own_user_is_let_in() {
+    let (gate, mut listener, _directory) = open_without_tokens(LoopbackUsers::Own);
+    let dial = |users| dial_in_the_clear(gate.endpoint(), users, None);
+    for users in [LoopbackUsers::Own, LoopbackUsers::Any] {
+        dial(users).unwrap();
+        while listener.accept().unwrap().is_some() {}
+    }
+    if let Some(outcome) = as_another_user(|| dial(LoopbackUsers::Any)) {
+        let error = refused(outcome);
+        assert_eq!(error.code(), Code::Denied, "{error}");
+        assert!(
+            error.cause().contains("user 65534") && error.cause().contains("--security"),
+            "{error}"
+        );
+        assert!(listener.accept().unwrap().is_none(), "the pool was not asked");
+    }
+}
+
+#[test]
+fn without_tokens_all_users_are_let_in_where_that_is_asked_for() {
+    let (gate, _listener, _directory) = open_without_tokens(LoopbackUsers::Any);
+    if let Some(outcome) = as_another_user(|| dial_in_the_clear(gate.endpoint(), LoopbackUsers::Any, None)) {
+        outcome.unwrap();
+    }
+}
+
+#[test]
+fn a_server_of_another_user_is_sent_nothing_in_the_clear() {
+    let Some(listener) = as_another_user(|| std::net::TcpListener::bind("127.0.0.1:0").unwrap()) else {
+        return;
+    };
+    let endpoint: Endpoint = listener.local_addr().unwrap().into();
+    let token = TokenKey::generate().unwrap().token("friend", HOUR).unwrap();
+    for token in [None, Some(&token)] {
+        let error = refused(dial_in_the_clear(&endpoint, LoopbackUsers::Own, token));
+        assert_eq!(error.code(), Code::Denied, "{error}");
+        assert!(error.cause().contains("the server runs as user 65534"), "{error}");
+        assert!(rest(listener.accept().unwrap().0).is_empty());
+    }
+}
+
 #[test]
 fn a_server_that_cannot_show_who_it_is_is_not_believed() {
     let (guarded, other) = (Guarded::open(), Guarded::open());
@@ -134,6 +218,7 @@ fn a_gate_beyond_loopback_needs_both() {
         endpoint: &far,
         token: None,
         tls: None,
+        users: LoopbackUsers::Own,
         mirror_bytes: 0,
         streams: 1,
     };
@@ -230,6 +315,7 @@ fn a_recorded_conversation_is_worth_nothing() {
         endpoint: &endpoint,
         token: Some(&token),
         tls: Some(&guarded.authority),
+        users: LoopbackUsers::Own,
         mirror_bytes: 0,
         streams: 1,
     };

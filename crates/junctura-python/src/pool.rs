@@ -64,7 +64,8 @@ use crate::wait::{PendingDemand, wait};
 ///     `JUNCTURA_TRANSPORTS`. `route` says what was chosen and why.
 /// token_file, ca_file : path, optional
 ///     What is shown to, and who is believed of, a pool at `tcp://...`; by default the files that `JUNCTURA_TOKEN_FILE` and
-///     `JUNCTURA_CA_FILE` name, or, beyond loopback, `token` and `ca.pem` in `~/.config/junctura`.
+///     `JUNCTURA_CA_FILE` name, or, beyond loopback, `token` and `ca.pem` in `~/.config/junctura`. Without `ca_file` a server
+///     on loopback must be a process of this user; `ca_file="none"` accepts servers of all users of this host.
 /// streams : int, optional
 ///     How many streams the connection to a pool at `tcp://...` has, from 1 to 8, by default `JUNCTURA_STREAMS` or one: large
 ///     payloads go over all of them at once.

@@ -470,7 +470,8 @@ impl PoolBuilder {
     }
 
     /// The file of the certificate authorities to believe (PEM), by default `$JUNCTURA_CA_FILE` or, beyond loopback,
-    /// `~/.config/junctura/ca.pem`. With one, TLS is spoken on loopback, too; beyond it nothing else is.
+    /// `~/.config/junctura/ca.pem`. With one, TLS is spoken on loopback, too; beyond it nothing else is. Without one, a server on
+    /// loopback must be a process of this user; `none` accepts servers of all users of this host.
     ///
     /// Requires the feature `net`.
     ///

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use junctura::{Code, Element, Layout, Part, Piece, Pool, PoolBuilder};
-use junctura_link::{Dial, Endpoint, Gate, GateOptions, Identity, Link};
+use junctura_link::{Dial, Endpoint, Gate, GateOptions, Identity, Link, LoopbackUsers};
 use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier, wait};
 use junctura_wire::fixed::LAST;
 use junctura_wire::{Reply, Request, VERSION, body};
@@ -415,6 +415,7 @@ impl Raw {
             endpoint: &endpoint,
             token: None,
             tls: None,
+            users: LoopbackUsers::Own,
             mirror_bytes: 1 << 20,
             streams: 1,
         };

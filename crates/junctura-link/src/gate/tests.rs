@@ -48,6 +48,7 @@ impl Guarded {
             endpoint: self.gate.endpoint(),
             token: Some(token),
             tls: None,
+            users: LoopbackUsers::Own,
             mirror_bytes: 0,
             streams,
         }
@@ -241,6 +242,7 @@ fn dial_all(endpoint: &Endpoint, streams: u8) -> Result<Dialed> {
         endpoint,
         token: None,
         tls: None,
+        users: LoopbackUsers::Own,
         mirror_bytes: 0,
         streams,
     };

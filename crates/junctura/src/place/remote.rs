@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use junctura_link::{
-    ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, Link, STREAMS_MAX, Token, Upstream, UpstreamOptions,
+    ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, Link, LoopbackUsers, STREAMS_MAX, Token, Upstream,
+    UpstreamOptions,
 };
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Address, UnixCarrier};
@@ -22,6 +23,8 @@ const DETOUR_VARIABLE: &str = "JUNCTURA_TEST_DETOUR";
 /// The variables that name the files of what is shown and believed.
 const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
 const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
+/// The authority of a user who speaks to servers of all users of this host, without TLS.
+const NO_AUTHORITY: &str = "none";
 /// The variable that says how many streams a link is to have.
 const STREAMS_VARIABLE: &str = "JUNCTURA_STREAMS";
 /// Payloads that no client holds are cached up to this many bytes, and up to 25 % of physical memory.
@@ -34,6 +37,7 @@ pub(crate) struct Remote {
     ways: Vec<Way>,
     token: Option<Token>,
     tls: Option<ClientTls>,
+    users: LoopbackUsers,
     mirror_bytes: u64,
     streams: u8,
 }
@@ -113,11 +117,16 @@ impl Remote {
         };
         let token = file(&settings.token_file, TOKEN_VARIABLE, "token");
         let authority = file(&settings.ca_file, AUTHORITY_VARIABLE, "ca.pem");
+        let (authority, users) = match authority {
+            Some(file) if file.as_os_str() == NO_AUTHORITY => (None, LoopbackUsers::Any),
+            authority => (authority, LoopbackUsers::Own),
+        };
         Ok(Self {
             endpoint,
             ways,
             token: token.as_deref().map(Token::read).transpose()?,
             tls: authority.as_deref().map(ClientTls::read).transpose()?,
+            users,
             mirror_bytes: settings.mirror_bytes.unwrap_or_else(mirror_bytes),
             streams: settings
                 .streams
@@ -149,6 +158,7 @@ impl Remote {
             endpoint: &self.endpoint,
             token: self.token.as_ref(),
             tls: self.tls.as_ref(),
+            users: self.users,
             mirror_bytes: self.mirror_bytes,
             streams: self.streams,
         };
@@ -246,6 +256,7 @@ pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteS
         endpoint: remote.endpoint,
         token: remote.token,
         tls: remote.tls,
+        users: remote.users,
         mirror_bytes: remote.mirror_bytes,
         streams: remote.streams,
     };
@@ -317,6 +328,7 @@ fn own_detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
         endpoint: gate.endpoint(),
         token: None,
         tls: None,
+        users: LoopbackUsers::Own,
         mirror_bytes: mirror_bytes(),
         streams: streams()?,
     };
@@ -352,6 +364,7 @@ fn shared_detour(address: &Address) -> Result<Reached> {
         endpoint: gate.endpoint().clone(),
         token: None,
         tls: None,
+        users: LoopbackUsers::Own,
         mirror_bytes: mirror_bytes(),
         streams: streams()?,
     };
