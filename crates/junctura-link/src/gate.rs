@@ -1,12 +1,17 @@
 //! Where clients of other machines come in: a listener, and a thread for each of them.
 //!
-//! Before a client has shown who it is, it costs a thread and some kilobytes for [`greeting::TIME_MAX`] at most, and there are
-//! at most [`GREETINGS_MAX`] of them at a time. Whoever is refused is logged with where it came from; secrets never are.
+//! Before a client has shown who it is, it costs a descriptor, a thread and some kilobytes for [`greeting::TIME_MAX`] at most. The
+//! number of such clients is bounded ([`crate::newcomers`]); the oldest ones are evicted for new ones, and are told so where they have
+//! begun to speak in the clear. A client that is refused is logged with its address; secrets never are.
+//!
+//! A gate keeps a spare descriptor. When the process can open no more, a client is accepted with it, and gets `LimitExceeded` as the
+//! answer to its greeting.
 //!
 //! A client that asks for several streams is told what its link is called, and dials again for each. A further stream is let in
 //! when it names a link that lasts and lacks it, shows the same token, and comes as the first one did, in the clear or within TLS.
 
 use std::collections::HashMap;
+use std::io::IoSlice;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,6 +25,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::channel::Side;
 use crate::door::Door;
 use crate::greeting::{self, Answer, Identity, Joins, LinkId, Offered, Shown, Talk};
+use crate::newcomers::{Newcomers, Place};
 use crate::owner::Asking;
 use crate::porter::Porter;
 use crate::relay::Relay;
@@ -27,14 +33,14 @@ use crate::sides::{Lead, STREAMS_MAX, Sides};
 use crate::stream::Stream;
 use crate::{Endpoint, LoopbackUsers, ServerTls, TokenKey, refused};
 
-/// Clients that have come and not yet shown who they are.
-const GREETINGS_MAX: usize = 64;
 /// Connections altogether; of a link of several streams, each counts.
 const LINKS_MAX: usize = 8192;
 /// The first byte of a TLS connection (RFC 8446, section 5.1: a handshake).
 const TLS_BEGINS: u8 = 22;
 /// How long the links have, when the gate closes, to say what the server said last.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long the gate waits for a newcomer to go before it looks again whether it is to end.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Refusals that are logged in one second: strangers must not fill a disk.
 const REFUSALS_TOLD: u64 = 10;
 const STACK_BYTES: usize = 512 << 10;
@@ -105,18 +111,20 @@ pub struct Gate {
 struct Shared {
     options: GateOptions,
     state: Mutex<State>,
-    /// A link has ended.
+    /// A link, or an evicted newcomer, has ended.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    greetings: usize,
+    newcomers: Newcomers,
     next: u64,
     /// Refusals since then.
     refused: u64,
     telling_since: Option<Instant>,
-    links: Vec<(u64, TcpStream)>,
+    links: Vec<(u64, Arc<TcpStream>)>,
+    /// Given up for a moment when this process can open no more descriptors, so that a client can be accepted and told.
+    spare: Option<OwnedFd>,
     /// Links of several streams.
     several: HashMap<LinkId, Several>,
 }
@@ -224,7 +232,7 @@ impl Shared {
             let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
             match poll(&mut both, None) {
                 Ok(_) if !both[1].revents().is_empty() => return,
-                Ok(_) | Err(rustix::io::Errno::INTR) => self.accept_all(listener),
+                Ok(_) | Err(rustix::io::Errno::INTR) => self.accept_all(listener, stop),
                 Err(errno) => {
                     tracing::error!(%errno, "the gate is closed");
                     return;
@@ -233,21 +241,26 @@ impl Shared {
         }
     }
 
-    fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
-        loop {
+    fn accept_all(self: &Arc<Self>, listener: &TcpListener, stop: &OwnedFd) {
+        while self.has_place() {
             match listener.accept() {
                 Ok((socket, peer)) => {
                     if let Err(error) = self.begin(socket, peer) {
                         self.tell(peer, &error);
                     }
+                    self.keep_spare(stop);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(_) if self.state().spare.take().is_some() => {}
                 Err(error) => {
-                    // Most likely this process may open no more descriptors: the next one may find some.
+                    // Most likely this process can open no more descriptors. A newcomer that goes leaves one.
                     tracing::warn!(%error, "a connection could not be taken");
-                    let pause = Timespec::try_from(Duration::from_millis(50));
-                    if let Ok(pause) = pause {
+                    let mut state = self.state();
+                    let oldest = state.newcomers.evict_oldest();
+                    state.wake(oldest);
+                    drop(state);
+                    if let Ok(pause) = Timespec::try_from(PAUSE) {
                         let _ = poll(&mut [], Some(&pause));
                     }
                     return;
@@ -256,19 +269,43 @@ impl Shared {
         }
     }
 
+    /// Waits for a moment until a newcomer can have a place. The sockets of those that were evicted for others are shut down, so
+    /// that their threads end soon; in the meantime the kernel keeps those that connect.
+    fn has_place(&self) -> bool {
+        let state = self.state();
+        let waited = self
+            .ended
+            .wait_timeout_while(state, PAUSE, |state| !state.newcomers.can_evict());
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Opens the spare descriptor, a copy of any, unless it is there or the process can open no more.
+    fn keep_spare(&self, any: &OwnedFd) {
+        let mut state = self.state();
+        if state.spare.is_none() {
+            state.spare = any.try_clone().ok();
+        }
+    }
+
     fn begin(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) -> Result<()> {
-        let io = |error: std::io::Error| Error::new(Code::Io, "connection", error.to_string());
-        let handle = socket.try_clone().map_err(io)?;
+        let socket = Arc::new(socket);
         let number = {
             let mut state = self.state();
-            if state.greetings >= GREETINGS_MAX || state.links.len() >= LINKS_MAX {
-                let cause = format!("{} others are coming in, {} are in", state.greetings, state.links.len());
-                return Err(Error::new(Code::LimitExceeded, "connection", cause));
+            let limit = |cause: String| Err(Error::new(Code::LimitExceeded, "connection", cause));
+            if state.links.len() >= LINKS_MAX {
+                return limit(format!("{LINKS_MAX} connections are open"));
             }
-            state.greetings += 1;
             state.next += 1;
             let number = state.next;
-            state.links.push((number, handle));
+            let place = state.newcomers.add(number, peer.ip());
+            if place == Place::None {
+                return limit(format!(
+                    "{} others have not completed their greetings",
+                    state.newcomers.len()
+                ));
+            }
+            state.wake(place);
+            state.links.push((number, Arc::clone(&socket)));
             number
         };
         let shared = Arc::clone(self);
@@ -277,16 +314,15 @@ impl Shared {
             .stack_size(STACK_BYTES)
             .spawn(move || shared.serve(number, socket, peer));
         spawned.map(|_| ()).map_err(|error| {
-            self.state().greetings -= 1;
+            self.leave(number);
             self.end(number);
-            io(error)
+            Error::new(Code::Io, "connection", error.to_string())
         })
     }
 
     /// One client, from its first word to its last.
-    fn serve(&self, number: u64, socket: TcpStream, peer: SocketAddr) {
-        let let_in = self.let_in(socket, peer);
-        self.state().greetings -= 1;
+    fn serve(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) {
+        let let_in = self.let_in(number, socket, peer);
         match let_in {
             Ok(Admitted::Link(relay, joinable)) => {
                 match relay.run().0 {
@@ -323,11 +359,33 @@ impl Shared {
         }
     }
 
-    fn let_in(&self, socket: TcpStream, peer: SocketAddr) -> Result<Admitted<'_>> {
-        let options = &self.options;
+    /// Hears a newcomer, and admits or refuses it. It is none any more when this returns.
+    fn let_in(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) -> Result<Admitted<'_>> {
+        let mut newcomer = Newcomer {
+            shared: self,
+            number,
+            is_one: true,
+        };
         let until = Instant::now() + greeting::TIME_MAX;
-        let tls = if first_byte(&socket, until)? == TLS_BEGINS {
-            let tls = options.tls.as_ref().ok_or_else(|| {
+        let begun = self.begin_stream(&socket, peer, until);
+        let stream = match begun {
+            Ok(stream) => stream,
+            Err(error) => {
+                let error = newcomer.leave().err().unwrap_or(error);
+                // A client that has sent nothing may be about to begin with TLS, where there is a certificate.
+                if self.options.tls.is_none() && error.code() == Code::LimitExceeded {
+                    refuse(&mut Stream::new(socket, None)?, &error);
+                }
+                return Err(error);
+            }
+        };
+        self.greet(&mut newcomer, stream, peer, until)
+    }
+
+    /// In the clear or within TLS, as the first byte says.
+    fn begin_stream(&self, socket: &Arc<TcpStream>, peer: SocketAddr, until: Instant) -> Result<Stream> {
+        let tls = if first_byte(socket, until)? == TLS_BEGINS {
+            let tls = self.options.tls.as_ref().ok_or_else(|| {
                 let cause = "it begins with TLS, and this gate has no certificate";
                 Error::new(Code::Unsupported, "greeting", cause)
             })?;
@@ -337,20 +395,40 @@ impl Shared {
         } else {
             return Err(Error::new(Code::Denied, "greeting", "it does not begin with TLS"));
         };
-        let is_secret = tls.is_some();
+        Stream::new(Arc::clone(socket), tls)
+    }
+
+    fn greet<'a>(
+        &'a self,
+        newcomer: &mut Newcomer<'_>,
+        mut stream: Stream,
+        peer: SocketAddr,
+        until: Instant,
+    ) -> Result<Admitted<'a>> {
+        let options = &self.options;
+        let is_secret = stream.is_secret();
         let origin = format!("tcp{} from {peer}", if is_secret { ", TLS" } else { "" });
-        let mut stream = Stream::new(socket, tls)?;
         let mut talk = Talk {
             stream: &mut stream,
             until,
             interrupted: &mut || Ok(()),
         };
-        let heard = talk.hear()?;
+        let heard = match talk.hear() {
+            Ok(heard) => heard,
+            Err(error) => {
+                let error = newcomer.leave().err().unwrap_or(error);
+                if !is_secret && error.code() == Code::LimitExceeded {
+                    refuse(&mut stream, &error);
+                }
+                return Err(error);
+            }
+        };
         let shown: Shown<'_> = greeting::decode(&heard)?;
+        let checked = self
+            .check(&shown, talk.stream)
+            .and_then(|name| newcomer.leave().map(|()| name));
         if let Some(joins) = shown.joins {
-            let joined = self
-                .check(&shown, talk.stream)
-                .and_then(|name| self.join(joins, &name, is_secret));
+            let joined = checked.and_then(|name| self.join(joins, &name, is_secret));
             let answer = Answer {
                 failure: joined.as_ref().err().map(Into::into),
                 lease_ms: options.lease.as_millis() as u64,
@@ -361,7 +439,7 @@ impl Shared {
             return Ok(Admitted::Side(Box::new(porter)));
         }
         let mut joinable = None;
-        let local = self.check(&shown, talk.stream).and_then(|name| {
+        let local = checked.and_then(|name| {
             tracing::debug!(%peer, name, "a link begins");
             let local = UnixCarrier::connect(&options.pool)?;
             joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
@@ -441,6 +519,17 @@ impl Shared {
         }
     }
 
+    /// A newcomer is none any more. False: it was evicted.
+    fn leave(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let was_there = state.newcomers.remove(number);
+        if !was_there {
+            state.newcomers.forget_evicted();
+            self.ended.notify_all();
+        }
+        was_there
+    }
+
     fn end(&self, number: u64) {
         self.state().links.retain(|(link, _)| *link != number);
         self.ended.notify_all();
@@ -464,6 +553,55 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
+    }
+}
+
+impl State {
+    /// Wakes the thread of a newcomer that was evicted. It can still send.
+    fn wake(&self, place: Place) {
+        let Place::Of(evicted) = place else { return };
+        let mut links = self.links.iter();
+        if let Some((_, socket)) = links.find(|(number, _)| *number == evicted) {
+            let _ = socket.shutdown(std::net::Shutdown::Read);
+        }
+    }
+}
+
+/// A client that has not shown yet who it is, in the thread that hears it.
+struct Newcomer<'a> {
+    shared: &'a Shared,
+    number: u64,
+    is_one: bool,
+}
+
+impl Newcomer<'_> {
+    /// It is none any more.
+    ///
+    /// # Errors
+    /// `LimitExceeded` for one that was evicted.
+    fn leave(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_one) && !self.shared.leave(self.number) {
+            let cause = "too many others have connected before its greeting was complete; try again";
+            return Err(Error::new(Code::LimitExceeded, "greeting", cause));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Newcomer<'_> {
+    fn drop(&mut self) {
+        let _ = self.leave();
+    }
+}
+
+/// Answers that a client is refused, as far as the socket takes it at once.
+fn refuse(stream: &mut Stream, error: &Error) {
+    let answer = Answer {
+        failure: Some(error.into()),
+        ..Answer::default()
+    };
+    if let Ok(bytes) = greeting::encode(&answer) {
+        let _ = stream.write(&[IoSlice::new(&bytes)]);
     }
 }
 

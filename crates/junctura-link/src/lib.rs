@@ -26,6 +26,7 @@ mod gate;
 mod greeting;
 mod link;
 mod mirror;
+mod newcomers;
 mod owner;
 mod packing;
 mod porter;

@@ -193,7 +193,11 @@ impl Dial<'_> {
             until: Instant::now() + greeting::TIME_MAX,
             interrupted,
         };
-        talk.say(&greeting::encode(&shown)?)?;
+        match talk.say(&greeting::encode(&shown)?) {
+            // A gate that refuses a client at once has answered before it closed the connection.
+            Err(error) if error.code() == Code::Disconnected => {}
+            said => said?,
+        }
         let heard = talk.hear().map_err(|error| match error.code() {
             Code::Timeout | Code::Disconnected => Error::new(Code::Unavailable, "", error.cause()),
             _ => error,

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use rustix::event::{PollFlags, Timespec};
@@ -23,7 +24,8 @@ pub(crate) struct Stream {
 
 /// What carries the bytes.
 pub(crate) enum Socket {
-    Tcp(TcpStream),
+    /// Shared with whoever may end it.
+    Tcp(Arc<TcpStream>),
     /// For tests, which are to say what arrives, and when.
     #[cfg(any(test, feature = "stepped"))]
     Unix(std::os::unix::net::UnixStream),
@@ -39,14 +41,15 @@ pub(crate) enum Came {
 
 impl Stream {
     /// Takes over a connected socket.
-    pub(crate) fn new(socket: TcpStream, tls: Option<Session>) -> Result<Self> {
+    pub(crate) fn new(socket: impl Into<Arc<TcpStream>>, tls: Option<Session>) -> Result<Self> {
+        let socket = socket.into();
         socket
             .set_nonblocking(true)
             .and_then(|()| socket.set_nodelay(true))
             .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
         // Refused, it works with less.
-        let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES);
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
+        let _ = sockopt::set_socket_send_buffer_size(&*socket, SOCKET_BUFFER_BYTES);
+        let _ = sockopt::set_socket_recv_buffer_size(&*socket, SOCKET_BUFFER_BYTES);
         Ok(Self::of(Socket::Tcp(socket), tls))
     }
 
@@ -81,6 +84,11 @@ impl Stream {
             #[cfg(any(test, feature = "stepped"))]
             Socket::Unix(_) => Ok(()),
         }
+    }
+
+    /// Whether it is within TLS.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Reads what has come into `into`, in their order.
@@ -147,7 +155,7 @@ impl Read for Socket {
 
     fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> std::io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.read_vectored(into),
+            Self::Tcp(socket) => (&**socket).read_vectored(into),
             #[cfg(any(test, feature = "stepped"))]
             Self::Unix(socket) => socket.read_vectored(into),
         }
@@ -161,7 +169,7 @@ impl Write for Socket {
 
     fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> std::io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write_vectored(from),
+            Self::Tcp(socket) => (&**socket).write_vectored(from),
             #[cfg(any(test, feature = "stepped"))]
             Self::Unix(socket) => socket.write_vectored(from),
         }

@@ -277,10 +277,18 @@ fn who_talks_too_slowly_is_refused_and_keeps_nobody_waiting() {
 }
 
 #[test]
-fn who_comes_in_great_numbers_is_turned_away() {
+fn who_comes_in_great_numbers_keeps_nobody_out() {
     let guarded = Guarded::open();
-    let many: Vec<_> = (0..200).map(|_| guarded.socket()).collect();
-    // The first ones are waited for, the rest are closed at once; then there is room again.
+    let mut many = Vec::new();
+    for number in 0..200 {
+        let mut socket = guarded.socket();
+        socket.write_all(&b"J"[..number % 2]).unwrap();
+        many.push(socket);
+        if number % 40 == 39 {
+            guarded.is_well();
+        }
+    }
+    // The oldest ones were closed for the newer ones, which are closed when their time is over.
     for socket in many {
         rest(socket);
     }

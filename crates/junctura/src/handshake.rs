@@ -123,8 +123,13 @@ fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> 
     });
     outbox.push(|out| hello.encode(0, out))?;
     let mut inbox = Inbox::new();
-    while carrier.send(&mut outbox)? == Sent::Blocked {
-        patiently(&carrier, Interest::WRITE, hook)?;
+    loop {
+        match carrier.send(&mut outbox) {
+            Ok(Sent::Blocked) => patiently(&carrier, Interest::WRITE, hook)?,
+            // A server that refuses a client at once has said why before it closed the connection.
+            Err(error) if error.code() == Code::Disconnected => break,
+            sent => break sent.map(drop)?,
+        }
     }
     let greeting = listen(&mut carrier, &mut inbox, server, hook, |inbox| {
         greeting(inbox, server, &me.schemas)

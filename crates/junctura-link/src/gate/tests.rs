@@ -1,11 +1,13 @@
 //! Further streams at the gate: who may join a link, and who may not.
 
-use std::io::IoSliceMut;
+use std::io::{IoSliceMut, Write};
 use std::sync::mpsc::channel;
 
 use junctura_transport::Listener;
 
 use super::*;
+use crate::greeting::MAGIC;
+use crate::newcomers::PER_ADDRESS_MAX;
 use crate::stream::Came;
 use crate::{Dial, Dialed, Token};
 
@@ -93,6 +95,34 @@ impl Guarded {
 fn ends(mut stream: Stream) {
     while let Ok(Came::Bytes(_) | Came::Nothing) = stream.read(&mut [IoSliceMut::new(&mut [0; 100])]) {
         let _ = stream.wait(PollFlags::IN, &Timespec::try_from(HOUR).unwrap());
+    }
+}
+
+#[test]
+fn strangers_who_do_not_complete_their_greetings_go_for_those_who_come() {
+    let guarded = Guarded::open();
+    let friend = guarded.token("friend");
+    let mut strangers = Vec::new();
+    for number in 0..PER_ADDRESS_MAX + 40 {
+        let mut socket = TcpStream::connect(("127.0.0.1", guarded.gate.endpoint().port())).unwrap();
+        socket.write_all(&MAGIC[..number % 3]).unwrap();
+        strangers.push(socket);
+        if number % 20 == 0 {
+            guarded.dial(&friend, 1).unwrap();
+        }
+    }
+    guarded.dial(&friend, 1).unwrap();
+    assert!(guarded.gate.shared.state().newcomers.len() <= PER_ADDRESS_MAX);
+    for socket in strangers.drain(..40) {
+        let mut stream = Stream::new(socket, None).unwrap();
+        let mut talk = Talk {
+            stream: &mut stream,
+            until: Instant::now() + HOUR,
+            interrupted: &mut || Ok(()),
+        };
+        let heard = talk.hear().unwrap();
+        let failure: Error = greeting::decode::<Answer<'_>>(&heard).unwrap().failure.unwrap().into();
+        assert_eq!(failure.code(), Code::LimitExceeded, "{failure}");
     }
 }
 
