@@ -228,6 +228,7 @@ impl Shared {
     }
 
     fn listen(self: &Arc<Self>, listener: &TcpListener, stop: &OwnedFd) {
+        self.keep_spare(stop);
         loop {
             let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
             match poll(&mut both, None) {

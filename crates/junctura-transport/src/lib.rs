@@ -51,8 +51,31 @@ pub use watch::Watch;
 
 use junctura_model::{Code, Error};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 /// What the operating system refused.
 fn refused(code: Code, subject: impl Into<String>, action: &str, errno: Errno) -> Error {
-    Error::new(code, subject, format!("{action}: {errno}"))
+    match no_descriptors("this process", errno) {
+        Some(cause) => Error::new(Code::LimitExceeded, subject, format!("{action}: {cause}")),
+        None => Error::new(code, subject, format!("{action}: {errno}")),
+    }
+}
+
+/// The cause of an error of a process, `whose`, that can open no more file descriptors, with the limit and the remedy. `None`
+/// for any other refusal.
+#[must_use]
+pub fn no_descriptors(whose: &str, errno: Errno) -> Option<String> {
+    match errno {
+        Errno::MFILE => {
+            let limit = getrlimit(Resource::Nofile).current;
+            let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+            Some(format!(
+                "{whose} cannot open more file descriptors (limit {limit}); raise it with `ulimit -n`"
+            ))
+        }
+        Errno::NFILE => Some(format!(
+            "{whose} cannot open more files, because its host has too many open (fs.file-max)"
+        )),
+        _ => None,
+    }
 }

@@ -16,7 +16,7 @@ use rustix::process::{Pid, geteuid, getpid};
 
 use crate::lock::Lock;
 use crate::unix::{open_socket, socket_address};
-use crate::{Address, Carrier, Outbox, UnixCarrier, directory, refused};
+use crate::{Address, Carrier, Outbox, UnixCarrier, directory, no_descriptors, refused};
 
 /// Clients that may have connected and not yet been accepted (the kernel has a limit of its own, usually 4096 as well).
 const BACKLOG: i32 = 4096;
@@ -103,15 +103,15 @@ impl Listener {
             Err(Errno::AGAIN) => return Ok(None),
             Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
                 // The system says so even when nobody waits.
-                if !self.turn_away() {
-                    return Ok(None);
-                }
-                return Err(refused(
+                let error = Error::new(
                     Code::LimitExceeded,
                     self.address.to_string(),
-                    "cannot take a client",
-                    errno,
-                ));
+                    no_descriptors("the server", errno).unwrap_or_default(),
+                );
+                if !self.turn_away(&error) {
+                    return Ok(None);
+                }
+                return Err(error);
             }
             Err(errno) => {
                 return Err(refused(
@@ -142,16 +142,12 @@ impl Listener {
     }
 
     /// Takes one client with the spare descriptor, only to tell it that there is no room; says whether one was there.
-    fn turn_away(&mut self) -> bool {
+    fn turn_away(&mut self, error: &Error) -> bool {
         self.spare = None;
         let accepted = self.accept_socket();
         let was_there = !matches!(accepted, Err(Errno::AGAIN));
         if let Ok(Ok(carrier)) = accepted.map(UnixCarrier::over) {
-            let cause = "the server may open no more descriptors";
-            say_no(
-                carrier,
-                &Error::new(Code::LimitExceeded, self.address.to_string(), cause),
-            );
+            say_no(carrier, error);
         }
         self.spare = fcntl_dupfd_cloexec(&self.socket, 0).ok();
         was_there

@@ -16,7 +16,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::RingsHead;
 
-use crate::ring::{self, Reader, Rings, Writer};
+use crate::ring::{self, Parts, Reader, Rings, Writer};
 use crate::{Alarm, Carrier, Inbox, Interest, Outbox, PeerCredentials, Ready, Received, Sent, UnixCarrier};
 
 /// Both directions of a connection; [`LocalCarrier::split`] gives each to its owner.
@@ -69,7 +69,14 @@ impl LocalCarrier {
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
     pub fn offer_rings(&mut self, outbox: &mut Outbox, ring_bytes: usize) -> Result<()> {
-        let (rings, parts) = Rings::create(ring_bytes)?;
+        self.pass_rings(outbox, Rings::create(ring_bytes)?)
+    }
+
+    /// As [`Self::offer_rings`], with rings that exist already.
+    ///
+    /// # Errors
+    /// `TooLarge` when the outbox takes no more.
+    pub fn pass_rings(&mut self, outbox: &mut Outbox, (rings, parts): (Rings, Parts)) -> Result<()> {
         for (part, descriptor) in parts.into_iter().enumerate() {
             let head = RingsHead {
                 part: (part as u32).into(),

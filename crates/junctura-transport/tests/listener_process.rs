@@ -7,7 +7,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use junctura_model::Code;
-use junctura_transport::{Address, Carrier, Inbox, Listener, Name, Received, UnixCarrier};
+use junctura_transport::{Address, Carrier, Inbox, Listener, Name, Received, Rings, UnixCarrier};
 use junctura_wire::Reply;
 
 #[test]
@@ -56,7 +56,11 @@ fn without_descriptors_left_a_client_is_told_so() {
             },
         )
         .unwrap();
-        assert_eq!(listener.accept().unwrap_err().code(), Code::LimitExceeded);
+        let remedy = format!("(limit {used}); raise it with `ulimit -n`");
+        for error in [listener.accept().unwrap_err(), Rings::create(4096).unwrap_err()] {
+            assert_eq!(error.code(), Code::LimitExceeded, "{error}");
+            assert!(error.cause().contains(&remedy), "{error}");
+        }
         assert!(listener.accept().unwrap().is_none());
         let mut inbox = Inbox::new();
         assert!(matches!(client.receive(&mut inbox).unwrap(), Received::Bytes(_)));

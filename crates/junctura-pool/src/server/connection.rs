@@ -2,8 +2,9 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use junctura_model::Result;
-use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Received, UnixCarrier};
+use junctura_model::{Error, Result};
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Parts, Received, Rings, UnixCarrier};
+use junctura_wire::Reply;
 
 use super::poller::Ready;
 use super::traffic::Traffic;
@@ -45,8 +46,16 @@ impl Connection {
     }
 
     /// The connection goes on through rings once everything up to here has gone over the socket.
-    pub(super) fn switch_to_rings(&mut self, ring_bytes: usize) -> Result<()> {
-        self.carrier.offer_rings(&mut self.outbox, ring_bytes)
+    pub(super) fn switch_to_rings(&mut self, rings: (Rings, Parts)) -> Result<()> {
+        self.carrier.pass_rings(&mut self.outbox, rings)
+    }
+
+    /// Says why it ends, if that can be sent at once.
+    pub(super) fn refuse(&mut self, request: u64, error: &Error) {
+        let queued = self.outbox.push(|out| Reply::Failed(error.into()).encode(request, out));
+        if queued.is_ok() {
+            let _ = self.carrier.send(&mut self.outbox);
+        }
     }
 
     /// What rings when something comes through a ring, once there is one.

@@ -10,6 +10,7 @@
 mod connection;
 mod embedded;
 mod incarnation;
+mod newcomers;
 mod poller;
 mod spiller;
 mod traffic;
@@ -21,13 +22,14 @@ use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Address, Carrier, Listener, Received, UnixCarrier};
+use junctura_transport::{Address, Carrier, Listener, Parts, Received, Rings, UnixCarrier};
 use junctura_wire::Request;
 
 use crate::Config;
 use crate::core::{Core, Nanoseconds};
 use connection::Connection;
 pub use embedded::{Embedded, private_address};
+use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
 use world::World;
@@ -79,6 +81,7 @@ pub struct Server {
     began: Instant,
     options: ServerOptions,
     deserted_since: Option<Instant>,
+    newcomers: Newcomers,
     /// Why it ends was said.
     is_left: bool,
     /// Clients whose rings hold more than was taken out in their turn.
@@ -155,6 +158,7 @@ impl Server {
             began: Instant::now(),
             options,
             deserted_since: None,
+            newcomers: Newcomers::default(),
             is_left: false,
             unfinished: Vec::new(),
             heard_at: 0,
@@ -213,6 +217,10 @@ impl Server {
                 self.read(client);
             }
             let now = self.now();
+            while let Some(client) = self.newcomers.take_overdue(now) {
+                let cause = "the client connected and did not introduce itself in time";
+                self.turn_away(client, 0, &Error::new(Code::Timeout, "hello", cause));
+            }
             self.core.tick(now, &mut self.world);
             self.tell_if_left();
             self.flush();
@@ -241,12 +249,13 @@ impl Server {
     fn deadline(&self) -> Option<Instant> {
         let at = |nanoseconds| self.began + Duration::from_nanos(nanoseconds);
         let timer = self.core.deadline().map(at);
+        let newcomer = self.newcomers.deadline().map(at);
         let idle = self.core.has_idle_work().then(|| at(self.heard_at + IDLE_WORK_AFTER));
         let desertion = self
             .deserted_since
             .zip(self.options.end_when_idle)
             .and_then(|(since, after)| since.checked_add(after));
-        [timer, idle, desertion].into_iter().flatten().min()
+        [timer, newcomer, idle, desertion].into_iter().flatten().min()
     }
 
     /// Whether nobody wants anything for now: the alarm may also have gone off early, while a busy server slept for a moment.
@@ -314,8 +323,11 @@ impl Server {
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "a client was turned away");
-                    if error.code() == Code::Io {
-                        return;
+                    match error.code() {
+                        Code::Io => return,
+                        // One that goes leaves descriptors for the next client.
+                        Code::LimitExceeded => drop(self.evict_newcomer()),
+                        _ => {}
                     }
                 }
             }
@@ -323,7 +335,20 @@ impl Server {
     }
 
     fn welcome(&mut self, carrier: UnixCarrier) -> Result<()> {
-        let client = self.core.join()?;
+        if self.newcomers.are_too_many() {
+            self.evict_newcomer();
+        }
+        let mut joined = self.core.join();
+        if joined.is_err() && self.evict_newcomer() {
+            joined = self.core.join();
+        }
+        let client = match joined {
+            Ok(client) => client,
+            Err(error) => {
+                self.listener.refuse(carrier, &error);
+                return Err(error);
+            }
+        };
         let death = carrier.watch_peer();
         self.poller.add(
             carrier.as_fd(),
@@ -336,7 +361,32 @@ impl Server {
             self.poller.add(death.as_fd(), Wakeup::Death { client })?;
         }
         self.world.connections.insert(client, Connection::new(carrier, death));
+        self.newcomers.add(client, self.now());
         Ok(())
+    }
+
+    /// Ends the oldest client that has not introduced itself. False: there is none. One whose `Hello` has come, and was not read
+    /// yet, stays.
+    fn evict_newcomer(&mut self) -> bool {
+        while let Some(client) = self.newcomers.take_oldest() {
+            self.read(client);
+            if self.core.has_joined(client) || !self.world.connections.contains_key(&client) {
+                continue;
+            }
+            let cause = "too many others have connected before this client introduced itself; connect again";
+            self.turn_away(client, 0, &Error::new(Code::LimitExceeded, "hello", cause));
+            return true;
+        }
+        false
+    }
+
+    /// Tells a client why it is not served, and ends its connection.
+    fn turn_away(&mut self, client: u32, request: u64, error: &Error) {
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            tracing::warn!(%error, "a client was turned away");
+            connection.refuse(request, error);
+        }
+        self.lost(client, &error.to_string());
     }
 
     fn serve(&mut self, client: u32, ready: poller::Ready) {
@@ -391,10 +441,21 @@ impl Server {
                 Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
                     Ok(Request::Hello(hello)) => {
                         let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
+                        // Before the client is welcome: this process may be able to open no more descriptors.
+                        let rings = match ring_bytes.map(|bytes| Rings::create(bytes as usize)).transpose() {
+                            Ok(rings) => rings,
+                            Err(error) => {
+                                self.turn_away(client, frame.request, &of_the_server(&error));
+                                break None;
+                            }
+                        };
                         self.core
                             .request(now, client, frame.request, Request::Hello(hello), &mut self.world);
-                        if let Some(ring_bytes) = ring_bytes.filter(|_| self.core.has_joined(client)) {
-                            self.switch_to_rings(client, ring_bytes);
+                        if self.core.has_joined(client) {
+                            self.newcomers.remove(client);
+                            if let Some(rings) = rings {
+                                self.switch_to_rings(client, rings);
+                            }
                         }
                     }
                     Ok(request) => self.core.request(now, client, frame.request, request, &mut self.world),
@@ -425,11 +486,11 @@ impl Server {
         has_come
     }
 
-    fn switch_to_rings(&mut self, client: u32, ring_bytes: u32) {
+    fn switch_to_rings(&mut self, client: u32, rings: (Rings, Parts)) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
-        let switched = connection.switch_to_rings(ring_bytes as usize);
+        let switched = connection.switch_to_rings(rings);
         let switched = switched.and_then(|()| match connection.bell() {
             Some(bell) => self.poller.add(bell, Wakeup::Bell { client }),
             None => Ok(()),
@@ -441,6 +502,7 @@ impl Server {
 
     fn lost(&mut self, client: u32, reason: &str) {
         let now = self.now();
+        self.newcomers.remove(client);
         self.core.leave(now, client, reason, &mut self.world);
         if let Some(connection) = self.world.connections.remove(&client) {
             self.forget(connection);
@@ -500,7 +562,16 @@ impl Server {
     }
 }
 
+/// The error as a client of another process reads it.
+fn of_the_server(error: &Error) -> Error {
+    let cause = error.cause().replace("this process", "the server");
+    Error::new(error.code(), error.subject(), cause)
+}
+
 /// What the system refused.
 fn io(doing: &str, errno: rustix::io::Errno) -> Error {
     Error::new(Code::Io, "server", format!("{doing}: {errno}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::RingsHead;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::refused;
 use memory::{Lane, Memory};
@@ -295,8 +296,7 @@ fn new_bell() -> Result<OwnedFd> {
 }
 
 fn duplicate(fd: &OwnedFd) -> Result<OwnedFd> {
-    fd.try_clone()
-        .map_err(|error| Error::new(Code::LimitExceeded, "bell", format!("cannot open one: {error}")))
+    fcntl_dupfd_cloexec(fd, 0).map_err(|errno| refused(Code::LimitExceeded, "bell", "cannot open one", errno))
 }
 
 fn ring(bell: &OwnedFd) {
