@@ -8,7 +8,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hashbrown::HashSet;
-use junctura_copy::{Kept, Pack};
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Carrier, Gathered, Inbox, LocalCarrier, Outbox, RING_BYTES, Received};
 use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, OfferHead, RingsHead, SPILLED, SegmentHead};
@@ -18,15 +17,19 @@ use rustix::event::{PollFd, PollFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::mirror::Memory;
-use crate::packing::{self, Packing, Step};
+use crate::packing::{LinkPacking, Packing, Step};
 use crate::queue::Queue;
 use crate::record::{At, Record};
 use crate::shadow::{self, Shadow};
+use crate::stream::Stream;
 
 /// Bytes of frames that may be on their way to the local end of a channel of several. One frame may go beyond.
 pub(crate) const ROOM_BYTES: u32 = 1 << 20;
 /// On a link of one channel nothing more is taken from the other end from here on, until this side has read.
 const LOCAL_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of this end's own answers beyond a full queue, from which on nothing more is taken from the other end.
+const ANSWERED_BYTES_MAX: usize = 1 << 20;
 
 /// Which end of a link this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,10 @@ pub(crate) struct Common {
     pub(crate) queue: Queue,
     pub(crate) memory: Memory,
     pub(crate) shadow: Shadow,
-    /// What was planned for clients that want parts of arrays.
-    plans: Kept<Pack>,
+    /// What was read and planned for clients that want parts of arrays.
+    packing: LinkPacking,
+    /// The server's end: bytes of answers of its own that were queued since the queue had room.
+    answered_bytes: usize,
     /// The channel that the frames in the queue's end belong to.
     said: u32,
 }
@@ -59,7 +64,8 @@ impl Common {
             queue: Queue::default(),
             memory: Memory::default(),
             shadow: Shadow::new(mirror_bytes),
-            plans: packing::plans(),
+            packing: LinkPacking::default(),
+            answered_bytes: 0,
             said: 0,
         }
     }
@@ -70,6 +76,20 @@ impl Common {
             self.said = channel;
             self.queue.record(Record::Channel(channel));
         }
+    }
+
+    /// Whether the other end has asked this end itself for more than it has read: then it is not heard before it reads.
+    pub(crate) fn owes_answers(&self) -> bool {
+        self.answered_bytes > ANSWERED_BYTES_MAX && self.queue.is_full()
+    }
+
+    /// Sends what is queued, as far as the stream takes it.
+    pub(crate) fn flush(&mut self, stream: &mut Stream) -> Result<bool> {
+        let has_moved = self.queue.flush(stream)?;
+        if !self.queue.is_full() {
+            self.answered_bytes = 0;
+        }
+        Ok(has_moved)
     }
 
     fn say(&mut self, channel: u32, parts: [&[u8]; 2]) {
@@ -413,6 +433,7 @@ impl Channel {
     fn answer(&mut self, request: u64, reply: &Reply<'_>, common: &mut Common) {
         let mut bytes = Vec::new();
         reply.encode(request, &mut bytes);
+        common.answered_bytes += bytes.len();
         self.queue_bytes([&bytes, &[]], common);
     }
 
@@ -420,7 +441,9 @@ impl Channel {
     fn hear_of_piece(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
         match Reply::decode(frame)? {
             Reply::Delivered { head, inline, .. } => {
-                let step = self.packing.delivered(&head, inline, &common.memory, &common.plans);
+                let step = self
+                    .packing
+                    .delivered(&head, inline, &common.memory, &mut common.packing);
                 self.take_step(step, common)
             }
             _ if self.packing.failed() => {
@@ -437,7 +460,7 @@ impl Channel {
             return Ok(false);
         }
         let mut packing = std::mem::take(&mut self.packing);
-        let step = packing.step();
+        let step = packing.step(&mut common.packing);
         let has_moved = !matches!(step, Step::Nothing);
         let taken = self.take_step(step, common);
         self.packing = packing;
@@ -473,7 +496,7 @@ impl Channel {
     /// The client wants parts of arrays.
     fn hear_pack(&mut self, frame: &Frame<'_>, common: &mut Common) {
         let asked = match Request::decode(frame) {
-            Ok(Request::Pack(pack)) => self.packing.ask(frame.request, &pack),
+            Ok(Request::Pack(pack)) => self.packing.ask(frame.request, &pack, &common.packing),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };

@@ -8,13 +8,17 @@
 //! It is to the server what the client would be: it demands one piece after the other on the channel's own connection, under the number of what
 //! was asked, reads it where it lies, and gives it back when the last part of it is in the queue. No part is made before there is room for it, so
 //! what is asked takes no memory but one part's, however large it is. What is wrong with what is asked is told to who asked it.
+//!
+//! Layouts are read when their turn comes, and not kept with what waits: a text of a layout takes up to fifty times its bytes when it is
+//! read. What waits and what is being packed is weighed, for each client and for all clients of a link ([`LinkPacking`]).
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use junctura_copy::{Fingerprint, Kept, Pack};
-use junctura_layout::{Element, Layout, Plan, Side};
+use junctura_layout::{DIMENSIONS_MAX, Element, Layout, Plan, Side};
 use junctura_memory::{FileMap, Mapping};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
@@ -26,18 +30,104 @@ use crate::shadow;
 
 /// What one client may have asked for at a time.
 const ASKS_MAX: usize = 64;
-/// Bytes of what is told of pieces that are still to come, for one client.
+/// Bytes of layouts and of pieces that are still to come, for one client.
 const ASKED_BYTES_MAX: usize = 8 << 20;
+/// The same, for all clients of a link.
+const LINK_ASKED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a part: much more than what is said of it, and little enough to stay in a cache.
 const PART_BYTES: usize = 256 << 10;
 /// Runs that a plan may list.
 const LISTED_MAX: usize = 1 << 20;
+/// Runs that the plans by which the clients of a link are answered at a time may list together.
+const LINK_LISTED_MAX: usize = 8 * LISTED_MAX;
 /// Plans that are kept for all clients of a link.
 const KEPT_MAX: usize = 256;
+/// Bytes of a plan's layouts that count as one listed run, when plans are kept.
+const BYTES_PER_RUN: usize = 4;
+/// Layouts that are kept, as they were read, for all clients of a link.
+const LAYOUTS_MAX: usize = 64;
+/// Bytes of their texts together, unless only the last two are kept.
+const LAYOUT_BYTES_MAX: usize = 256 << 10;
 
-/// Plans, for all channels of a link.
-pub(crate) fn plans() -> Kept<Pack> {
-    Kept::new(KEPT_MAX, 4 * LISTED_MAX)
+/// What all channels of a link have in common for packing.
+#[derive(Debug)]
+pub(crate) struct LinkPacking {
+    plans: Kept<Planned>,
+    /// By their texts; that which was used last is the first.
+    layouts: VecDeque<(String, Arc<Layout>)>,
+    asked_bytes: Arc<AtomicUsize>,
+    listed: Arc<AtomicUsize>,
+}
+
+/// A plan, and how many runs it lists.
+#[derive(Debug)]
+struct Planned {
+    pack: Pack,
+    listed: usize,
+}
+
+/// A part of what the channels of a link may take together. It is given back when this is dropped.
+#[derive(Debug)]
+struct Reserved {
+    taken: Arc<AtomicUsize>,
+    amount: usize,
+}
+
+impl Default for LinkPacking {
+    fn default() -> Self {
+        Self {
+            plans: Kept::new(KEPT_MAX, 4 * LISTED_MAX),
+            layouts: VecDeque::new(),
+            asked_bytes: Arc::default(),
+            listed: Arc::default(),
+        }
+    }
+}
+
+impl LinkPacking {
+    /// The layout of this text.
+    fn layout(&mut self, text: &str) -> Result<Arc<Layout>> {
+        let at = self.layouts.iter().position(|(known, _)| known == text);
+        let one = match at.and_then(|at| self.layouts.remove(at)) {
+            Some(one) => one,
+            None => (text.to_owned(), Arc::new(text.parse()?)),
+        };
+        let layout = Arc::clone(&one.1);
+        self.layouts.push_front(one);
+        let (mut bytes, mut fitting) = (0, 0);
+        for (text, _) in self.layouts.iter().take(LAYOUTS_MAX) {
+            bytes += text.len();
+            if fitting >= 2 && bytes > LAYOUT_BYTES_MAX {
+                break;
+            }
+            fitting += 1;
+        }
+        self.layouts.truncate(fitting);
+        Ok(layout)
+    }
+}
+
+impl Reserved {
+    fn take(taken: &Arc<AtomicUsize>, amount: usize, max: usize) -> Option<Self> {
+        let add = |sum: usize| sum.checked_add(amount).filter(|&sum| sum <= max);
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Self {
+            taken: Arc::clone(taken),
+            amount,
+        })
+    }
+
+    fn give_back(&mut self, amount: usize) {
+        let amount = amount.min(self.amount);
+        self.amount -= amount;
+        self.taken.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.give_back(self.amount);
+    }
 }
 
 /// What the client of one channel has asked for.
@@ -53,17 +143,19 @@ pub(crate) struct Packing {
 #[derive(Debug)]
 struct Ask {
     request: u64,
-    from: Arc<Layout>,
-    to: Arc<Layout>,
     /// What its plans are made from, but for the giver.
     fingerprint: Fingerprint,
     /// Whose they are, and what demands them.
     pieces: VecDeque<(u64, Vec<u8>)>,
     now: Now,
+    /// Its bytes among those of the link.
+    reserved: Option<Reserved>,
 }
 
 #[derive(Debug)]
 enum Now {
+    /// Its turn has not come.
+    Waits,
     Between,
     /// The server was asked for the piece of this rank.
     Demands(u64),
@@ -77,7 +169,9 @@ enum Now {
 struct Held {
     holding: Holding,
     payload: Payload,
-    pack: Arc<Pack>,
+    plan: Arc<Planned>,
+    /// Its runs among those of the link.
+    _reserved: Reserved,
     /// Elements that have gone.
     gone: u64,
     is_summed: bool,
@@ -116,16 +210,28 @@ impl Packing {
     /// A client asks.
     ///
     /// # Errors
-    /// Those of texts that cannot be read; `InvalidArgument` for what is no part of the array; `LimitExceeded` when it asks for too much
-    /// at a time.
-    pub(crate) fn ask(&mut self, request: u64, pack: &body::Pack<'_>) -> Result<()> {
-        let ask = Ask::new(request, pack)?;
-        let bytes = self.asked_bytes + ask.bytes();
-        if self.asks.len() >= ASKS_MAX || bytes > ASKED_BYTES_MAX {
-            let cause = format!("{} others wait, and together they name too much", self.asks.len());
-            return Err(Error::new(Code::LimitExceeded, "pack", cause));
+    /// `InvalidArgument` for elements that there are not; `LimitExceeded` when it, or its link, asks for too much at a time. What is wrong
+    /// with its layouts it hears when its turn comes.
+    pub(crate) fn ask(&mut self, request: u64, pack: &body::Pack<'_>, link: &LinkPacking) -> Result<()> {
+        let limit = |cause: String| Err(Error::new(Code::LimitExceeded, "pack", cause));
+        if self.asks.len() >= ASKS_MAX {
+            return limit(format!("{ASKS_MAX} others of this client wait"));
         }
-        self.asked_bytes = bytes;
+        let mut ask = Ask::new(request, pack)?;
+        let bytes = ask.bytes();
+        if self.asked_bytes + bytes > ASKED_BYTES_MAX {
+            return limit(format!(
+                "its {bytes} bytes, and those of {} others of this client, are more than {ASKED_BYTES_MAX}",
+                self.asks.len()
+            ));
+        }
+        ask.reserved = Reserved::take(&link.asked_bytes, bytes, LINK_ASKED_BYTES_MAX);
+        if ask.reserved.is_none() {
+            return limit(format!(
+                "its {bytes} bytes, and those of all clients of this link, are more than {LINK_ASKED_BYTES_MAX}"
+            ));
+        }
+        self.asked_bytes += bytes;
         self.asks.push_back(ask);
         Ok(())
     }
@@ -163,7 +269,7 @@ impl Packing {
         head: &DeliveredHead,
         inline: &[u8],
         memory: &Memory,
-        plans: &Kept<Pack>,
+        link: &mut LinkPacking,
     ) -> Step<'static> {
         let demanded = self.asks.front_mut().and_then(|ask| match ask.now {
             Now::Demands(rank) => Some((ask, rank)),
@@ -173,7 +279,7 @@ impl Packing {
             self.end(0);
             return Step::GiveBack(held_by(head));
         };
-        match ask.hold(rank, (head, inline), memory, plans) {
+        match ask.hold(rank, (head, inline), memory, link) {
             Ok(piece) => {
                 ask.now = Now::Packs(Box::new(piece));
                 Step::Nothing
@@ -187,16 +293,30 @@ impl Packing {
     }
 
     /// What goes next, for which there is room.
-    pub(crate) fn step(&mut self) -> Step<'_> {
+    pub(crate) fn step(&mut self, link: &mut LinkPacking) -> Step<'_> {
         let Some(ask) = self.asks.front_mut() else {
             return Step::Nothing;
         };
         let request = ask.request;
+        if let Now::Waits = ask.now {
+            ask.now = Now::Between;
+            if let Err(error) = ask.layouts(link) {
+                self.end(0);
+                return Step::Failed(request, error, None);
+            }
+        }
+        let Some(ask) = self.asks.front_mut() else {
+            return Step::Nothing;
+        };
         match &mut ask.now {
-            Now::Demands(_) | Now::GivenUp => Step::Nothing,
+            Now::Waits | Now::Demands(_) | Now::GivenUp => Step::Nothing,
             Now::Between => {
                 if let Some((rank, demand)) = ask.pieces.pop_front() {
-                    self.asked_bytes -= demand.len();
+                    let bytes = piece_bytes(&demand);
+                    self.asked_bytes -= bytes;
+                    if let Some(reserved) = &mut ask.reserved {
+                        reserved.give_back(bytes);
+                    }
                     ask.now = Now::Demands(rank);
                     return Step::Ask(demand);
                 }
@@ -214,7 +334,7 @@ impl Packing {
                     Step::Failed(request, error, holding)
                 }
                 Ok(mut head) => {
-                    if piece.gone < piece.pack.elements() {
+                    if piece.gone < piece.plan.pack.elements() {
                         return Step::Part(request, head, &self.part, None);
                     }
                     let holding = piece.holding;
@@ -232,8 +352,14 @@ impl Packing {
 
 impl Ask {
     fn new(request: u64, pack: &body::Pack<'_>) -> Result<Self> {
-        let (from, to): (Layout, Layout) = (pack.from.parse()?, pack.to.parse()?);
         let elements: (Element, Element) = (pack.element.parse()?, pack.travels.parse()?);
+        if pack.origin.len() > DIMENSIONS_MAX {
+            let cause = format!(
+                "its origin has {} dimensions, more than {DIMENSIONS_MAX}",
+                pack.origin.len()
+            );
+            return Err(Error::new(Code::InvalidArgument, "pack", cause));
+        }
         let demand = |piece: &body::PieceName<'_>| {
             let demand = Demand {
                 target: piece.target.clone(),
@@ -248,8 +374,6 @@ impl Ask {
         };
         Ok(Self {
             request,
-            from: Arc::new(from),
-            to: Arc::new(to),
             fingerprint: Fingerprint {
                 from: pack.from.clone().into_owned(),
                 to: pack.to.clone().into_owned(),
@@ -259,13 +383,23 @@ impl Ask {
                 elements,
             },
             pieces: pack.pieces.iter().map(demand).collect(),
-            now: Now::Between,
+            now: Now::Waits,
+            reserved: None,
         })
     }
 
     fn bytes(&self) -> usize {
-        let pieces = self.pieces.iter().map(|(_, demand)| demand.len());
-        pieces.sum::<usize>() + self.fingerprint.from.len() + self.fingerprint.to.len()
+        let pieces = self.pieces.iter().map(|(_, demand)| piece_bytes(demand));
+        pieces.sum::<usize>() + self.layout_bytes()
+    }
+
+    fn layout_bytes(&self) -> usize {
+        self.fingerprint.from.len() + self.fingerprint.to.len()
+    }
+
+    /// How the array lies, and how it is wanted.
+    fn layouts(&self, link: &mut LinkPacking) -> Result<(Arc<Layout>, Arc<Layout>)> {
+        Ok((link.layout(&self.fingerprint.from)?, link.layout(&self.fingerprint.to)?))
     }
 
     /// Makes ready to pack a piece.
@@ -274,7 +408,7 @@ impl Ask {
         rank: u64,
         (head, inline): (&DeliveredHead, &[u8]),
         memory: &Memory,
-        plans: &Kept<Pack>,
+        link: &mut LinkPacking,
     ) -> Result<Held> {
         let payload = Payload::of(head, inline, memory)?;
         let is_summed = head.flags.get() & CHECKSUM != 0;
@@ -284,7 +418,8 @@ impl Ask {
         }
         // Compared before anything is planned: so a plan is bounded by what there is.
         let element = self.fingerprint.elements.0.kind.bytes();
-        let (room, length) = (self.from.room(rank), head.length.get());
+        let (from, to) = self.layouts(link)?;
+        let (room, length) = (from.room(rank), head.length.get());
         if u128::from(room) * element as u128 != u128::from(length) {
             let cause = format!("it has {length} bytes, and {room} elements of {element} bytes in this layout");
             return Err(Error::new(
@@ -297,23 +432,29 @@ impl Ask {
             rank,
             ..self.fingerprint.clone()
         };
-        let pack = plans.get(fingerprint, || self.plan(rank))?;
+        let plan = link.plans.get(fingerprint, || self.plan(rank, &from, &to))?;
+        let reserved = Reserved::take(&link.listed, plan.listed, LINK_LISTED_MAX).ok_or_else(|| {
+            let cause = format!("the clients of this link are answered by plans that list {LINK_LISTED_MAX} runs");
+            Error::new(Code::LimitExceeded, "pack", cause)
+        })?;
         Ok(Held {
             holding: held_by(head),
             payload,
-            pack,
+            plan,
+            _reserved: reserved,
             gone: 0,
             is_summed,
         })
     }
 
-    fn plan(&self, rank: u64) -> Result<(Pack, usize)> {
+    fn plan(&self, rank: u64, from: &Arc<Layout>, to: &Arc<Layout>) -> Result<(Planned, usize)> {
         let Fingerprint {
             origin, peer, elements, ..
         } = &self.fingerprint;
-        let plan = Plan::limited(&self.from, &self.to, origin, Side::From, rank, LISTED_MAX)?;
+        let plan = Plan::limited(from, to, origin, Side::From, rank, LISTED_MAX)?;
         let pack = Pack::new(&plan, peer.unwrap_or_default(), elements.0, elements.1)?;
-        Ok((pack, plan.listed()))
+        let listed = plan.listed();
+        Ok((Planned { pack, listed }, listed + self.layout_bytes() / BYTES_PER_RUN))
     }
 }
 
@@ -321,9 +462,9 @@ impl Held {
     /// The next part of it.
     fn next(&mut self, part: &mut Vec<u8>, travels: Element) -> Result<PackedHead> {
         let width = travels.kind.bytes();
-        let elements = (self.pack.elements() - self.gone).min((PART_BYTES / width) as u64);
+        let elements = (self.plan.pack.elements() - self.gone).min((PART_BYTES / width) as u64);
         part.resize(elements as usize * width, 0);
-        self.pack.run_part(self.payload.bytes()?, self.gone, part)?;
+        self.plan.pack.run_part(self.payload.bytes()?, self.gone, part)?;
         self.gone += elements;
         let mut head = PackedHead::default();
         if self.is_summed {
@@ -358,6 +499,11 @@ impl Payload {
     }
 }
 
+/// What a piece that is still to come takes.
+fn piece_bytes(demand: &[u8]) -> usize {
+    size_of::<(u64, Vec<u8>)>() + demand.len()
+}
+
 /// What gives a piece back.
 fn held_by(head: &DeliveredHead) -> Holding {
     Holding {
@@ -366,3 +512,6 @@ fn held_by(head: &DeliveredHead) -> Holding {
         ..Holding::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -329,7 +329,10 @@ impl Relay {
         // Who asks for ever more channels, and hears no refusal, is not answered without end. The client's end always reads, so
         // that this is over some time.
         let is_answerable = self.door.is_none() || self.common.side == Side::Client || !self.common.queue.is_full();
-        is_answerable && self.is_whole() && self.channels.iter().all(Channel::takes_stream)
+        is_answerable
+            && !self.common.owes_answers()
+            && self.is_whole()
+            && self.channels.iter().all(Channel::takes_stream)
     }
 
     /// Whether the stream may go on: nothing is missing that has to come on others before.
@@ -406,7 +409,7 @@ impl Relay {
     }
 
     fn flush_stream(&mut self) -> Result<bool> {
-        let has_moved = self.common.queue.flush(&mut self.stream)?;
+        let has_moved = self.common.flush(&mut self.stream)?;
         if has_moved {
             self.said = Instant::now();
         }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use junctura_transport::{Carrier, Outbox, Sent, UnixCarrier};
 use junctura_wire::fixed::{OfferHead, SegmentHead};
-use junctura_wire::{Reply, Request};
+use junctura_wire::{Reply, Request, body};
 use zerocopy::IntoBytes;
 
 use crate::record::At;
@@ -219,4 +219,39 @@ fn a_server_that_does_not_read_last_words_keeps_no_thread() {
     drop(other);
     assert_eq!(running.join().unwrap(), Ok(Ended::There));
     drop(server);
+}
+
+#[test]
+fn answers_that_nobody_reads_are_not_made_without_end() {
+    let (near, _far) = UnixCarrier::pair().unwrap();
+    let (one, other) = UnixStream::pair().unwrap();
+    other.set_nonblocking(true).unwrap();
+    let stream = Stream::within(one, None).unwrap();
+    let lease = Duration::from_mins(1);
+    let mut relay = Relay::new(Side::Server, LocalCarrier::new(near), stream, lease, 0);
+    // Parts of an array that is none, again and again, and nothing is read.
+    let mut frames = Vec::new();
+    while frames.len() < 100_000 {
+        Request::Pack(body::Pack::default()).encode(7, &mut frames);
+    }
+    let record = [&Record::Frames(frames.len() as u32).to_bytes()[..], &frames].concat();
+    let (mut said, mut at) = (0, 0);
+    loop {
+        let written = (&other).write(&record[at..]).unwrap_or(0);
+        said += written;
+        at = (at + written) % record.len();
+        let round = relay.round().unwrap();
+        if written == 0 && round == Round::Still {
+            break;
+        }
+        assert!(said < 1 << 30, "it is heard without end");
+    }
+    assert!(relay.common.queue.is_full() && !relay.takes_stream());
+    let (mut heard, mut piece) = (0, vec![0; 1 << 20]);
+    // The other end reads; then it is heard again.
+    while !relay.takes_stream() {
+        heard += (&other).read(&mut piece).unwrap();
+        relay.round().unwrap();
+    }
+    assert!(heard > 0);
 }
