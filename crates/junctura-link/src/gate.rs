@@ -428,6 +428,9 @@ impl Shared {
         let checked = self
             .check(&shown, talk.stream)
             .and_then(|name| newcomer.leave().map(|()| name));
+        if checked.is_ok() {
+            talk.stream.widen();
+        }
         if let Some(joins) = shown.joins {
             let joined = checked.and_then(|name| self.join(joins, &name, is_secret));
             let answer = Answer {

@@ -182,6 +182,7 @@ impl Dial<'_> {
         let tls = self.tls.map(|tls| tls.connection(self.endpoint.host())).transpose()?;
         let is_proven = tls.is_some() || self.users == LoopbackUsers::Any;
         let mut stream = Stream::new(socket, tls)?;
+        stream.widen();
         // Before anything is sent: a token in the clear would let another user in who listens there in the server's place.
         if !is_proven {
             stream.peer_must_be_own(Asking::Connector)?;

@@ -11,6 +11,9 @@ use junctura_wire::fixed::{DeliveredHead, FILE_TIER, SPILLED, STAGED};
 
 use crate::record::At;
 
+/// Payloads that a mirror keeps beyond those that are held, at most, whatever number of bytes its client claims to have room for.
+const COPIES_MAX: usize = 1 << 20;
+
 /// Where a payload lies in the mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
@@ -39,6 +42,7 @@ pub(crate) struct Shadow {
     idle: VecDeque<(Place, u64)>,
     bytes: u64,
     bytes_max: u64,
+    copies_max: usize,
     stamp: u64,
 }
 
@@ -50,6 +54,7 @@ impl Shadow {
             idle: VecDeque::new(),
             bytes: 0,
             bytes_max,
+            copies_max: COPIES_MAX,
             stamp: 0,
         }
     }
@@ -128,7 +133,7 @@ impl Shadow {
             let copies = &self.copies;
             self.idle.retain(|(place, stamp)| is_idle(copies.get(place), *stamp));
         }
-        while self.bytes > self.bytes_max {
+        while self.bytes > self.bytes_max || self.copies.len() > self.copies_max {
             let (place, stamp) = self.idle.pop_front()?;
             if is_idle(self.copies.get(&place), stamp)
                 && let Some(copy) = self.copies.remove(&place)
@@ -251,6 +256,22 @@ mod tests {
         assert_eq!(forgotten, [6], "the other one is still held by channel 2");
         shadow.left(2);
         assert!(shadow.holdings.is_empty());
+    }
+
+    #[test]
+    fn few_payloads_are_kept_whatever_room_a_client_claims() {
+        let mut shadow = Shadow::new(u64::MAX);
+        assert_eq!(shadow.copies_max, COPIES_MAX);
+        shadow.copies_max = 2;
+        for slot in 0..4 {
+            shadow.delivered(0, &delivery(slot, slot, u64::from(slot) + 1));
+        }
+        assert_eq!(shadow.overdue(), None, "all are held");
+        for holding in 0..4 {
+            shadow.released(0, holding);
+        }
+        let forgotten: Vec<_> = std::iter::from_fn(|| shadow.overdue()).map(|(at, _)| at.slot).collect();
+        assert_eq!(forgotten, [0, 1]);
     }
 
     #[test]

@@ -47,10 +47,14 @@ impl Stream {
             .set_nonblocking(true)
             .and_then(|()| socket.set_nodelay(true))
             .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
-        // Refused, it works with less.
-        let _ = sockopt::set_socket_send_buffer_size(&*socket, SOCKET_BUFFER_BYTES);
-        let _ = sockopt::set_socket_recv_buffer_size(&*socket, SOCKET_BUFFER_BYTES);
         Ok(Self::of(Socket::Tcp(socket), tls))
+    }
+
+    /// Gives the socket the buffers of a link. Not before its peer is let in: a stranger could fill them.
+    pub(crate) fn widen(&self) {
+        // Refused, it works with less.
+        let _ = sockopt::set_socket_send_buffer_size(self, SOCKET_BUFFER_BYTES);
+        let _ = sockopt::set_socket_recv_buffer_size(self, SOCKET_BUFFER_BYTES);
     }
 
     /// Takes over a socket of this machine.

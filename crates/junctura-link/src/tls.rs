@@ -174,3 +174,15 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 fn unreadable(path: &Path, error: &rustls::pki_types::pem::Error) -> Error {
     Error::new(Code::InvalidArgument, path.display().to_string(), error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_end_are_refused() {
+        let endless = Path::new("/dev/zero");
+        assert_eq!(ClientTls::read(endless).unwrap_err().code(), Code::TooLarge);
+        assert_eq!(ServerTls::read(endless, endless).unwrap_err().code(), Code::TooLarge);
+    }
+}
