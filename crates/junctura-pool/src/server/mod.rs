@@ -24,6 +24,7 @@ use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_transport::{Address, Carrier, Listener, Parts, Received, Rings, UnixCarrier};
 use junctura_wire::Request;
+use junctura_wire::body::Hello;
 
 use crate::Config;
 use crate::core::{Core, Nanoseconds};
@@ -312,8 +313,10 @@ impl Server {
         self.deserted_since.get_or_insert_with(Instant::now).elapsed() >= after
     }
 
+    /// Takes clients that have connected, as many as one turn may: the listener stays readable while more wait.
     fn accept(&mut self) {
-        loop {
+        const ACCEPTED_MAX: usize = 32;
+        for _ in 0..ACCEPTED_MAX {
             match self.listener.accept() {
                 Ok(Some(carrier)) => {
                     if let Err(error) = self.welcome(carrier) {
@@ -439,25 +442,7 @@ impl Server {
             match next {
                 Ok(None) => break None,
                 Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
-                    Ok(Request::Hello(hello)) => {
-                        let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
-                        // Before the client is welcome: this process may be able to open no more descriptors.
-                        let rings = match ring_bytes.map(|bytes| Rings::create(bytes as usize)).transpose() {
-                            Ok(rings) => rings,
-                            Err(error) => {
-                                self.turn_away(client, frame.request, &of_the_server(&error));
-                                break None;
-                            }
-                        };
-                        self.core
-                            .request(now, client, frame.request, Request::Hello(hello), &mut self.world);
-                        if self.core.has_joined(client) {
-                            self.newcomers.remove(client);
-                            if let Some(rings) = rings {
-                                self.switch_to_rings(client, rings);
-                            }
-                        }
-                    }
+                    Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
                     Ok(request) => self.core.request(now, client, frame.request, request, &mut self.world),
                     Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
                 },
@@ -484,6 +469,23 @@ impl Server {
             (None, Ok(_)) => {}
         }
         has_come
+    }
+
+    fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
+        let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
+        // Before the client is welcome: this process may be able to open no more descriptors.
+        let rings = match ring_bytes.map(|bytes| Rings::create(bytes as usize)).transpose() {
+            Ok(rings) => rings,
+            Err(error) => return self.turn_away(client, number, &of_the_server(&error)),
+        };
+        self.core
+            .request(now, client, number, Request::Hello(hello), &mut self.world);
+        if self.core.has_joined(client) {
+            self.newcomers.remove(client);
+            if let Some(rings) = rings {
+                self.switch_to_rings(client, rings);
+            }
+        }
     }
 
     fn switch_to_rings(&mut self, client: u32, rings: (Rings, Parts)) {
