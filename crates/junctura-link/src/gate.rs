@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, LocalCarrier, UnixCarrier};
+use junctura_transport::{Address, LocalCarrier, UnixCarrier, for_clients};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::channel::Side;
@@ -445,7 +445,7 @@ impl Shared {
         let mut joinable = None;
         let local = checked.and_then(|name| {
             tracing::debug!(%peer, name, "a link begins");
-            let local = UnixCarrier::connect(&options.pool)?;
+            let local = UnixCarrier::connect(&options.pool).map_err(|error| for_clients(&error))?;
             joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
             Ok(local)
         });

@@ -15,6 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 
 use junctura_model::{Code, Error, Result};
+use junctura_transport::no_descriptors;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 /// Bytes of one table that are read, at most: about 400,000 sockets.
@@ -87,12 +89,20 @@ pub(crate) fn must_be_own(socket: &TcpStream, asking: Asking) -> Result<()> {
     decide(found, geteuid().as_raw(), asking, are_all_users_mapped)
 }
 
+/// Why the owner of a peer is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unknown {
+    Unlisted(String),
+    /// This process can open no file now.
+    NoDescriptors(Errno),
+}
+
 /// The owner of the peer; `Err`: why it is not known.
 fn look_up<R: BufRead>(
     ends: Ends,
     asking: Asking,
     open: &mut dyn FnMut(&'static str) -> std::io::Result<R>,
-) -> std::result::Result<u32, String> {
+) -> std::result::Result<u32, Unknown> {
     /// Strangers who ask for many look-ups must not occupy every processor.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,11 +119,14 @@ fn look_up<R: BufRead>(
                 Ok(None) => {}
                 // A host without IPv6 has no second table.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && table != tables[0] => {}
-                Err(error) => cause = format!("{table}: {error}"),
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(Unknown::NoDescriptors(errno)),
+                    _ => cause = format!("{table}: {error}"),
+                },
             }
         }
     }
-    Err(cause)
+    Err(Unknown::Unlisted(cause))
 }
 
 /// The owner of the peer, if this table lists it.
@@ -235,7 +248,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Whether such a peer is accepted by a process of user `own`.
 fn decide(
-    found: std::result::Result<u32, String>,
+    found: std::result::Result<u32, Unknown>,
     own: u32,
     asking: Asking,
     are_all_users_mapped: impl FnOnce() -> bool,
@@ -261,7 +274,16 @@ fn decide(
             "{peer} runs as user {OVERFLOW_USER}, which may be any user that this user namespace does not map; {remedy}"
         )),
         Ok(_) => Ok(()),
-        Err(cause) => denied(format!("the user of {peer} is unknown ({cause}); {remedy}")),
+        Err(Unknown::NoDescriptors(errno)) => {
+            let whose = if asking == Asking::Acceptor {
+                "the server"
+            } else {
+                "this process"
+            };
+            let cause = no_descriptors(whose, errno).unwrap_or_default();
+            Err(Error::new(Code::LimitExceeded, "loopback connection", cause))
+        }
+        Err(Unknown::Unlisted(cause)) => denied(format!("the user of {peer} is unknown ({cause}); {remedy}")),
     }
 }
 

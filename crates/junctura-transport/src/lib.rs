@@ -61,6 +61,16 @@ fn refused(code: Code, subject: impl Into<String>, action: &str, errno: Errno) -
     }
 }
 
+/// An error of this process as its clients read it, which are other processes: "this process" is "the server" there.
+#[must_use]
+pub fn for_clients(error: &Error) -> Error {
+    let cause = match error.cause().split_once("this process") {
+        Some((_, rest)) => format!("the server{rest}"),
+        None => error.cause().to_owned(),
+    };
+    Error::new(error.code(), error.subject(), cause)
+}
+
 /// The cause of an error of a process, `whose`, that can open no more file descriptors, with the limit and the remedy. `None`
 /// for any other refusal.
 #[must_use]

@@ -224,8 +224,22 @@ fn both_tables_are_asked_and_a_missing_one_proves_nothing() {
         Err::<Cursor<&[u8]>, _>(ErrorKind::NotFound.into())
     };
     let cause = look_up(ends(), Asking::Acceptor, &mut nothing).unwrap_err();
-    assert!(cause.starts_with("/proc/net/tcp: "), "{cause}");
+    assert!(
+        matches!(&cause, Unknown::Unlisted(cause) if cause.starts_with("/proc/net/tcp: ")),
+        "{cause:?}"
+    );
     assert_eq!(scans, 2 * SCANS_MAX);
+    let mut full = |_| Err::<Cursor<&[u8]>, _>(Errno::MFILE.into());
+    let unknown = look_up(ends(), Asking::Acceptor, &mut full);
+    assert_eq!(unknown, Err(Unknown::NoDescriptors(Errno::MFILE)));
+    let error = decide(unknown, 0, Asking::Acceptor, || true).unwrap_err();
+    assert_eq!(error.code(), Code::LimitExceeded);
+    assert!(
+        error
+            .cause()
+            .starts_with("the server cannot open more file descriptors"),
+        "{error}"
+    );
     // A row that one scan has missed.
     let mut scans = 0;
     let mut late = |_| {
@@ -252,7 +266,7 @@ fn only_a_proven_peer_of_the_same_user_is_accepted() {
             (Ok(0), 1000, true),
             (Ok(1000), 0, true),
             (Ok(OVERFLOW_USER), OVERFLOW_USER, false),
-            (Err("no table".to_owned()), 0, true),
+            (Err(Unknown::Unlisted("no table".to_owned())), 0, true),
         ] {
             let error = decided(found, own, mapped).unwrap_err();
             assert_eq!(error.code(), Code::Denied);

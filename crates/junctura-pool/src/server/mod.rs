@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Address, Carrier, Listener, Parts, Received, Rings, UnixCarrier};
+use junctura_transport::{Address, Carrier, Listener, Parts, Received, Rings, UnixCarrier, for_clients};
 use junctura_wire::Request;
 use junctura_wire::body::Hello;
 
@@ -476,7 +476,7 @@ impl Server {
         // Before the client is welcome: this process may be able to open no more descriptors.
         let rings = match ring_bytes.map(|bytes| Rings::create(bytes as usize)).transpose() {
             Ok(rings) => rings,
-            Err(error) => return self.turn_away(client, number, &of_the_server(&error)),
+            Err(error) => return self.turn_away(client, number, &for_clients(&error)),
         };
         self.core
             .request(now, client, number, Request::Hello(hello), &mut self.world);
@@ -562,12 +562,6 @@ impl Server {
             self.poller.remove(death.as_fd());
         }
     }
-}
-
-/// The error as a client of another process reads it.
-fn of_the_server(error: &Error) -> Error {
-    let cause = error.cause().replace("this process", "the server");
-    Error::new(error.code(), error.subject(), cause)
 }
 
 /// What the system refused.
