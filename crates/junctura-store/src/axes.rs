@@ -8,7 +8,7 @@ use junctura_model::{AttrId, Result, Schema, SelectorSet};
 use crate::listing::Listing;
 use crate::live::Live;
 use crate::snapshot::{Snapshot, asks_beyond, attributes};
-use crate::table::Table;
+use crate::table::{Rows, Table};
 
 /// The values that objects have in one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +71,14 @@ impl Listing {
         for (index, schema) in self.schemas().iter().enumerate() {
             let of_schema = || self.parts().filter(|(of, ..)| *of == index);
             let tables: Vec<&Table> = of_schema().map(|(_, table, _)| table).collect();
+            let listed: Vec<Rows> = of_schema()
+                .map(|(_, table, rows)| Rows::of(table.len(), rows))
+                .collect();
             for (id, name) in attributes(schema, &tables) {
                 let mut values = Values::default();
-                for (_, table, rows) in of_schema() {
+                for (table, rows) in tables.iter().zip(&listed) {
                     if let Some(column) = table.column(id, name) {
-                        let used = column.used_values(rows.iter().copied());
+                        let used = column.used_values(rows);
                         used.for_each(|text| values.insert(schema, id, text));
                     }
                 }

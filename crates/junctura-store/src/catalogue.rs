@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use junctura_model::{Code, Error, Result, Schema};
 
 use crate::checkpoint::{self, Checkpoint, Segment};
@@ -15,10 +16,11 @@ use crate::commits::{Log, Position, Said, first_of};
 use crate::data;
 use crate::disk::Disk;
 use crate::live::Live;
+use crate::names::Names;
 use crate::numbers::Run;
 use crate::relocation::{RELOCATION, Relocated, Relocation};
 use crate::removal::{REMOVAL, Removal};
-use crate::table::{Encoded, Table};
+use crate::table::{Encoded, JOINED_NAMES_MAX, Table};
 use crate::upkeep::Backlog;
 
 /// The tables of each schema of the store, the oldest rows first.
@@ -74,6 +76,20 @@ impl Held {
     pub(crate) fn is(&self, other: &Self) -> bool {
         let pieces = || self.pieces.iter().zip(&other.pieces);
         self.pieces.len() == other.pieces.len() && pieces().all(|(one, other)| one.is(other))
+    }
+
+    /// Whether both may be one table: of so many names that a file can have a column for each.
+    fn may_join(&self, newer: &Self) -> bool {
+        let pieces = || self.pieces.iter().chain(&newer.pieces);
+        let text_bytes = pieces().map(Live::text_bytes_max).sum();
+        if !Table::may_have(self.len() + newer.len(), text_bytes) {
+            return false;
+        }
+        let mut names = HashSet::new();
+        pieces().flat_map(Live::open_names).all(|name| {
+            names.insert(name);
+            names.len() <= JOINED_NAMES_MAX
+        })
     }
 
     /// The rows that are left, in one table; none when none is.
@@ -134,6 +150,18 @@ impl Catalogue {
     pub(crate) fn tables(&self) -> Tables {
         let tables = |held: &Vec<Held>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
         self.held.iter().map(tables).collect()
+    }
+
+    /// The names of undeclared attributes that rows of each schema have.
+    pub(crate) fn open_names(&self) -> Vec<Names> {
+        let of_schema = |held: &Vec<Held>| {
+            let mut names = Names::default();
+            for piece in held.iter().flat_map(|held| &held.pieces) {
+                piece.each_open_name(|name| _ = names.get_or_insert_with(name, |name| name.into()));
+            }
+            names
+        };
+        self.held.iter().map(of_schema).collect()
     }
 
     pub(crate) fn held(&self) -> Vec<Vec<Held>> {
@@ -270,11 +298,10 @@ impl Catalogue {
 
     fn add(&mut self, news: News<'_>) -> Result<()> {
         for (held, new) in self.held.iter_mut().zip(news.tables) {
-            if new.is_empty() {
-                continue;
+            for new in new.into_iter().filter(|new| !new.is_empty()) {
+                new.files().iter().for_each(|file| _ = self.emptied.remove(file));
+                held.push(Held::new(new));
             }
-            new.files().iter().for_each(|file| _ = self.emptied.remove(file));
-            held.push(Held::new(new));
         }
         self.counts = news.counts;
         let mut left = Emptied::new();
@@ -428,7 +455,8 @@ fn sum(counts: &[u64]) -> u64 {
 /// What the log says that was not known before.
 struct News<'s> {
     schemas: &'s [Arc<Schema>],
-    tables: Vec<Table>,
+    /// Of each schema one, and more where one is full.
+    tables: Vec<Vec<Table>>,
     counts: Vec<u64>,
     /// When, of which schema, what has changed.
     changes: Vec<(Duration, usize, Change)>,
@@ -444,7 +472,7 @@ impl<'s> News<'s> {
     fn new(schemas: &'s [Arc<Schema>], counts: Vec<u64>) -> Self {
         Self {
             schemas,
-            tables: counts.iter().map(|_| Table::default()).collect(),
+            tables: counts.iter().map(|_| Vec::new()).collect(),
             counts,
             changes: Vec::new(),
         }
@@ -466,7 +494,11 @@ impl<'s> News<'s> {
         let commit = Commit::read(said.payload)?;
         for part in &commit.parts {
             let schema = self.known(part.schema as usize, said)?;
-            let (table, count) = (&mut self.tables[schema], &mut self.counts[schema]);
+            let (tables, count) = (&mut self.tables[schema], &mut self.counts[schema]);
+            if tables.last().is_none_or(Table::is_full) {
+                tables.push(Table::default());
+            }
+            let Some(table) = tables.last_mut() else { continue };
             let before = table.len();
             let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
             table.decode(Encoded {
@@ -512,10 +544,11 @@ impl<'s> News<'s> {
     }
 }
 
-/// Each is more than twice as long as the next one.
+/// Each is more than twice as long as the next one, but for those that have too much to be one.
 fn join_small(held: &mut Vec<Held>) -> Result<()> {
     while let [.., older, newer] = &**held
         && older.len() <= 2 * newer.len()
+        && older.may_join(newer)
     {
         let (older, newer) = match (older.condensed(), newer.condensed()) {
             // What cannot be read stays as it is, and in nobody's way.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Emptied;
 use crate::commits::{Position, first_of};
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
+use crate::disk::{Disk, Draft, check_readable, publish_new, read_whole, refused, write_all};
 use crate::live::Live;
 use crate::lost::{Datasets, Lost, gone};
 use crate::segment::{self, Checks, SegmentFile};
@@ -167,12 +167,13 @@ impl Checkpoint {
     /// Makes it visible. False: another one of the same commit was there already, which is as good.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// `LimitExceeded` for one that nobody would read; what the system refuses.
     pub(crate) fn publish(&self, disk: &dyn Disk) -> Result<bool> {
         let mut text =
             serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
         text.push(b'\n');
         let name = self.path();
+        check_readable(&name, &text, BYTES_MAX)?;
         let draft = Draft {
             beside: format!("{FOLDER}/.{}", crate::hex(&crate::random()?)),
             bytes: text,

@@ -19,12 +19,15 @@ use crate::table::{Column, Table};
 /// Says which schema an object is of, where they are of several.
 const SCHEMA: &str = "_schema";
 
+/// Values of undeclared attributes that a batch may have, with those that objects do not have: four bytes each.
+const OPEN_VALUES_MAX: u64 = 1 << 30;
+
 /// One attribute in all tables.
 struct Attribute<'a> {
     name: String,
     kind: Type,
-    /// Where each part of the listing has it.
-    columns: Vec<Option<&'a Column>>,
+    /// Which parts of the listing have it, and where.
+    columns: Vec<(usize, &'a Column)>,
 }
 
 impl Listing {
@@ -34,15 +37,20 @@ impl Listing {
     /// of each, and an attribute that the schemas disagree about is text.
     ///
     /// # Errors
-    /// `Corrupt` when values are not what their types say; `LimitExceeded` for more than 4,294,967,295 objects.
+    /// `Corrupt` when values are not what their types say; `LimitExceeded` for more than 4,294,967,295 objects, for an attribute with more
+    /// than 2 GiB of distinct values, and where the objects times the names of undeclared attributes are more than 2^30.
     pub fn to_arrow(&self) -> Result<RecordBatch> {
         let count = self.count()?;
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        let mut open_values = 0;
         for attribute in self.attributes() {
-            let mut scratch = Table::default();
-            let column = self.joined(&attribute, &mut scratch)?;
+            let column = self.joined(&attribute)?;
             if column.values_len() > 0 {
-                let array = segment::array(column, attribute.kind, 0..count)?;
+                if attribute.is_open() {
+                    open_values += u64::from(count);
+                    check_open_values(open_values)?;
+                }
+                let array = segment::arrays(&column, attribute.kind)?(0..count)?;
                 fields.push(Field::new(attribute.name, array.data_type().clone(), true));
                 arrays.push(array);
             }
@@ -75,10 +83,12 @@ impl Listing {
         let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else {
             return Ok((Vec::new(), vec![-1; count as usize]));
         };
-        let mut scratch = Table::default();
-        let column = self.joined(attribute, &mut scratch)?;
+        let column = self.joined(attribute)?;
         let values = column.values().map(str::to_owned).collect();
-        Ok((values, (0..count).map(|row| column.number(row) as i32 - 1).collect()))
+        Ok((
+            values,
+            column.numbers_of(0..count).map(|number| number as i32 - 1).collect(),
+        ))
     }
 
     fn count(&self) -> Result<u32> {
@@ -90,33 +100,35 @@ impl Listing {
 
     fn attributes(&self) -> Vec<Attribute<'_>> {
         let mut found: Vec<Attribute<'_>> = Vec::new();
-        let parts = self.parts().count();
+        let mut known: HashMap<String, usize> = HashMap::new();
         for (index, schema) in self.snapshot().store().schemas().iter().enumerate() {
-            let tables: Vec<&Table> = self
-                .parts()
-                .filter(|(of, ..)| *of == index)
-                .map(|(_, table, _)| table)
-                .collect();
+            let parts = || self.parts().enumerate().filter(|(_, (of, ..))| *of == index);
+            let tables: Vec<&Table> = parts().map(|(_, (_, table, _))| table).collect();
             if tables.is_empty() {
                 continue;
             }
+            let mut of_schema: HashMap<(AttrId, &str), usize> = HashMap::new();
             for (id, name) in attributes(schema, &tables) {
                 let (name_there, kind) = match id {
                     AttrId::OPEN => (format!("@{name}"), Type::String),
                     id => (name.to_owned(), segment::type_of(id, schema)),
                 };
-                let known = found.iter().position(|attribute| attribute.name == name_there);
-                let at = known.unwrap_or(found.len());
-                if known.is_none() {
-                    let columns = vec![None; parts];
-                    let name = name_there;
-                    found.push(Attribute { name, kind, columns });
+                let at = *known.entry_ref(&name_there).or_insert(found.len());
+                if at == found.len() {
+                    found.push(Attribute {
+                        name: name_there,
+                        kind,
+                        columns: Vec::new(),
+                    });
                 } else if found[at].kind != kind {
                     found[at].kind = Type::String;
                 }
-                for (column, (of, table, _)) in found[at].columns.iter_mut().zip(self.parts()) {
-                    if of == index {
-                        *column = table.column(id, name);
+                of_schema.insert((id, if id == AttrId::OPEN { name } else { "" }), at);
+            }
+            for (part, (_, table, _)) in parts() {
+                for column in table.columns() {
+                    if let Some(&at) = of_schema.get(&(column.id(), column.name())) {
+                        found[at].columns.push((part, column));
                     }
                 }
             }
@@ -125,11 +137,12 @@ impl Listing {
     }
 
     /// The values of all objects in one column.
-    fn joined<'t>(&self, attribute: &Attribute<'_>, scratch: &'t mut Table) -> Result<&'t Column> {
-        let joined = scratch.column_mut(AttrId::OPEN, "")?;
+    fn joined(&self, attribute: &Attribute<'_>) -> Result<Column> {
+        let mut joined = Column::new(AttrId::OPEN, "");
+        let mut columns = attribute.columns.iter().peekable();
         let mut first = 0;
-        for (column, (_, _, rows)) in attribute.columns.iter().zip(self.parts()) {
-            if let Some(column) = column {
+        for (part, (_, _, rows)) in self.parts().enumerate() {
+            if let Some((_, column)) = columns.next_if(|(of, _)| *of == part) {
                 // What stands for each of its values, from when one is seen.
                 let mut numbers = vec![0; column.values_len() + 1];
                 for (at, &row) in (first..).zip(rows) {
@@ -145,6 +158,7 @@ impl Listing {
                 }
             }
             first += rows.len() as u32;
+            segment::check_texts(&joined)?;
         }
         Ok(joined)
     }
@@ -181,6 +195,20 @@ impl Listing {
         let names: StringArray = all.into_iter().collect();
         DictionaryArray::new(Int32Array::from(numbers), Arc::new(names))
     }
+}
+
+impl Attribute<'_> {
+    fn is_open(&self) -> bool {
+        self.name.starts_with('@')
+    }
+}
+
+fn check_open_values(count: u64) -> Result<()> {
+    if count <= OPEN_VALUES_MAX {
+        return Ok(());
+    }
+    let cause = format!("more than {OPEN_VALUES_MAX} values, most of which objects do not have: list fewer of them");
+    Err(Error::new(Code::LimitExceeded, "undeclared attributes", cause))
 }
 
 fn unfit(error: &ArrowError) -> Error {

@@ -14,7 +14,7 @@ use junctura_model::{Code, Error, Result};
 /// The kind of a log's record that is a commit.
 pub(crate) const COMMIT: u32 = 1;
 /// Datasets that one commit may have rows of.
-const PARTS_MAX: usize = 1 << 20;
+pub(crate) const PARTS_MAX: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]

@@ -35,10 +35,13 @@ pub mod fuzzing;
 mod gather;
 #[cfg(test)]
 mod growth_tests;
+#[cfg(test)]
+mod limit_tests;
 mod listing;
 mod live;
 mod lost;
 mod mapped;
+mod names;
 mod numbers;
 mod owner;
 mod packing;

@@ -239,7 +239,7 @@ impl Live {
         };
         let rows = self.left_of(select(&**table, question)?);
         for column in table.columns() {
-            column.used_values(rows.iter()).for_each(|text| take(column.id(), text));
+            column.used_values(&rows).for_each(|text| take(column.id(), text));
         }
         Ok(())
     }
@@ -357,6 +357,41 @@ impl Live {
         Ok(())
     }
 
+    /// The names of the undeclared attributes that its rows have, or have had.
+    pub(crate) fn open_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.rows {
+            Source::Table(table) => Box::new(table.open_names().map(|name| &**name)),
+            Source::Group(group) => Box::new(group.open_names()),
+            Source::Lost(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Hands over the names of the undeclared attributes that rows have which are left.
+    pub(crate) fn each_open_name(&self, mut take: impl FnMut(&str)) {
+        let table = match &self.rows {
+            Source::Table(table) => Some(table),
+            Source::Group(group) => group.in_memory(),
+            Source::Lost(_) => None,
+        };
+        let (Some(table), Some(_)) = (table, &self.gone) else {
+            self.open_names().for_each(take);
+            return;
+        };
+        let rows = self.left_of(Rows::all(table.len()));
+        let open = table.columns().iter().filter(|column| column.id() == AttrId::OPEN);
+        let used = open.filter(|column| column.used_values(&rows).next().is_some());
+        used.for_each(|column| take(column.name()));
+    }
+
+    /// Bytes of the texts of the column that has most, as far as that is known.
+    pub(crate) fn text_bytes_max(&self) -> usize {
+        match &self.rows {
+            Source::Table(table) => table.text_bytes_max(),
+            Source::Group(group) => group.in_memory().map_or(0, |table| table.text_bytes_max()),
+            Source::Lost(_) => 0,
+        }
+    }
+
     /// The rows that are left, in a table of their own if some are not as they were written; none when none is left.
     ///
     /// # Errors
@@ -370,6 +405,6 @@ impl Live {
         if rows.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Arc::new(table.only(&rows)?)))
+        Ok(Some(Arc::new(table.only(&rows))))
     }
 }

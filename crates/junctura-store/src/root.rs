@@ -9,7 +9,7 @@ use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::commits::{Commits, Log};
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
+use crate::disk::{Disk, Draft, check_readable, publish_new, read_whole, refused};
 use crate::packing::{Packing, Rule};
 use crate::schemas::{self, Newest};
 use crate::segment::check_names;
@@ -152,6 +152,8 @@ impl Unmade {
     pub(crate) fn make(self, disk: &dyn Disk) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(&self.written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
+        check_readable(NAME, &text, BYTES_MAX)?;
+        schemas::parse(&self.written.schemas)?;
         // Before anything is made: the first file of a log that has gone on long since must not come back.
         if !is_there(disk)? {
             Log::create(disk, self.commits)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused};
+use crate::disk::{Disk, Draft, check_readable, publish_new, read_whole, refused};
 use crate::root::check;
 use crate::store::Store;
 use crate::version;
@@ -69,6 +69,8 @@ impl Newest {
         let mut bytes =
             serde_json::to_vec_pretty(&written).map_err(|error| Error::new(Code::Io, &path, error.to_string()))?;
         bytes.push(b'\n');
+        check_readable(&path, &bytes, BYTES_MAX)?;
+        parse(&written.schemas)?;
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
         publish_new(disk, &Draft { beside, bytes }, &path).map_err(|error| refused(&path, "cannot be made", &error))
     }
@@ -108,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// `SchemaMismatch` for one that does not fit what lies in the store, with the first difference, and for names that cannot be
-    /// columns; what the system refuses.
+    /// columns; `LimitExceeded` when all schemas are more than 64 MiB; what the system refuses.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         loop {
             let newest = Newest::read(self.disk(), self.id())?;

@@ -12,6 +12,7 @@ use crate::checkpoint::{self, Checkpoint, Rest, Segment};
 use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::files::Files;
+use crate::names::Names;
 use crate::owner;
 use crate::packing::{Compression, Rule};
 use crate::place::{Cache, Place, without_until_damage};
@@ -277,6 +278,11 @@ impl Store {
     pub(crate) fn backlog(&self) -> Result<Backlog> {
         let catalogue = self.refreshed()?;
         Ok(catalogue.backlog())
+    }
+
+    /// The names of undeclared attributes that objects of each schema have.
+    pub(crate) fn open_names(&self) -> Result<Vec<Names>> {
+        Ok(self.refreshed()?.open_names())
     }
 
     /// What is done beside the work of writers.

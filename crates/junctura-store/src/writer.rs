@@ -6,9 +6,10 @@ use hashbrown::HashMap;
 use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
-use crate::commit::{COMMIT, Commit, Part};
+use crate::commit::{COMMIT, Commit, PARTS_MAX, Part};
 use crate::commits::{Log, Term};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
+use crate::names::OpenNames;
 use crate::packing::{Compression, Packed, Packer};
 use crate::store::Store;
 use crate::table::{Place, Table};
@@ -17,6 +18,8 @@ use crate::table::{Place, Table};
 const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// Datasets whose files stay open from one flush to the next.
 const FILES_MAX: usize = 256;
+/// Datasets that one flush may have objects of; who reads commits has the same limit.
+const DATASETS_MAX: usize = PARTS_MAX;
 
 /// Archives objects into a store. Dropped without a flush, it leaves nothing of what was archived since the last one.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Writer {
     /// The dataset of the object before.
     last: usize,
     names: Names,
+    /// Those of undeclared attributes that it may write.
+    open_names: OpenNames,
     /// When the first object was archived that is not flushed, if there is one.
     since: Duration,
     rows: u64,
@@ -77,6 +82,7 @@ impl Writer {
             numbers: HashMap::new(),
             last: 0,
             names: Names::new(&id),
+            open_names: OpenNames::default(),
             since: Duration::ZERO,
             rows: 0,
             commit: 0,
@@ -91,7 +97,8 @@ impl Writer {
     /// to nobody before [`Self::flush`]. May write to the disk, and waits for nothing else.
     ///
     /// # Errors
-    /// What the schema does not allow; what the system refuses, and then the object was not taken.
+    /// What the schema does not allow; `LimitExceeded` for an undeclared attribute whose name would be one more than a store may have, or for
+    /// one dataset more than a flush may have; what the system refuses. In all of these the object was not taken, and others may be.
     pub fn archive<'a, V: IntoGiven<'a>>(
         &mut self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -171,6 +178,9 @@ impl Writer {
         if self.rows == 0 {
             self.since = self.store.now();
         }
+        if self.store.schemas()[schema].is_open() {
+            self.open_names.admit(&self.store, schema, record)?;
+        }
         let level_end = self.store.schemas()[schema].level_ends()[0];
         let key = record.key_bytes(level_end);
         let number = self.dataset(schema, key)?;
@@ -228,6 +238,10 @@ impl Writer {
 
     fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let number = self.datasets.len();
+        if number >= DATASETS_MAX {
+            let cause = format!("a flush has objects of {DATASETS_MAX} datasets at most: flush before this object");
+            return Err(Error::new(Code::LimitExceeded, "flush", cause));
+        }
         let compression = self.store.compression_of(schema, key)?;
         let dataset = Dataset {
             schema,
@@ -268,13 +282,14 @@ impl Writer {
     /// Waits until everything archived before it is on the disk, and visible to everybody: all of it at once.
     ///
     /// # Errors
-    /// `Expired` when something of it is older than the store keeps it: it is forgotten. What the system refuses: nothing of it is
+    /// `Expired` when something of it is older than the store keeps it, `TooLarge` when it is more than a commit may have: it is forgotten. What the system refuses: nothing of it is
     /// visible, and a later flush tries again. When a sync failed, or it was stopped for so long in the middle of it that others may have
     /// removed what it wrote (`Unavailable`), it is not known what is there: then this writer takes no more, and whether the flush is visible has to be looked up.
     pub fn flush(&mut self) -> Result<Flushed> {
         self.working()?;
         let objects = self.rows;
         if objects == 0 {
+            self.open_names.look_again();
             let commit = self.commit;
             return Ok(Flushed { commit, objects });
         }
@@ -366,7 +381,7 @@ impl Writer {
     }
 
     /// Nothing of what was archived is flushed any more.
-    fn forget(&mut self, cause: &str) -> Error {
+    fn forget(&mut self, code: Code, cause: &str) -> Error {
         for dataset in &mut self.datasets {
             dataset.file.forget();
             dataset.table.clear();
@@ -374,11 +389,12 @@ impl Writer {
         }
         let forgotten = format!("{} objects", self.rows);
         self.nothing_pending();
-        Error::new(Code::Expired, forgotten, cause)
+        Error::new(code, forgotten, cause)
     }
 
     fn nothing_pending(&mut self) {
         self.rows = 0;
+        self.open_names.look_again();
         if self.datasets.len() > FILES_MAX {
             self.datasets.clear();
             self.numbers.clear();
@@ -387,7 +403,11 @@ impl Writer {
 
     fn failed(&mut self, error: Error) -> Error {
         if error.code() == Code::Expired {
-            return self.forget(error.cause());
+            return self.forget(Code::Expired, error.cause());
+        }
+        if error.code() == Code::TooLarge {
+            // Another attempt would have the same bytes.
+            return self.forget(Code::TooLarge, error.cause());
         }
         if self.store.log().is_broken() {
             self.broken = Some(error.clone());

@@ -11,6 +11,7 @@ mod concurrent;
 mod judge;
 mod kept;
 mod killed;
+mod names;
 mod owners;
 mod packing;
 mod parquet;

@@ -234,6 +234,21 @@ pub(crate) fn read_whole(disk: &dyn Disk, path: &str, bytes_max: u64) -> Result<
         .map_err(|error| refused(path, "cannot be read", &error))
 }
 
+/// Whether a file of these bytes will be read: asked before it is made.
+///
+/// # Errors
+/// `LimitExceeded` for more than [`read_whole`] takes.
+pub(crate) fn check_readable(path: &str, bytes: &[u8], bytes_max: u64) -> Result<()> {
+    if bytes.len() as u64 <= bytes_max {
+        return Ok(());
+    }
+    let cause = format!(
+        "it would have {} bytes, and such a file has {bytes_max} at most",
+        bytes.len()
+    );
+    Err(Error::new(Code::LimitExceeded, path, cause))
+}
+
 /// Makes an object of these bytes, under a name that must be free, and makes it last.
 pub(crate) fn publish_new(disk: &dyn Disk, draft: &Draft, to: &str) -> io::Result<()> {
     let published = disk.stage(draft).and_then(|()| disk.publish(draft, to));

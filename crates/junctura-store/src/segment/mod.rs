@@ -31,7 +31,7 @@ pub(crate) use read::{Group, SegmentFile, decode};
 #[cfg(not(feature = "parquet"))]
 pub(crate) use without::{Group, SegmentFile, decode, encode};
 #[cfg(feature = "parquet")]
-pub(crate) use write::{array, encode, own_arrays, own_fields, type_of};
+pub(crate) use write::{arrays, check_texts, encode, own_arrays, own_fields, type_of};
 
 /// The columns that are the store's own.
 const OWN: [&str; 10] = [

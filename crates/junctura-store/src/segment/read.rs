@@ -258,7 +258,7 @@ impl Group {
             table.adopt(match Arc::try_unwrap(chunk) {
                 Ok(chunk) => self.whole_column(chunk)?,
                 Err(shared) => self.column_of(&shared)?.clone(),
-            })?;
+            });
         }
         self.take_own(&mut table, &span, None)?;
         let table = Arc::new(table);
@@ -283,7 +283,7 @@ impl Group {
                 None => Arc::new(self.read(at, &span)?),
             };
             let (id, name) = self.attribute(at);
-            let into = table.column_mut(id, name)?;
+            let into = table.column_mut(id, name);
             match &*chunk {
                 Chunk::Codes(codes, column) if column.get().is_none() => {
                     let numbers = codes.of_rows(rows).ok_or_else(|| self.garbled())?;
@@ -332,6 +332,12 @@ impl Group {
         Ok(chunk.values().values().map(Arc::from).collect())
     }
 
+    /// The names of undeclared attributes that its file has.
+    pub(crate) fn open_names(&self) -> impl Iterator<Item = &str> {
+        let named = self.attributes().map(|at| self.attribute(at));
+        named.filter_map(|(id, name)| (id == AttrId::OPEN).then_some(name))
+    }
+
     /// Whether its rows have no attributes but the first ones of their schema, so many.
     pub(crate) fn has_keys_only(&self, key_len: usize) -> bool {
         self.attributes().all(|at| self.attribute(at).0.index() < key_len)
@@ -353,7 +359,7 @@ impl Group {
                 chunk.values().values().for_each(|text| take(id, text));
             } else {
                 let column = self.column_of(&chunk)?;
-                column.used_values(rows.iter()).for_each(|text| take(id, text));
+                column.used_values(&rows).for_each(|text| take(id, text));
             }
         }
         Ok(())

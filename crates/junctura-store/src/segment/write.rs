@@ -1,10 +1,11 @@
 //! Rows as a Parquet file.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
     RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field};
@@ -23,6 +24,8 @@ pub(super) const GROUP_ROWS: usize = 128 << 10;
 /// Behind what a file's end says: the length of that, and who wrote it.
 pub(super) const FOOTER_TAIL: usize = 8;
 const PAGE_ROWS: usize = 8 << 10;
+/// Values that are handed to the file's writer at a time: a table of many names goes in many steps.
+const STEP_VALUES: usize = 8 << 20;
 /// Digits of a decimal in all, and behind the point.
 pub(super) const DECIMAL: (u8, i8) = (38, 18);
 
@@ -46,11 +49,15 @@ pub(super) fn encode_in_groups(table: &Table, schema: &Schema, group_rows: usize
     let mut writer = ArrowWriter::try_new(&mut file, Arc::clone(&arrow_schema), Some(properties(group_rows)))
         .map_err(|error| refused(&error))?;
     let names: ArrayRef = Arc::new(table.files().iter().map(|name| Some(&**name)).collect::<StringArray>());
-    for start in (0..table.len()).step_by(group_rows) {
-        let rows = start as u32..table.len().min(start + group_rows) as u32;
+    let columns = table.columns().iter();
+    let columns = columns.map(|column| arrays(column, type_of(column.id(), schema)));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let step_rows = (STEP_VALUES / table.columns().len().max(1)).clamp(1, group_rows);
+    for start in (0..table.len()).step_by(step_rows) {
+        let rows = start as u32..table.len().min(start + step_rows) as u32;
         let mut arrays = Vec::new();
-        for column in table.columns() {
-            arrays.push(array(column, type_of(column.id(), schema), rows.clone())?);
+        for of_rows in &columns {
+            arrays.push(of_rows(rows.clone())?);
         }
         let files = rows.clone().map(|row| table.place(row).file as i32);
         let files = DictionaryArray::new(files.collect::<Int32Array>(), Arc::clone(&names));
@@ -142,40 +149,66 @@ pub(crate) fn own_fields(with_packed: bool) -> Vec<Field> {
         .collect()
 }
 
-/// The values of some rows.
+/// # Errors
+/// `LimitExceeded` for a column whose distinct values have more bytes than an array of texts.
+pub(crate) fn check_texts(column: &Column) -> Result<()> {
+    if i32::try_from(column.text_bytes()).is_ok() {
+        return Ok(());
+    }
+    let cause = format!(
+        "its distinct values have more than {} bytes: ask for fewer objects",
+        i32::MAX
+    );
+    Err(Error::new(Code::LimitExceeded, "attribute", cause))
+}
+
+/// Makes the values of some rows, which follow each other.
+pub(crate) type OfRows<'a> = Box<dyn Fn(Range<u32>) -> Result<ArrayRef> + 'a>;
+
+/// What makes the values of a column's rows: each distinct one is read once.
 ///
 /// # Errors
 /// `Corrupt` when values are not what their type says.
-pub(crate) fn array(column: &Column, kind: Type, rows: std::ops::Range<u32>) -> Result<ArrayRef> {
-    /// The value of each row, read once for each distinct text.
-    fn typed<T: Copy>(
-        column: &Column,
-        rows: std::ops::Range<u32>,
+pub(crate) fn arrays(column: &Column, kind: Type) -> Result<OfRows<'_>> {
+    fn typed<'a, T: Copy + 'a, A: Array + FromIterator<Option<T>> + 'static>(
+        column: &'a Column,
         read: impl Fn(&str) -> Option<T>,
-    ) -> Result<impl Iterator<Item = Option<T>>> {
+    ) -> Result<impl Fn(Range<u32>) -> A + 'a> {
         let values: Option<Vec<T>> = column.values().map(read).collect();
         let values = values.ok_or_else(|| corrupt("a value is not what its type says"))?;
-        let value = move |row| Some(values[column.number(row).checked_sub(1)? as usize]);
-        Ok(rows.map(value))
+        Ok(move |rows| {
+            let value = |number: u32| Some(values[number.checked_sub(1)? as usize]);
+            column.numbers_of(rows).map(value).collect()
+        })
+    }
+    fn whole<'a, A: Array + 'static>(of_rows: impl Fn(Range<u32>) -> A + 'a) -> OfRows<'a> {
+        Box::new(move |rows| Ok(Arc::new(of_rows(rows))))
     }
     Ok(match kind {
-        Type::Integer => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<Int64Array>()),
-        Type::Float => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<Float64Array>()),
-        Type::Bool => Arc::new(typed(column, rows, |text| text.parse().ok())?.collect::<BooleanArray>()),
+        Type::Integer => whole(typed::<_, Int64Array>(column, |text| text.parse::<i64>().ok())?),
+        Type::Float => whole(typed::<_, Float64Array>(column, |text| text.parse::<f64>().ok())?),
+        Type::Bool => whole(typed::<_, BooleanArray>(column, |text| text.parse::<bool>().ok())?),
         Type::Date => {
             let days = |text: &str| Type::Date.order(text).and_then(|days| i32::try_from(days).ok());
-            Arc::new(typed(column, rows, days)?.collect::<Date32Array>())
+            whole(typed::<_, Date32Array>(column, days)?)
         }
         Type::Decimal => {
-            let numbers = typed(column, rows, |text| Type::Decimal.order(text))?.collect::<Decimal128Array>();
-            let numbers = numbers.with_precision_and_scale(DECIMAL.0, DECIMAL.1);
-            Arc::new(numbers.map_err(|error| unfit(&error))?)
+            let numbers = typed::<_, Decimal128Array>(column, |text| Type::Decimal.order(text))?;
+            Box::new(move |rows| {
+                let numbers = numbers(rows).with_precision_and_scale(DECIMAL.0, DECIMAL.1);
+                Ok(Arc::new(numbers.map_err(|error| unfit(&error))?))
+            })
         }
         _ => {
-            let numbers = rows.map(|row| column.number(row).checked_sub(1).map(|at| at as i32));
-            let values: StringArray = column.values().map(Some).collect();
-            let texts = DictionaryArray::try_new(numbers.collect::<Int32Array>(), Arc::new(values));
-            Arc::new(texts.map_err(|error| unfit(&error))?)
+            check_texts(column)?;
+            let values: ArrayRef = Arc::new(column.values().map(Some).collect::<StringArray>());
+            Box::new(move |rows| {
+                let numbers = column
+                    .numbers_of(rows)
+                    .map(|number| number.checked_sub(1).map(|at| at as i32));
+                let texts = DictionaryArray::try_new(numbers.collect::<Int32Array>(), Arc::clone(&values));
+                Ok(Arc::new(texts.map_err(|error| unfit(&error))?))
+            })
         }
     })
 }

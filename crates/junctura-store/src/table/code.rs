@@ -25,6 +25,8 @@ use crate::numbers::{Reader, put, put_difference, put_text};
 use crate::packing::{Codec, Packed};
 
 const WHAT: &str = "rows of a commit";
+/// Bytes of a column: what it is of, how many values it has, one of them, and what each row has.
+const COLUMN_BYTES_MIN: usize = 4;
 const ONE_VALUE: u8 = 0;
 const BY_NUMBER: u8 = 1;
 /// Of what may follow the places, which is there.
@@ -106,13 +108,13 @@ impl Table {
             put_text(text, out);
         }
         let rows = 0..self.len() as u32;
-        if column.values_len() == 1 && rows.clone().all(|row| column.number(row) == 1) {
+        if column.values_len() == 1 && column.numbers_of(rows.clone()).all(|number| number == 1) {
             out.push(ONE_VALUE);
             return;
         }
         out.push(BY_NUMBER);
-        for row in rows {
-            put(column.number(row).into(), out);
+        for number in column.numbers_of(rows) {
+            put(number.into(), out);
         }
     }
 
@@ -127,7 +129,7 @@ impl Table {
         let count = reader.count(encoded.rows.len() / 6)?;
         let end = first.checked_add(count as u32).ok_or_else(corrupt)?;
         let mut of_one_value = 0;
-        for _ in 0..reader.count(super::COLUMNS_MAX)? {
+        for _ in 0..reader.count(encoded.rows.len() / COLUMN_BYTES_MIN)? {
             of_one_value += usize::from(self.decode_column(&mut reader, first..end, encoded.schema)?);
             // They cost a writer nothing for each row, but no object has more attributes.
             if of_one_value > ATTRIBUTES_MAX {
@@ -158,7 +160,7 @@ impl Table {
                 cause,
             ));
         }
-        let at = self.column_of(id, name)?;
+        let at = self.column_of(id, name);
         let column = &mut self.columns[at];
         let mut numbers = Vec::new();
         for _ in 0..reader.count(rows.len())? {

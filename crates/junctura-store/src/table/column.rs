@@ -6,6 +6,9 @@ use hashbrown::HashTable;
 use junctura_model::AttrId;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Rows;
+use super::numbers::{ByRow, Numbers};
+
 /// One attribute: its distinct values, and for each row the number of its value, from 1; 0 where it has none.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
@@ -24,21 +27,13 @@ struct Values {
     found: HashTable<u32>,
 }
 
-/// As narrow as the number of values allows. Rows behind the last one have none.
-#[derive(Clone, Debug)]
-pub(crate) enum Numbers {
-    One(Vec<u8>),
-    Two(Vec<u16>),
-    Four(Vec<u32>),
-}
-
 impl Column {
     pub(crate) fn new(id: AttrId, name: &str) -> Self {
         Self {
             id,
             name: if id == AttrId::OPEN { name.into() } else { "".into() },
             values: Values::default(),
-            numbers: Numbers::One(Vec::new()),
+            numbers: Numbers::default(),
         }
     }
 
@@ -50,8 +45,8 @@ impl Column {
         &self.name
     }
 
-    pub(super) fn is_open(&self, name: &str) -> bool {
-        self.id == AttrId::OPEN && *self.name == *name
+    pub(super) fn shared_name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// What records sort their attributes by.
@@ -70,10 +65,14 @@ impl Column {
     }
 
     /// Those of its values that some rows have.
-    pub(crate) fn used_values(&self, rows: impl Iterator<Item = u32>) -> impl Iterator<Item = &str> {
+    pub(crate) fn used_values(&self, rows: &Rows) -> impl Iterator<Item = &str> {
         let mut used = vec![false; self.values_len() + 1];
-        for row in rows {
-            used[self.number(row) as usize] = true;
+        match self.numbers.by_row() {
+            ByRow::Few(few) => {
+                let here = few.entries().iter().filter(|&&(row, _)| rows.contains(row));
+                here.for_each(|&(_, number)| used[number as usize] = true);
+            }
+            _ => rows.iter().for_each(|row| used[self.number(row) as usize] = true),
         }
         let used = self.values().zip(used.into_iter().skip(1));
         used.filter(|(_, is_used)| *is_used).map(|(text, _)| text)
@@ -111,15 +110,36 @@ impl Column {
             return;
         }
         let by_number: Vec<T> = std::iter::once(T::default()).chain(self.values().map(of)).collect();
-        match &self.numbers {
-            Numbers::One(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
-            Numbers::Two(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
-            Numbers::Four(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
+        match self.numbers.by_row() {
+            ByRow::Few(_) => {
+                for (&row, sum) in rows.iter().zip(sums) {
+                    *sum = add(*sum, by_number[self.number(row) as usize]);
+                }
+            }
+            ByRow::One(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
+            ByRow::Two(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
+            ByRow::Four(numbers) => add_by_number(numbers, rows, &by_number, sums, add),
         }
     }
 
-    pub(crate) fn numbers(&self) -> &Numbers {
-        &self.numbers
+    pub(crate) fn by_row(&self) -> &ByRow {
+        self.numbers.by_row()
+    }
+
+    /// The numbers of the values of some rows that follow each other; 0: a row has none.
+    pub(crate) fn numbers_of(&self, rows: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
+        self.numbers.of(rows)
+    }
+
+    /// Bytes of the texts of its values.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.values.text.len()
+    }
+
+    /// Bytes that the numbers of its rows take.
+    #[cfg(test)]
+    pub(super) fn number_bytes(&self) -> usize {
+        self.numbers.bytes()
     }
 
     pub(super) fn push(&mut self, row: u32, text: &str) {
@@ -134,15 +154,22 @@ impl Column {
     /// Adds the rows of another column behind the first `first` ones.
     pub(super) fn append(&mut self, first: u32, other: &Column) {
         let numbers: Vec<u32> = other.values().map(|text| self.values.number(text)).collect();
-        for row in 0..other.numbers.len() {
-            if let Some(at) = other.numbers.get(row).checked_sub(1) {
-                self.set(first + row as u32, numbers[at as usize]);
-            }
-        }
+        other
+            .numbers
+            .each_present(|row, number| self.set(first + row, numbers[number as usize - 1]));
     }
 
-    /// Adds some rows of another column to this one, which has none.
+    /// Adds some rows of another column, which rise, to this one, which has none.
     pub(crate) fn take(&mut self, other: &Column, rows: &[u32]) {
+        if let ByRow::Few(few) = other.by_row() {
+            for &(row, number) in few.entries() {
+                if let Ok(at) = rows.binary_search(&row) {
+                    let number = self.value_number(other.values.get(number as usize - 1));
+                    self.set(at as u32, number);
+                }
+            }
+            return;
+        }
         self.take_numbers(other, rows.iter().map(|&row| other.number(row)));
     }
 
@@ -161,15 +188,7 @@ impl Column {
     /// Adds rows behind the last one, with numbers of values that it has.
     #[cfg(feature = "parquet")]
     pub(crate) fn extend(&mut self, numbers: &[u32]) {
-        let number_max = self.values_len() as u32;
-        if number_max > self.numbers.number_max() {
-            self.numbers.widen(number_max);
-        }
-        match &mut self.numbers {
-            Numbers::One(all) => all.extend(numbers.iter().map(|&number| number as u8)),
-            Numbers::Two(all) => all.extend(numbers.iter().map(|&number| number as u16)),
-            Numbers::Four(all) => all.extend(numbers),
-        }
+        self.numbers.extend(numbers, self.values.ends.len() as u32);
     }
 
     /// Forgets all values and rows.
@@ -216,65 +235,6 @@ impl Values {
     }
 }
 
-impl Numbers {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::One(all) => all.len(),
-            Self::Two(all) => all.len(),
-            Self::Four(all) => all.len(),
-        }
-    }
-
-    fn get(&self, row: usize) -> u32 {
-        let found = match self {
-            Self::One(all) => all.get(row).copied().map(u32::from),
-            Self::Two(all) => all.get(row).copied().map(u32::from),
-            Self::Four(all) => all.get(row).copied(),
-        };
-        found.unwrap_or(0)
-    }
-
-    fn last(&self) -> u32 {
-        self.len().checked_sub(1).map_or(0, |row| self.get(row))
-    }
-
-    fn set(&mut self, row: usize, number: u32) {
-        if number > self.number_max() {
-            self.widen(number);
-        }
-        match self {
-            Self::One(all) => put(all, row, number as u8),
-            Self::Two(all) => put(all, row, number as u16),
-            Self::Four(all) => put(all, row, number),
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Self::One(all) => all.clear(),
-            Self::Two(all) => all.clear(),
-            Self::Four(all) => all.clear(),
-        }
-    }
-
-    fn number_max(&self) -> u32 {
-        match self {
-            Self::One(_) => u8::MAX.into(),
-            Self::Two(_) => u16::MAX.into(),
-            Self::Four(_) => u32::MAX,
-        }
-    }
-
-    fn widen(&mut self, number: u32) {
-        let all = (0..self.len()).map(|row| self.get(row));
-        *self = if number <= u16::MAX.into() {
-            Self::Two(all.map(|number| number as u16).collect())
-        } else {
-            Self::Four(all.collect())
-        };
-    }
-}
-
 fn add_by_number<N: Copy + Into<u32>, T: Copy>(
     numbers: &[N],
     rows: &[u32],
@@ -285,14 +245,5 @@ fn add_by_number<N: Copy + Into<u32>, T: Copy>(
     for (&row, sum) in rows.iter().zip(sums) {
         let number: u32 = numbers.get(row as usize).map_or(0, |&number| number.into());
         *sum = add(*sum, by_number[number as usize]);
-    }
-}
-
-fn put<T: Copy + Default>(all: &mut Vec<T>, row: usize, number: T) {
-    if let Some(old) = all.get_mut(row) {
-        *old = number;
-    } else {
-        all.resize(row, T::default());
-        all.push(number);
     }
 }

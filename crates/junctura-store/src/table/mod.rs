@@ -7,6 +7,7 @@ mod code;
 mod column;
 mod index;
 mod keys;
+mod numbers;
 mod select;
 mod sparse;
 
@@ -25,8 +26,11 @@ pub(crate) use keys::{KeyTexts, Seen, datasets};
 pub(crate) use select::{Asking, Passing, Rows, passing, select, select_keys};
 use sparse::Sparse;
 
-/// Columns that a table may have: those of the schema, and undeclared attributes of an open one.
-const COLUMNS_MAX: usize = 4096;
+/// Names of undeclared attributes that tables have which are joined. One that has more stays as it is.
+pub(crate) const JOINED_NAMES_MAX: usize = 4096;
+/// Rows, and bytes of the texts of one column, that tables have which are joined: Arrow numbers both in 31 bits.
+const JOINED_ROWS_MAX: usize = 1 << 30;
+const JOINED_TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// Where an object's bytes lie, and what is known of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub(crate) struct Table {
     columns: Vec<Column>,
     /// Where the column of a declared attribute is.
     declared: Vec<Option<u32>>,
+    /// And that of an undeclared one.
+    open: HashMap<Arc<str>, u32>,
     files: Vec<Arc<str>>,
     /// Behind the last object of each.
     ends: Vec<u64>,
@@ -201,14 +207,15 @@ impl Table {
     }
 
     /// Some of its rows, which rise, as a table of their own.
-    ///
-    /// # Errors
-    /// As [`Self::append`].
-    pub(crate) fn only(&self, rows: &[u32]) -> Result<Self> {
+    pub(crate) fn only(&self, rows: &[u32]) -> Self {
         let mut only = Self::default();
         for column in &self.columns {
-            let at = only.column_of(column.id(), column.name())?;
-            only.columns[at].take(column, rows);
+            let mut taken = Column::new(column.id(), column.name());
+            taken.take(column, rows);
+            // Nobody keeps a name for the sake of rows that are gone.
+            if taken.values_len() > 0 {
+                only.adopt(taken);
+            }
         }
         let mut files = vec![None; self.files.len()];
         for &row in rows {
@@ -218,13 +225,13 @@ impl Table {
             only.committed(self.commit(row));
             only.numbered(self.number(row));
         }
-        Ok(only)
+        only
     }
 
     /// The column of an attribute, where a row has it.
     pub(crate) fn column(&self, id: AttrId, name: &str) -> Option<&Column> {
         if id == AttrId::OPEN {
-            return self.columns.iter().find(|column| column.is_open(name));
+            return self.open.get(name).map(|&at| &self.columns[at as usize]);
         }
         let at = self.declared.get(id.index()).copied().flatten()?;
         self.columns.get(at as usize)
@@ -254,11 +261,11 @@ impl Table {
     /// Adds a row. Its attributes are of one schema, that of all rows.
     ///
     /// # Errors
-    /// `LimitExceeded` for more undeclared attributes, or rows, than there may be.
+    /// `LimitExceeded` for more rows than there may be.
     pub(crate) fn push(&mut self, record: RecordRef<'_>, place: Place, version: Option<Version>) -> Result<()> {
         let row = self.next_row()?;
         for (id, name, text) in record.iter() {
-            let at = self.column_of(id, name.unwrap_or_default())?;
+            let at = self.column_of(id, name.unwrap_or_default());
             self.columns[at].push(row, text);
         }
         self.push_place(place, version);
@@ -266,8 +273,18 @@ impl Table {
         Ok(())
     }
 
-    /// Forgets all rows; the memory is kept for others like them.
+    /// Forgets all rows, and the names of undeclared attributes; the memory is kept for others like them.
     pub(crate) fn clear(&mut self) {
+        if !self.open.is_empty() {
+            self.open.clear();
+            self.columns.retain(|column| column.id() != AttrId::OPEN);
+            self.declared.clear();
+            for (at, column) in self.columns.iter().enumerate() {
+                let index = column.id().index();
+                self.declared.resize(self.declared.len().max(index + 1), None);
+                self.declared[index] = Some(at as u32);
+            }
+        }
         for column in &mut self.columns {
             column.clear();
         }
@@ -294,24 +311,37 @@ impl Table {
     }
 
     /// The column of an attribute, new where no row has it.
-    ///
-    /// # Errors
-    /// `LimitExceeded` for more undeclared attributes than there may be.
     #[cfg(feature = "parquet")]
-    pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> Result<&mut Column> {
-        let at = self.column_of(id, name)?;
-        Ok(&mut self.columns[at])
+    pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> &mut Column {
+        let at = self.column_of(id, name);
+        &mut self.columns[at]
     }
 
     /// Takes a column over that it does not have.
-    ///
-    /// # Errors
-    /// As [`Self::column_mut`].
-    #[cfg(feature = "parquet")]
-    pub(crate) fn adopt(&mut self, column: Column) -> Result<()> {
-        let at = self.column_of(column.id(), column.name())?;
+    pub(crate) fn adopt(&mut self, column: Column) {
+        let at = self.column_of(column.id(), column.name());
         self.columns[at] = column;
-        Ok(())
+    }
+
+    /// The names of the undeclared attributes that its rows have.
+    pub(crate) fn open_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.open.keys()
+    }
+
+    /// Bytes of the texts of the column that has most.
+    pub(crate) fn text_bytes_max(&self) -> usize {
+        self.columns.iter().map(Column::text_bytes).max().unwrap_or_default()
+    }
+
+    /// Whether it has so much that other rows go into another table.
+    pub(crate) fn is_full(&self) -> bool {
+        let open = self.open.len() > JOINED_NAMES_MAX;
+        open || self.len() > JOINED_ROWS_MAX || self.text_bytes_max() > JOINED_TEXT_BYTES_MAX
+    }
+
+    /// Whether tables with so many rows, and so many bytes in one column, are joined.
+    pub(crate) fn may_have(rows: usize, text_bytes: usize) -> bool {
+        rows <= JOINED_ROWS_MAX && text_bytes <= JOINED_TEXT_BYTES_MAX
     }
 
     /// The number of a file in this table.
@@ -340,7 +370,7 @@ impl Table {
             return Err(too_many_rows());
         }
         for column in &other.columns {
-            let at = self.column_of(column.id(), column.name())?;
+            let at = self.column_of(column.id(), column.name());
             self.columns[at].append(first, column);
         }
         let files: Vec<u32> = other.files.iter().map(|name| self.file_number(name)).collect();
@@ -392,24 +422,25 @@ impl Table {
         });
     }
 
-    fn column_of(&mut self, id: AttrId, name: &str) -> Result<usize> {
-        if id != AttrId::OPEN {
-            if self.declared.len() <= id.index() {
-                self.declared.resize(id.index() + 1, None);
-            }
-            if let Some(at) = self.declared[id.index()] {
-                return Ok(at as usize);
-            }
-            self.declared[id.index()] = Some(self.columns.len() as u32);
-        } else if let Some(at) = self.columns.iter().position(|column| column.is_open(name)) {
-            return Ok(at);
+    fn column_of(&mut self, id: AttrId, name: &str) -> usize {
+        let next = self.columns.len();
+        let known = if id == AttrId::OPEN {
+            self.open.get(name).copied()
+        } else {
+            self.declared.get(id.index()).copied().flatten()
+        };
+        if let Some(known) = known {
+            return known as usize;
         }
-        if self.columns.len() >= COLUMNS_MAX {
-            let cause = format!("more than {COLUMNS_MAX} of them in one table");
-            return Err(Error::new(Code::LimitExceeded, "attributes", cause));
+        let column = Column::new(id, name);
+        if id == AttrId::OPEN {
+            self.open.insert(Arc::clone(column.shared_name()), next as u32);
+        } else {
+            self.declared.resize(self.declared.len().max(id.index() + 1), None);
+            self.declared[id.index()] = Some(next as u32);
         }
-        self.columns.push(Column::new(id, name));
-        Ok(self.columns.len() - 1)
+        self.columns.push(column);
+        next
     }
 }
 

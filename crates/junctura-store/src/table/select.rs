@@ -3,7 +3,7 @@
 use junctura_model::Result;
 use junctura_model::selector::{Asked, Question};
 
-use super::column::Numbers;
+use super::numbers::ByRow;
 use super::{Column, Table};
 
 /// Some rows of a table, a bit for each.
@@ -28,6 +28,15 @@ impl Rows {
             words: vec![0; len.div_ceil(64)],
             len,
         }
+    }
+
+    /// These, of a table of so many.
+    pub(crate) fn of(len: usize, rows: &[u32]) -> Self {
+        let mut all = Self::none(len);
+        for &row in rows {
+            all.insert(row);
+        }
+        all
     }
 
     /// Bits behind the last row are none.
@@ -167,6 +176,13 @@ impl Passing {
         }
     }
 
+    fn has(&self, number: u32) -> bool {
+        match self {
+            Self::These(numbers) => numbers.contains(&number),
+            Self::Each(passes) => passes[number as usize],
+        }
+    }
+
     fn is_none(&self) -> bool {
         match self {
             Self::These(numbers) => numbers.is_empty(),
@@ -259,10 +275,14 @@ fn passing_any(rows: &impl Asking, asked: Asked<'_>) -> Result<Option<Passing>> 
 /// The rows with values that pass.
 fn marked(rows: &impl Asking, asked: Asked<'_>, passing: &Passing) -> Result<Rows> {
     let mut found = Rows::none(rows.rows());
-    rows.with_numbers(asked, &mut |column| match column.numbers() {
-        Numbers::One(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
-        Numbers::Two(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
-        Numbers::Four(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
+    rows.with_numbers(asked, &mut |column| match column.by_row() {
+        ByRow::Few(few) => {
+            let passing = few.entries().iter().filter(|&&(_, number)| passing.has(number));
+            passing.for_each(|&(row, _)| found.insert(row));
+        }
+        ByRow::One(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
+        ByRow::Two(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
+        ByRow::Four(all) => mark_passing(&mut found.words, all, passing, column.values_len()),
     })?;
     Ok(found)
 }

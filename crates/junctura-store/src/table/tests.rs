@@ -295,7 +295,7 @@ fn attributes_that_the_schema_has_not_are_refused() {
             checksum: 0,
             packed: None,
         };
-        let column = table.column_mut(id, name).unwrap();
+        let column = table.column_mut(id, name);
         column.push(0, text);
         table.push_place(place, None);
         let mut bytes = Vec::new();
@@ -330,4 +330,83 @@ fn a_column_widens_as_its_values_grow_more() {
     assert_eq!(column.text(255).unwrap(), "255");
     assert_eq!(column.text(69_999).unwrap(), "69999");
     assert_eq!((column.text(70_001), column.text(70_003)), (None, Some("5")));
+}
+
+#[test]
+fn names_that_few_rows_have_cost_what_those_rows_hold() {
+    const ROWS: u32 = 200_000;
+    let mut table = Table::default();
+    for name in 0..1000 {
+        let column = table.column_mut(AttrId::OPEN, &format!("n{name}"));
+        for row in [name, name * 190, ROWS - 1 - name] {
+            let number = column.value_number("v");
+            column.set(row, number);
+        }
+    }
+    let mut joined = Table::default();
+    for name in 0..1000 {
+        let column = joined.column_mut(AttrId::OPEN, &format!("n{name}"));
+        column.append(ROWS * 2, table.column(AttrId::OPEN, &format!("n{name}")).unwrap());
+    }
+    for table in [&table, &joined] {
+        let bytes: usize = table.columns().iter().map(Column::number_bytes).sum();
+        assert!(bytes < 1000 * 256, "{bytes}");
+    }
+}
+
+#[test]
+fn numbers_are_those_that_were_set_however_they_are_kept() {
+    let mut random = Random(41);
+    for round in 0..60 {
+        let (mut column, mut expected) = (Column::new(AttrId::OPEN, "a"), Vec::new());
+        let (values, gap) = ([3, 300, 70_000][round % 3], [1, 3, 100, 3000][round % 4]);
+        let numbers: Vec<u32> = (0..values)
+            .map(|value| column.value_number(&value.to_string()))
+            .collect();
+        for _ in 0..random.below(2000) {
+            let behind = random.below(gap);
+            // Some come before others.
+            let back = if random.below(9) == 0 {
+                random.below(expected.len() + 1)
+            } else {
+                0
+            };
+            let (row, number) = (expected.len() + behind - back, numbers[random.below(numbers.len())]);
+            expected.resize(expected.len().max(row + 1), 0);
+            expected[row] = number;
+            column.set(row as u32, number);
+            if random.below(50) == 0 {
+                let more: Vec<u32> = (0..random.below(1000)).map(|at| u32::from(at % 97 == 0)).collect();
+                // Rows behind the last one.
+                column.extend(&more);
+                expected.extend(&more);
+            }
+        }
+        let rows = expected.len() as u32;
+        let read: Vec<u32> = (0..rows + 9).map(|row| column.number(row)).collect();
+        assert_eq!(read[..expected.len()], expected);
+        assert!(read[expected.len()..].iter().all(|&number| number == 0));
+        assert!(column.numbers_of(0..rows).eq(expected.iter().copied()));
+        let middle = rows / 3..rows / 2;
+        assert!(
+            column
+                .numbers_of(middle.clone())
+                .eq(expected[middle.start as usize..middle.end as usize].iter().copied())
+        );
+        let some: Vec<u32> = (0..rows).filter(|row| row % 3 != 1).collect();
+        let mut taken = Column::new(AttrId::OPEN, "a");
+        taken.take(&column, &some);
+        for (at, &row) in (0..).zip(&some) {
+            assert_eq!(taken.text(at), column.text(row));
+        }
+        let used: Vec<&str> = column.used_values(&Rows::of(rows as usize, &some)).collect();
+        let mut by_hand: Vec<u32> = some
+            .iter()
+            .map(|&row| expected[row as usize])
+            .filter(|&number| number > 0)
+            .collect();
+        by_hand.sort_unstable();
+        by_hand.dedup();
+        assert_eq!(used.len(), by_hand.len());
+    }
 }
