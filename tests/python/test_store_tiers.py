@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -188,6 +189,23 @@ def test_a_place_is_one_stores(tmp_path):
     assert other.move_to("", "other-cold").objects == 100
     with pytest.raises(junctura.InvalidArgument, match="gone with the process"):
         other.add_tier("quick", "memory:quick")
+
+
+def test_a_copy_reads_until_it_is_adopted(tmp_path):
+    store = filled(tmp_path / "store")
+    store.add_tier("cold", tmp_path / "cold")
+    store.move_to("", "cold")
+    expected = payloads(store)
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    copy = junctura.Store(tmp_path / "copy")
+    assert payloads(copy) == expected
+    with pytest.raises(junctura.Conflict, match="tier --adopt"):
+        copy.compact()
+    copy.adopt()
+    copy.compact()
+    with pytest.raises(junctura.Conflict):
+        store.compact()
+    assert payloads(store) == expected
 
 
 def test_what_is_no_tier_is_refused(tmp_path):

@@ -31,8 +31,10 @@ impl Store {
     /// commit and no checkpoint names. What has changed within twice the time that archived objects may wait for their flush stays. Others may read and write meanwhile, and compact, too.
     ///
     /// # Errors
-    /// As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
+    /// `Conflict`, and nothing is removed, in a copy of a store, or one that has moved, whose data lie elsewhere or that has tiers, and where
+    /// files lie behind a link: until [`Self::adopt`]. As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
     pub fn compact(&self) -> Result<Compacted> {
+        self.check_owner()?;
         let checkpoint = self.checkpoint()?;
         let (mut removed, mut failed) = (Vec::new(), None);
         let mut note = |file: String, what: &str, done: std::io::Result<()>| match done {

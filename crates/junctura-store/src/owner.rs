@@ -3,13 +3,25 @@
 //! What lies at a place and no commit names is removed some day: so `tiers/NAME.owner.json` there says of which store the tier is, and
 //! `tiers/data.owner.json` whose data files lie there, if they lie elsewhere than the catalogue. A place that does not say it is another
 //! store's, or is not there just now: a file system that is not mounted looks like an empty one.
+//!
+//! A store whose folder is copied is there twice, with one number, and each of the two would remove what only the other one names. So a mark
+//! is of one catalogue: it says where that is, and what its file system tells its `store.json` from others by. From any other one
+//! files are read, and none is made or removed, until somebody states that it is the store ([`Store::adopt`]). What lies behind a link within a
+//! store may be anybody's: it is removed only where the folder has such a mark.
+
+use std::path::Path;
 
 use junctura_model::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint;
+use crate::commits::{COMMITS_FOLDER, LOG_FOLDER};
 use crate::data;
-use crate::disk::{Disk, Draft, publish_new, read_whole, refused, write_all};
+use crate::disk::{Disk, Draft, LocalDisk, publish_new, read_whole, refused, write_all};
+use crate::place::Place;
 use crate::root;
+use crate::schemas;
+use crate::store::Store;
 use crate::tier::{self, OWN};
 use crate::version;
 
@@ -27,9 +39,66 @@ pub(crate) struct Marked {
     /// Where the tier is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<String>,
-    /// Where the store is, for people.
+    /// Where the catalogue is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     store: Option<String>,
+    /// What tells its `store.json` from copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+/// The catalogue of a store.
+#[derive(Clone, Copy)]
+pub(crate) struct OneCatalogue<'a> {
+    /// The number in its root, which a copy has, too.
+    pub(crate) id: &'a str,
+    pub(crate) disk: &'a dyn Disk,
+}
+
+impl OneCatalogue<'_> {
+    fn mark(&self) -> Marked {
+        Marked {
+            store: Some(self.disk.uri("")),
+            file: self.disk.identity(root::NAME),
+            ..Marked::new(self.id, None)
+        }
+    }
+
+    /// Whether a mark of a store with its number is of this catalogue, and of no copy.
+    fn is_of(&self, mark: &Marked) -> bool {
+        let Some(store) = &mark.store else { return true };
+        match (&mark.file, self.disk.identity(root::NAME)) {
+            // One that moved without a copy leaves nothing where it was.
+            (Some(file), Some(own)) => *file == own && (self.disk.is_at(store) || !is_at(store, self.id)),
+            _ => self.disk.is_at(store),
+        }
+    }
+
+    fn check(&self, mark: &Marked, subject: String) -> Result<()> {
+        if self.is_of(mark) {
+            return Ok(());
+        }
+        let store = mark.store.as_deref().unwrap_or("another place");
+        Err(not_its(
+            subject,
+            &format!("they are those of the store at {store}, of which this one is a copy, or which has moved"),
+        ))
+    }
+}
+
+/// Whether a store of this number is in that folder of this machine.
+fn is_at(uri: &str, id: &str) -> bool {
+    let folder = uri.strip_prefix("file://").map(Path::new);
+    folder.is_some_and(|folder| root::id_of(&LocalDisk::new(folder)).as_deref() == Some(id))
+}
+
+#[cold]
+fn not_its(subject: String, cause: &str) -> Error {
+    let cause = format!(
+        "{cause}: files there are read, and none is made or removed; if this folder is the store from now on, state that with \
+         `junctura tier --adopt`"
+    );
+    Error::new(Code::Conflict, subject, cause)
 }
 
 impl Marked {
@@ -40,6 +109,7 @@ impl Marked {
             owner: owner.to_owned(),
             place: place.map(str::to_owned),
             store: None,
+            file: None,
         }
     }
 
@@ -101,13 +171,10 @@ impl Marked {
 /// Says at the place of a tier, or of data files, that they are this store's.
 ///
 /// # Errors
-/// `AlreadyExists` when it says another one; what the place refuses.
-pub(crate) fn mark(disk: &dyn Disk, name: &str, owner: &str, store: &str) -> Result<()> {
+/// `AlreadyExists` when it says another one; `Conflict` when it says another catalogue of it; what the place refuses.
+pub(crate) fn mark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
-    let mark = Marked {
-        store: Some(store.to_owned()),
-        ..Marked::new(owner, None)
-    };
+    let mark = catalogue.mark();
     if name == OWN && !disk.grows(&path) {
         mark.put(disk, &path)?;
     } else {
@@ -120,11 +187,144 @@ pub(crate) fn mark(disk: &dyn Disk, name: &str, owner: &str, store: &str) -> Res
         }
     }
     let there = Marked::read(disk, &path)?;
-    if there.owner == owner {
-        Ok(())
+    if there.owner == catalogue.id {
+        catalogue.check(&there, disk.uri(&path))
     } else {
         Err(there.is_other(disk, name))
     }
+}
+
+/// Says at such a place that it is this catalogue's, and no longer that of one it was copied from.
+///
+/// # Errors
+/// `AlreadyExists` when it is another store's; what the place refuses.
+pub(crate) fn remark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    let path = path(name);
+    if let Some(there) = Marked::find(disk, &path)?
+        && there.owner != catalogue.id
+    {
+        return Err(there.is_other(disk, name));
+    }
+    put(disk, path, &tier::folder(name), catalogue)
+}
+
+fn put(disk: &dyn Disk, path: String, folder: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    let draft = Draft {
+        beside: data::Names::new(&crate::random()?).next(folder, 0, &[]),
+        bytes: catalogue.mark().bytes(&path)?,
+    };
+    let replaced = disk.replace(&draft, &path);
+    let above = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let replaced = replaced.and_then(|()| disk.sync_names(above));
+    replaced.map_err(|error| refused(path, "cannot be made", &error))
+}
+
+/// Whether what lies at a place may be changed from this catalogue.
+///
+/// # Errors
+/// `Conflict` when it is that of another one; what the place refuses.
+pub(crate) fn check_catalogue(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    match Marked::find(disk, &path(name))? {
+        Some(there) => catalogue.check(&there, format!("files at {}", disk.uri(""))),
+        // Made before places of data files said whose they are.
+        None => Ok(()),
+    }
+}
+
+impl Store {
+    /// States that this folder is the store from now on: its data files that lie elsewhere, its tiers, and the folders behind links within it are
+    /// its own, and no longer those of the folder that it was copied or moved from. That one can be read until this one
+    /// removes what it has. A store that has all in its own folder needs no such statement.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a place that is another store's; `Conflict` for a link into the folder of another store; what a place refuses.
+    pub fn adopt(&self) -> Result<()> {
+        let catalogue = self.one_catalogue();
+        for (name, place) in self.places()? {
+            remark(&*place.disk(false)?, &name, catalogue)?;
+        }
+        for link in self.links()? {
+            if let Some(store) = self.disk().store_above(&link) {
+                let cause = format!("it leads into the store at {store}");
+                return Err(Error::new(Code::Conflict, self.disk().uri(&link), cause));
+            }
+            let path = link_mark(&link);
+            if let Some(there) = Marked::find(self.disk(), &path)?
+                && there.owner != catalogue.id
+            {
+                return Err(there.is_other(self.disk(), OWN));
+            }
+            put(self.disk(), path, &link, catalogue)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that lies elsewhere is this catalogue's, so that files there can be removed.
+    ///
+    /// # Errors
+    /// `Conflict` when it is not, or nothing says so; what the places refuse.
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        let catalogue = self.one_catalogue();
+        for (name, place) in self.places()? {
+            let disk = place.disk(false)?;
+            if name == OWN && Marked::find(&*disk, &path(OWN))?.is_none() && has_data(&*disk)? {
+                let cause = "nothing there says that they are this store's";
+                return Err(not_its(format!("files at {}", disk.uri("")), cause));
+            }
+            check_catalogue(&*disk, &name, catalogue)?;
+        }
+        for link in self.links()? {
+            let subject = format!("files behind the link {}", self.disk().uri(&link));
+            match Marked::find(self.disk(), &link_mark(&link))? {
+                Some(there) if there.owner == catalogue.id => catalogue.check(&there, subject)?,
+                _ => return Err(not_its(subject, "nothing there says that they are this store's")),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn one_catalogue(&self) -> OneCatalogue<'_> {
+        OneCatalogue {
+            id: self.id(),
+            disk: self.disk(),
+        }
+    }
+
+    /// Its tiers, and where its data files lie elsewhere than its catalogue.
+    fn places(&self) -> Result<Vec<(String, Place)>> {
+        let own = self.data_place().map(|place| (OWN.to_owned(), place.to_owned()));
+        let tiers = self.tiers()?.into_iter().map(|tier| (tier.name, tier.place));
+        let places = own.into_iter().chain(tiers);
+        places.map(|(name, place)| Ok((name, Place::parse(&place)?))).collect()
+    }
+
+    /// Links where files of the store lie.
+    fn links(&self) -> Result<Vec<String>> {
+        let tiers = self.tiers()?.into_iter().map(|tier| tier::folder(&tier.name));
+        let folders = FOLDERS.iter().map(|&folder| folder.to_owned()).chain(tiers);
+        let mut links = Vec::new();
+        for folder in folders {
+            let found = self.disk().links(&folder);
+            links.extend(found.map_err(|error| refused(folder, "cannot be listed", &error))?);
+        }
+        Ok(links)
+    }
+}
+
+/// Where a store has files.
+const FOLDERS: [&str; 7] = [
+    data::FOLDER,
+    LOG_FOLDER,
+    COMMITS_FOLDER,
+    checkpoint::FOLDER,
+    checkpoint::SEGMENTS,
+    schemas::FOLDER,
+    tier::FOLDER,
+];
+
+/// In the folder that a link leads to.
+fn link_mark(link: &str) -> String {
+    format!("{link}/.owner.json")
 }
 
 /// Takes back what [`mark`] has said of data files, since there will be no such store.

@@ -172,6 +172,12 @@ pub(crate) fn is_there(disk: &dyn Disk) -> Result<bool> {
     }
 }
 
+/// The number of the store that is there, as far as that can be read.
+pub(crate) fn id_of(disk: &dyn Disk) -> Option<String> {
+    let written: Written = serde_json::from_slice(&read_whole(disk, NAME, BYTES_MAX).ok()?).ok()?;
+    Some(written.id)
+}
+
 impl Root {
     /// Makes a store where there is none.
     #[cfg(test)]

@@ -13,10 +13,10 @@ use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
 use crate::disk::{Disk, TieredDisk};
 use crate::files::Files;
 use crate::names::Names;
-use crate::owner;
+use crate::owner::{self, OneCatalogue};
 use crate::packing::{Compression, Rule};
 use crate::place::{Cache, Place, without_until_damage};
-use crate::root::{Ages, Layout, Root, Unmade};
+use crate::root::{self, Ages, Layout, Root, Unmade};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::tier;
@@ -151,13 +151,13 @@ impl Store {
         disk.probe(commits == Commits::Exclusive)?;
         owner::check_free(&*disk)?;
         let root = Unmade::new(schemas, commits, layout)?;
+        let id = root.id().to_owned();
         let data = data.map(|place| place.disk(true)).transpose()?;
         if let Some(data) = &data {
             data.probe(false)?;
             owner::check_free(&**data)?;
-            owner::mark(&**data, tier::OWN, root.id(), &disk.uri(""))?;
+            owner::mark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
         }
-        let id = root.id().to_owned();
         let made = root.make(&*disk);
         if let (Err(error), Some(data)) = (&made, &data) {
             let is_there =
@@ -168,6 +168,12 @@ impl Store {
             }
         }
         made?;
+        if let Some(data) = &data
+            && disk.identity(root::NAME).is_some()
+        {
+            // Before it was made there was no file to tell from its copies.
+            owner::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
+        }
         let store = Self::reached(place, disk)?;
         if data.is_some() {
             // It is asked for at once, and stays open.
@@ -471,6 +477,11 @@ impl Store {
     /// Whether its data files lie in another place than its catalogue.
     pub(crate) fn has_data_elsewhere(&self) -> bool {
         self.0.root.data.is_some()
+    }
+
+    /// Where they lie then.
+    pub(crate) fn data_place(&self) -> Option<&str> {
+        self.0.root.data.as_deref()
     }
 
     /// The number that no other store has.

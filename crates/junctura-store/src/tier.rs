@@ -9,7 +9,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 
 use crate::disk::{Disk, Places, refused};
-use crate::owner::{self, Marked};
+use crate::owner::{self, Marked, OneCatalogue};
 use crate::place::{Cache, Place};
 use crate::store::Store;
 
@@ -43,7 +43,7 @@ impl Store {
         }
         let disk = self.place_of_tier(name, place)?.disk(true)?;
         disk.probe(false)?;
-        owner::mark(&*disk, name, self.id(), &self.disk().uri(""))?;
+        owner::mark(&*disk, name, self.one_catalogue())?;
         let written = Marked::new(self.id(), Some(place));
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
         match written.publish(self.disk(), &path(name), beside) {
@@ -146,6 +146,22 @@ pub(crate) struct OfStore {
 }
 
 impl Places for OfStore {
+    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()> {
+        let catalogue = OneCatalogue {
+            id: &self.owner,
+            disk: catalogue,
+        };
+        owner::check_catalogue(tier, name, catalogue).map_err(|error| {
+            let kind = match error.code() {
+                Code::Conflict => io::ErrorKind::ResourceBusy,
+                Code::Denied => io::ErrorKind::PermissionDenied,
+                Code::Unavailable => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, error.to_string())
+        })
+    }
+
     fn has_data(&self) -> bool {
         self.data.is_some()
     }

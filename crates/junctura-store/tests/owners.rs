@@ -153,3 +153,199 @@ fn a_place_from_before_it_said_whose_it_is_is_read() {
     fs::remove_dir_all(data.join("tiers")).unwrap();
     assert_eq!(read(&Store::open(&root).unwrap(), "large").unwrap(), LARGE);
 }
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if from.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(from).unwrap(), to).unwrap();
+        } else if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+/// As if all of it were there for long.
+fn age(folder: &Path) {
+    let long_ago = std::time::SystemTime::now() - Duration::from_hours(1);
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            age(&path);
+        } else if path.is_file() && path.parent().unwrap() != folder.join("tiers") {
+            fs::File::open(&path).unwrap().set_modified(long_ago).unwrap();
+        }
+    }
+}
+
+/// One with data elsewhere, and one with a tier, in which `one` lies elsewhere; and the place of that.
+fn apart(folder: &Path) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
+    let (with_data, data) = (folder.join("S"), folder.join("D"));
+    archive(&create(&with_data, &data).unwrap(), "one", LARGE).unwrap();
+    let (with_tier, tier) = (folder.join("T"), folder.join("cold"));
+    let store = Store::create(&with_tier, &[free()], brief()).unwrap();
+    store.add_tier("cold", tier.to_str().unwrap()).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    store.move_to("name=one", "cold", |_, _| true).unwrap();
+    [(with_data, data), (with_tier, tier)]
+}
+
+fn put_elsewhere(store: &Store, name: &str) -> Result<()> {
+    archive(store, name, LARGE)?;
+    match store.tiers()?.is_empty() {
+        true => Ok(()),
+        false => store.move_to(&format!("name={name}"), "cold", |_, _| true).map(|_| ()),
+    }
+}
+
+#[test]
+fn a_copy_reads_and_neither_makes_nor_removes_what_lies_elsewhere() {
+    let folder = TempDir::new().unwrap();
+    for (original, place) in apart(folder.path()) {
+        let copied = original.with_extension("copy");
+        copy(&original, &copied);
+        put_elsewhere(&Store::open(&original).unwrap(), "two").unwrap();
+        age(&place);
+        let store = Store::open(&copied).unwrap();
+        assert_eq!(read(&store, "one").unwrap(), LARGE);
+        let refused = store.compact().unwrap_err();
+        assert_eq!(refused.code(), Code::Conflict);
+        assert!(refused.to_string().contains(original.to_str().unwrap()), "{refused}");
+        assert!(refused.to_string().contains("tier --adopt"), "{refused}");
+        store.wipe("name=one").unwrap();
+        assert_eq!(code(store.compact()), Code::Conflict);
+        assert_eq!(code(put_elsewhere(&store, "other")), Code::Conflict);
+        let store = Store::open(&original).unwrap();
+        assert_eq!(
+            (read(&store, "one").unwrap(), read(&store, "two").unwrap()),
+            (LARGE, LARGE)
+        );
+        store.compact().unwrap();
+
+        // Whoever states that the copy is the store has it instead.
+        let store = Store::open(&copied).unwrap();
+        store.adopt().unwrap();
+        store.compact().unwrap();
+        put_elsewhere(&store, "other").unwrap();
+        let original = Store::open(&original).unwrap();
+        assert_eq!(code(original.compact()), Code::Conflict);
+        assert_eq!(code(put_elsewhere(&original, "third")), Code::Conflict);
+        original.adopt().unwrap();
+        original.compact().unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_moves_is_the_one_that_it_was() {
+    let folder = TempDir::new().unwrap();
+    for (root, _) in apart(folder.path()) {
+        let moved = root.with_extension("moved");
+        fs::rename(&root, &moved).unwrap();
+        let store = Store::open(&moved).unwrap();
+        put_elsewhere(&store, "two").unwrap();
+        store.compact().unwrap();
+        // By another path, too.
+        let link = root.with_extension("link");
+        std::os::unix::fs::symlink(&moved, &link).unwrap();
+        Store::open(&link).unwrap().compact().unwrap();
+        // What was copied, and is gone where it was, has to be stated: the original may be on another machine.
+        let restored = root.with_extension("restored");
+        copy(&moved, &restored);
+        fs::remove_dir_all(&moved).unwrap();
+        let store = Store::open(&restored).unwrap();
+        assert_eq!(code(store.compact()), Code::Conflict);
+        store.adopt().unwrap();
+        store.compact().unwrap();
+        put_elsewhere(&store, "three").unwrap();
+    }
+}
+
+#[test]
+fn a_copy_of_a_store_that_has_all_in_its_folder_is_free() {
+    let folder = TempDir::new().unwrap();
+    let (root, copied) = (folder.path().join("A"), folder.path().join("B"));
+    let store = Store::create(&root, &[free()], brief()).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    copy(&root, &copied);
+    let copied = Store::open(&copied).unwrap();
+    archive(&copied, "two", LARGE).unwrap();
+    copied.wipe("name=one").unwrap();
+    copied.compact().unwrap();
+    assert_eq!(read(&store, "one").unwrap(), LARGE);
+}
+
+#[test]
+fn marks_from_before_they_were_of_one_catalogue_go_by_its_place() {
+    let folder = TempDir::new().unwrap();
+    for (original, place) in apart(folder.path()) {
+        for entry in fs::read_dir(place.join("tiers")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let text = fs::read_to_string(&path).unwrap();
+                let (before, rest) = text.split_once(",\n  \"file\"").unwrap();
+                fs::write(&path, format!("{before}{}", &rest[rest.find('\n').unwrap()..])).unwrap();
+            }
+        }
+        let copied = original.with_extension("copy");
+        copy(&original, &copied);
+        put_elsewhere(&Store::open(&original).unwrap(), "two").unwrap();
+        Store::open(&original).unwrap().compact().unwrap();
+        assert_eq!(code(Store::open(&copied).unwrap().compact()), Code::Conflict);
+    }
+}
+
+#[test]
+fn nothing_behind_a_link_is_removed_that_no_mark_says_is_the_stores() {
+    let folder = TempDir::new().unwrap();
+    let root = |name: &str| folder.path().join(name);
+    let link = |to: &Path, from: &Path| std::os::unix::fs::symlink(to, from).unwrap();
+    let store = Store::create(&root("A"), &[free()], brief()).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    store.checkpoint().unwrap();
+    age(&root("A"));
+    let dataset = fs::read_dir(root("A/data")).unwrap().next().unwrap().unwrap().path();
+    let links = [
+        ("B", "data", root("A/data")),
+        ("C", "data/0123456789abcdef", dataset),
+        ("D", "segments", root("A/segments")),
+    ];
+    for (name, at, to) in links {
+        let other = Store::create(&root(name), &[free()], brief()).unwrap();
+        let at = root(name).join(at);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        _ = fs::remove_dir(&at);
+        link(&to, &at);
+        assert_eq!(code(other.compact()), Code::Conflict, "{name}");
+        // Nor does it help to state it.
+        assert_eq!(code(other.adopt()), Code::Conflict, "{name}");
+        assert_eq!(code(other.compact()), Code::Conflict, "{name}");
+        assert_eq!(read(&store, "one").unwrap(), LARGE);
+        let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+        assert_eq!(checked.damaged_count, 0);
+    }
+
+    // On a disk of one's own it is free, once that is stated; and not for another store that has a link there, or a copy.
+    let disk = root("disk");
+    for name in ["E", "F"] {
+        let store = Store::create(&root(name), &[free()], brief()).unwrap();
+        fs::create_dir_all(&disk).unwrap();
+        link(&disk, &root(name).join("data"));
+        archive(&store, name, LARGE).unwrap();
+        assert_eq!(read(&store, name).unwrap(), LARGE);
+        assert_eq!(code(store.compact()), Code::Conflict);
+    }
+    let store = Store::open(&root("E")).unwrap();
+    store.adopt().unwrap();
+    store.compact().unwrap();
+    assert_eq!(read(&store, "E").unwrap(), LARGE);
+    assert_eq!(code(Store::open(&root("F")).unwrap().adopt()), Code::AlreadyExists);
+    copy(&root("E"), &root("G"));
+    let copied = Store::open(&root("G")).unwrap();
+    assert_eq!(
+        (code(copied.compact()), read(&copied, "E").unwrap()),
+        (Code::Conflict, LARGE)
+    );
+}

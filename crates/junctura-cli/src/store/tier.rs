@@ -15,7 +15,8 @@ use crate::size;
 const TIER_EXAMPLES: &str = "Examples:
   junctura tier --store /data/archive                                 the tiers that there are
   junctura tier --store /data/archive cold /big/slow/disk             one more, for everybody
-  junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'";
+  junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'
+  junctura tier --store /new/archive --adopt                          this folder is the store now, not the one it was copied from";
 const MOVE_EXAMPLES: &str = "Examples:
   junctura move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
   junctura move --store /data/archive --to cold class=rd --dry-run       what would be moved
@@ -37,6 +38,13 @@ pub(crate) struct TierArguments {
     /// Where it is: an absolute path, or a URL of an object store
     #[arg(value_name = "URL")]
     place: Option<String>,
+    /// State that this folder is the store from now on
+    ///
+    /// The data that lie elsewhere, the tiers, and the folders behind links in it are of this folder then, and no longer of the one that it was
+    /// copied or restored from: that one is read from then on, and can neither archive there nor compact. For a copy that is only a
+    /// backup or a test, do not do this: it would remove what the original has.
+    #[arg(long, conflicts_with_all = ["name", "place"])]
+    adopt: bool,
     /// Print JSON: a line for each
     #[arg(long)]
     json: bool,
@@ -70,6 +78,9 @@ pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
     let store = arguments.store.open()?;
     if let (Some(name), Some(place)) = (&arguments.name, &arguments.place) {
         return store.add_tier(name, place);
+    }
+    if arguments.adopt {
+        store.adopt()?;
     }
     let mut out = Out::new();
     for tier in store.tiers()? {

@@ -34,6 +34,25 @@ impl Store {
         py.detach(|| home.store().add_tier(name, url)).or_raise(py)
     }
 
+    /// adopt()
+    /// --
+    ///
+    /// States that this folder is the store from now on: its data that lie elsewhere, its tiers and the folders behind links in it are its own,
+    /// and no longer those of the folder that it was copied, moved or restored from, which can be read from then on. Until that a copy
+    /// with places elsewhere reads, and `compact` and what makes files there raise `Conflict`. Do not do it for a copy that is only a
+    /// backup or a test.
+    ///
+    /// Raises
+    /// ------
+    /// AlreadyExists
+    ///     A place is that of another store.
+    /// Conflict
+    ///     A link leads into the folder of another store.
+    fn adopt(&self, py: Python<'_>) -> PyResult<()> {
+        let home = self.home(py)?;
+        py.detach(|| home.store().adopt()).or_raise(py)
+    }
+
     /// Its tiers, by their names: a dict with the path or URL of each. Reads from the disk.
     #[getter]
     fn tiers(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {

@@ -198,6 +198,26 @@ impl Disk for CacheDisk {
         self.slow.uri(path)
     }
 
+    fn is_at(&self, uri: &str) -> bool {
+        self.slow.is_at(uri)
+    }
+
+    fn identity(&self, path: &str) -> Option<String> {
+        self.slow.identity(path)
+    }
+
+    fn links(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.slow.links(folder)
+    }
+
+    fn store_above(&self, folder: &str) -> Option<String> {
+        self.slow.store_above(folder)
+    }
+
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.slow.replace(draft, to)
+    }
+
     fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
         self.slow.unfinished(folder)
     }

@@ -131,6 +131,51 @@ impl Disk for LocalDisk {
         told.map_or_else(|_| Box::new(Pause) as Box<dyn Watch>, |told| Box::new(told))
     }
 
+    fn is_at(&self, uri: &str) -> bool {
+        uri.strip_prefix("file://")
+            .is_some_and(|path| is_one_file(Path::new(path), &self.root))
+    }
+
+    fn identity(&self, path: &str) -> Option<String> {
+        let file = fs::metadata(self.path(path).ok()?).ok()?;
+        Some(format!("{}-{}.{:09}", file.ino(), file.mtime(), file.mtime_nsec()))
+    }
+
+    fn links(&self, folder: &str) -> io::Result<Vec<String>> {
+        let path = self.path(folder)?;
+        let mut links = Vec::new();
+        if path.is_symlink() {
+            links.push(folder.to_owned());
+        }
+        let entries = match fs::read_dir(path) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(links);
+            }
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            // A link that leads to a file is removed without what it leads to.
+            if entry.file_type()?.is_symlink() && entry.path().is_dir() {
+                links.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+            }
+        }
+        Ok(links)
+    }
+
+    fn store_above(&self, folder: &str) -> Option<String> {
+        let real = self.path(folder).ok()?.canonicalize().ok()?;
+        let mut above = real.ancestors();
+        let store = above.find(|folder| folder.join(crate::root::NAME).exists() && !is_one_file(folder, &self.root))?;
+        Some(store.display().to_string())
+    }
+
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
+        self.stage(draft)?;
+        fs::rename(from, to)
+    }
+
     fn sync_names(&self, folder: &str) -> io::Result<()> {
         let whole = self.path(folder)?;
         let above = whole.ancestors().take(1 + Path::new(folder).components().count());

@@ -128,6 +128,32 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn modified(&self, path: &str) -> io::Result<Duration>;
     /// Where other programs find a file.
     fn uri(&self, path: &str) -> String;
+    /// Whether its root is at this URI, by whatever path.
+    fn is_at(&self, uri: &str) -> bool {
+        self.uri("") == uri
+    }
+    /// Tells a file from its copies, where the system does: it stays when the file is renamed.
+    fn identity(&self, _path: &str) -> Option<String> {
+        None
+    }
+    /// Which are links, of a folder and what is in it: what lies behind them may be anybody's.
+    fn links(&self, _folder: &str) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    /// The other store in whose folder this one really lies.
+    fn store_above(&self, _folder: &str) -> Option<String> {
+        None
+    }
+    /// Gives a draft a name that may be that of another file, which is gone then.
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        match self.remove(to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.create(to)?;
+        write_all(&*file, &draft.bytes, 0)?;
+        file.sync()
+    }
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
     /// Files below a folder that somebody has begun and that nobody can see: they stay if he has died. None where there is no such thing, or
@@ -273,6 +299,8 @@ pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error)
         io::ErrorKind::FileTooLarge => Code::TooLarge,
         io::ErrorKind::InvalidInput => Code::InvalidArgument,
         io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => Code::Unavailable,
+        // The places of a store say so, and never the system.
+        io::ErrorKind::ResourceBusy if error.raw_os_error().is_none() => Code::Conflict,
         _ => Code::Io,
     };
     Error::new(code, subject, format!("{what}: {error}"))

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{Disk, Draft, File, Pause, Unfinished, Watch};
 
@@ -15,6 +15,11 @@ pub(crate) trait Places: std::fmt::Debug + Send + Sync {
     fn has_data(&self) -> bool;
     /// What the tier of this name is reached through.
     fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>>;
+    /// Whether what lies in the tier of this name may be changed from this catalogue.
+    ///
+    /// # Errors
+    /// `ResourceBusy` when it is that of another one.
+    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()>;
 }
 
 /// See the module.
@@ -24,6 +29,8 @@ pub(crate) struct TieredDisk {
     places: Box<dyn Places>,
     /// Those that were asked for.
     tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
+    /// Those that are known to be the store's.
+    owned: Mutex<HashSet<String>>,
 }
 
 impl TieredDisk {
@@ -32,19 +39,40 @@ impl TieredDisk {
             catalogue,
             places,
             tiers: Mutex::default(),
+            owned: Mutex::default(),
         }
     }
 
-    fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+    /// The tier in which a file lies that does not lie beside the catalogue.
+    fn tier_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         if first == crate::data::FOLDER && self.places.has_data() {
-            return self.tier(crate::tier::OWN);
+            return Some(crate::tier::OWN);
         }
         let is_definition = !rest.contains('/') && rest.contains('.');
-        if first == crate::tier::FOLDER && !rest.is_empty() && !is_definition {
-            return self.tier(rest.split_once('/').map_or(rest, |(name, _)| name));
+        let is_in_tier = first == crate::tier::FOLDER && !rest.is_empty() && !is_definition;
+        is_in_tier.then(|| rest.split_once('/').map_or(rest, |(name, _)| name))
+    }
+
+    fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        match self.tier_of(path) {
+            Some(name) => self.tier(name),
+            None => Ok(Arc::clone(&self.catalogue)),
         }
-        Ok(Arc::clone(&self.catalogue))
+    }
+
+    /// The same, to make or to remove a file there.
+    fn to_change(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        let disk = self.of(path)?;
+        let Some(name) = self.tier_of(path) else {
+            return Ok(disk);
+        };
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !owned.contains(name) {
+            self.places.check_owner(&*self.catalogue, name, &*disk)?;
+            owned.insert(name.to_owned());
+        }
+        Ok(disk)
     }
 
     fn tier(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
@@ -60,7 +88,7 @@ impl TieredDisk {
 
 impl Disk for TieredDisk {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
-        self.of(path)?.create(path)
+        self.to_change(path)?.create(path)
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
@@ -72,11 +100,11 @@ impl Disk for TieredDisk {
     }
 
     fn stage(&self, draft: &Draft) -> io::Result<()> {
-        self.of(&draft.beside)?.stage(draft)
+        self.to_change(&draft.beside)?.stage(draft)
     }
 
     fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
-        self.of(to)?.publish(draft, to)
+        self.to_change(to)?.publish(draft, to)
     }
 
     fn discard(&self, draft: &Draft) {
@@ -86,7 +114,7 @@ impl Disk for TieredDisk {
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        self.of(path)?.remove(path)
+        self.to_change(path)?.remove(path)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -122,6 +150,26 @@ impl Disk for TieredDisk {
         self.of(path).map_or_else(|_| path.to_owned(), |disk| disk.uri(path))
     }
 
+    fn is_at(&self, uri: &str) -> bool {
+        self.catalogue.is_at(uri)
+    }
+
+    fn identity(&self, path: &str) -> Option<String> {
+        self.of(path).ok()?.identity(path)
+    }
+
+    fn links(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.links(folder)
+    }
+
+    fn store_above(&self, folder: &str) -> Option<String> {
+        self.of(folder).ok()?.store_above(folder)
+    }
+
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.of(to)?.replace(draft, to)
+    }
+
     fn reads_at_once(&self, path: &str) -> usize {
         self.of(path).map_or(1, |disk| disk.reads_at_once(path))
     }
@@ -142,6 +190,6 @@ impl Disk for TieredDisk {
     }
 
     fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
-        self.of(&one.path)?.end_unfinished(one)
+        self.to_change(&one.path)?.end_unfinished(one)
     }
 }
