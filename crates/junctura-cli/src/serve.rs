@@ -255,6 +255,7 @@ impl Arguments {
             spin: self.spin,
             drain_timeout: self.drain_timeout,
             requirements: self.requirements.as_deref().map_or(Ok(Vec::new()), read)?,
+            ..ServerOptions::default()
         })
     }
 }

@@ -34,3 +34,13 @@ pub const REQUIREMENT_NAME_BYTES_MAX: usize = 128;
 pub const CONSUMERS_MAX: usize = 16;
 /// Rules of a schema about the retention of its datasets.
 pub const RETENTION_RULES_MAX: usize = 256;
+/// Distinct regular expressions of one selector.
+pub const PATTERNS_MAX: usize = 32;
+/// Bytes of the texts of these expressions together.
+pub const PATTERN_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// What the character classes of these expressions weigh together: most weigh 1 (`selector/patterns.rs`).
+pub const PATTERN_CLASSES_MAX: usize = 1024;
+/// Bytes of one compiled regular expression.
+pub const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of all compiled regular expressions of one selector together.
+pub const PATTERNS_BYTES_MAX: usize = 2 * 1024 * 1024;

@@ -291,6 +291,23 @@ fn limits_are_named() {
     assert_eq!(code(&" ".repeat(64 * 1024 + 1)), Err(Code::LimitExceeded));
     assert_eq!(code(&format!("param={}", "x".repeat(1025))), Err(Code::InvalidSelector));
     assert_eq!(code("param~\"(a{1000}){1000}\""), Err(Code::LimitExceeded));
+    let likes = |texts: &mut dyn Iterator<Item = String>| {
+        let likes: Vec<_> = texts.map(|text| format!("param~\"{text}\"")).collect();
+        likes.join(" or ")
+    };
+    assert_eq!(code(&likes(&mut (0..2000).map(|_| r"\\w{20}".to_owned()))), Ok(()));
+    assert_eq!(code(&likes(&mut (0..32).map(|n| format!("^t{n}")))), Ok(()));
+    for too_many in [
+        likes(&mut (0..33).map(|n| format!("^t{n}"))),
+        likes(&mut (0..30).map(|n| format!("^t{n}{}", "x".repeat(300)))),
+        likes(&mut (0..4).map(|n| format!(r"\\w{{{}}}", n + 20))),
+        likes(&mut (0..2).map(|n| format!("{}{n}", "[ab]".repeat(600)))),
+        likes(&mut (0..2).map(|n| format!(r"(?i){}{n}", r"[\\x00-\\u{10ffff}]".repeat(4)))),
+    ] {
+        let error = Selector::parse(&too_many, schema).unwrap_err();
+        assert_eq!(error.code(), Code::LimitExceeded, "{error}");
+        assert!(error.cause().contains("together"), "{error}");
+    }
     let wide = vec!["class=od"; 7_000].join(" or ");
     let selector = Selector::parse(&wide, schema).unwrap_err();
     assert_eq!(selector.code(), Code::LimitExceeded);

@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use junctura::{EventKind, Pool};
+use junctura_pool::server::{Server, ServerOptions};
 use junctura_transport::{
     Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, Scribbler, UnixCarrier, wait,
 };
@@ -135,6 +137,43 @@ fn a_position_that_cannot_be_ends_the_client_that_says_it() {
     offer(&pool, 30, 500);
     hostile.hears_the_end();
     works(&pool, "read");
+}
+
+#[test]
+fn a_client_that_asks_much_at_once_is_answered_in_turns() {
+    const REQUESTS: u64 = 500;
+    let server = Server::start_embedded(ServerOptions {
+        turn: Duration::ZERO,
+        ..ServerOptions::default()
+    })
+    .unwrap();
+    let url = server.address().to_string();
+    let pool = Pool::builder().url(&url).schema("free").open().unwrap();
+    let mut departures = pool.subscribe("", &[EventKind::Left]).unwrap();
+    let mut out = Outbox::new();
+    let hello = body::Hello {
+        version: VERSION,
+        ..body::Hello::default()
+    };
+    out.push(|bytes| Request::Hello(hello).encode(1, bytes)).unwrap();
+    for number in 0..REQUESTS {
+        let require = body::Require {
+            name: Some(format!("r{number}").into()),
+            ..body::Require::default()
+        };
+        out.push(|bytes| Request::Require(require).encode(2 + number, bytes))
+            .unwrap();
+    }
+    let mut socket = UnixCarrier::connect(&url.parse::<Address>().unwrap()).unwrap();
+    while !out.is_empty() {
+        socket.send(&mut out).unwrap();
+    }
+    drop(socket);
+    departures.next_event().unwrap().unwrap();
+    for number in 0..REQUESTS {
+        pool.retract(&format!("r{number}")).unwrap();
+    }
+    works(&pool, "turns");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::items::Items;
+use super::patterns::Pattern;
 use super::range::Range;
 use crate::record::RecordRef;
 use crate::schema::AttrId;
@@ -86,16 +87,6 @@ impl Bound {
     }
 }
 
-/// A compiled regular expression; equal when its text is.
-#[derive(Clone, Debug)]
-pub(crate) struct Pattern(pub(crate) regex::Regex);
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Pattern) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
-}
-
 impl Expr {
     /// The first attribute that it asks for whose id is not below `end`.
     pub(crate) fn attribute_beyond(&self, end: usize) -> Option<&str> {
@@ -104,6 +95,16 @@ impl Expr {
             Expr::All(parts) | Expr::Any(parts) => parts.iter().find_map(|part| part.attribute_beyond(end)),
             Expr::Not(inner) => inner.attribute_beyond(end),
             Expr::Test(test) => (test.attr.id.index() >= end).then_some(&test.attr.name),
+        }
+    }
+
+    /// About how many bytes of memory it takes where it stands in an index.
+    pub(crate) fn standing_bytes(&self) -> usize {
+        match self {
+            Expr::Everything => 0,
+            Expr::All(parts) | Expr::Any(parts) => parts.iter().map(Expr::standing_bytes).sum(),
+            Expr::Not(inner) => size_of::<Expr>() + inner.standing_bytes(),
+            Expr::Test(test) => test.standing_bytes(),
         }
     }
 
@@ -169,6 +170,19 @@ impl Attr {
 }
 
 impl Test {
+    fn standing_bytes(&self) -> usize {
+        /// What a value takes besides its text: its places in the list, and in the index.
+        const VALUE_BYTES: usize = 96;
+        let check = match &self.check {
+            Check::Exists => 0,
+            Check::Among { items, .. } => items.iter().map(|item| item.len() + VALUE_BYTES).sum(),
+            Check::Range { .. } => size_of::<Range>() + VALUE_BYTES,
+            Check::Compare(bound) => size_of::<Bound>() + bound.text.len(),
+            Check::Like(pattern) => pattern.bytes(),
+        };
+        size_of::<Expr>() + self.attr.name.len() + check
+    }
+
     /// Does a value that is there pass? Of a list, one element must; with `!=`, none may.
     pub(crate) fn holds(&self, text: &str) -> bool {
         match &self.check {
@@ -187,9 +201,9 @@ impl Test {
                 })
             }
             Check::Like(pattern) if self.attr.list => {
-                crate::record::list_items(text).any(|item| pattern.0.is_match(&item))
+                crate::record::list_items(text).any(|item| pattern.is_match(&item))
             }
-            Check::Like(pattern) => pattern.0.is_match(text),
+            Check::Like(pattern) => pattern.is_match(text),
         }
     }
 

@@ -4,10 +4,11 @@
 //! `docs/formats/selector.md`, then typed by a schema: `levelist=500.0` asks for `500`. What cannot be asked is refused with
 //! the byte it is about and what could stand there ([`explain_error`] draws the picture). A selector prints a canonical text
 //! that reads back to an equal one. Reading, printing and matching are bounded: long texts, deep nesting and long lists
-//! are `LimitExceeded`, regular expressions take linear time, and no input makes any of it panic.
+//! are `LimitExceeded`, regular expressions are limited in number and size and take linear time, and no input makes any of it
+//! panic.
 //!
 //! The parts: `lexer` and `parser` (text to syntax), `typed` (syntax to meaning, under one schema), `expr` (the meaning, and
-//! whether a record has it), `range` and `items` (its values), `print`.
+//! whether a record has it), `range`, `items` and `patterns` (its values), `print`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) mod expr;
 mod items;
 pub(crate) mod lexer;
 pub(crate) mod parser;
+mod patterns;
 mod print;
 mod question;
 pub(crate) mod range;
@@ -36,6 +38,7 @@ use crate::schema::{AttrId, Schema};
 use crate::text::quote;
 use expr::{Check, Expr, Test};
 use items::Items;
+use patterns::Patterns;
 use print::Printed;
 
 /// No selector begins like this.
@@ -77,7 +80,8 @@ impl Selector {
         } else {
             parser::parse(text)?
         };
-        Ok(Self::of(typed::type_by(&syntax, schema, context)?))
+        let mut patterns = Patterns::default();
+        Ok(Self::of(typed::type_by(&syntax, schema, context, &mut patterns)?))
     }
 
     fn parse_key(text: &str, schema: &Schema) -> Result<Selector> {
@@ -142,6 +146,13 @@ impl Selector {
             expanded: true,
         }
         .to_string()
+    }
+
+    /// About how many bytes of memory it takes where it stands in an index.
+    fn standing_bytes(&self) -> usize {
+        /// What it takes whatever it asks.
+        const SELECTOR_BYTES: usize = 256;
+        SELECTOR_BYTES + self.expr.standing_bytes()
     }
 
     /// The name of an attribute that it asks for whose id is not below `end`.

@@ -93,7 +93,7 @@ impl Printed<'_> {
             }
             Check::Like(pattern) => {
                 out.push('~');
-                quote(pattern.0.as_str(), &mut out);
+                quote(pattern.text(), &mut out);
             }
         }
         out

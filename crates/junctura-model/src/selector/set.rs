@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::patterns::Patterns;
 use super::{Context, Selector, parser, typed};
 use crate::error::{Code, Error, Result};
 use crate::mars;
@@ -36,9 +37,10 @@ impl SelectorSet {
                 .collect::<Vec<_>>()
         } else {
             let syntax = parser::parse(text)?;
+            let mut patterns = Patterns::default();
             schemas
                 .iter()
-                .map(|schema| typed::type_by(&syntax, schema, context).map(Selector::of))
+                .map(|schema| typed::type_by(&syntax, schema, context, &mut patterns).map(Selector::of))
                 .collect()
         };
         let mut by_schema = Vec::with_capacity(results.len());
@@ -94,6 +96,13 @@ impl SelectorSet {
     #[must_use]
     pub fn asks_the_same(&self, other: &SelectorSet) -> bool {
         self.by_schema == other.by_schema
+    }
+
+    /// About how many bytes of memory it takes where it stands in the indexes of all schemas.
+    #[must_use]
+    pub fn standing_bytes(&self) -> usize {
+        let typed: usize = self.by_schema.iter().flatten().map(Selector::standing_bytes).sum();
+        self.text.len() + typed
     }
 
     /// The text as it was given.

@@ -2,34 +2,41 @@
 
 use std::sync::Arc;
 
-use regex::RegexBuilder;
-
 use super::Context;
-use super::expr::{Attr, Bound, Check, Comparison, Expr, Pattern, Test, stored_form};
+use super::expr::{Attr, Bound, Check, Comparison, Expr, Test, stored_form};
 use super::items::Items;
 use super::lexer::{Token, invalid};
 use super::parser::{Ask, Item, Syntax};
+use super::patterns::Patterns;
 use super::range::{Range, date_text, stride};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::schema::{AttrId, Schema, is_name};
 use crate::value::{Given, Type};
 
-/// Memory that one compiled regular expression may take.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
-
-/// Reads `syntax` by `schema`.
-pub(crate) fn type_by(syntax: &Syntax<'_>, schema: &Schema, context: &Context) -> Result<Expr> {
-    Typer { schema, context }.expr(syntax)
+/// Reads `syntax` by `schema`; the regular expressions of the selector are compiled once for all schemas.
+pub(crate) fn type_by(
+    syntax: &Syntax<'_>,
+    schema: &Schema,
+    context: &Context,
+    patterns: &mut Patterns,
+) -> Result<Expr> {
+    let mut typer = Typer {
+        schema,
+        context,
+        patterns,
+    };
+    typer.expr(syntax)
 }
 
 struct Typer<'a> {
     schema: &'a Schema,
     context: &'a Context,
+    patterns: &'a mut Patterns,
 }
 
 impl Typer<'_> {
-    fn expr(&self, syntax: &Syntax<'_>) -> Result<Expr> {
+    fn expr(&mut self, syntax: &Syntax<'_>) -> Result<Expr> {
         Ok(match syntax {
             Syntax::Everything => Expr::Everything,
             Syntax::All(parts) => Expr::all(self.exprs(parts)?),
@@ -43,7 +50,7 @@ impl Typer<'_> {
         })
     }
 
-    fn exprs(&self, parts: &[Syntax<'_>]) -> Result<Vec<Expr>> {
+    fn exprs(&mut self, parts: &[Syntax<'_>]) -> Result<Vec<Expr>> {
         parts.iter().map(|part| self.expr(part)).collect()
     }
 
@@ -73,7 +80,7 @@ impl Typer<'_> {
         Err(invalid(name.at, cause))
     }
 
-    fn check(&self, attr: &Attr, ask: &Ask<'_>) -> Result<Check> {
+    fn check(&mut self, attr: &Attr, ask: &Ask<'_>) -> Result<Check> {
         Ok(match ask {
             Ask::Exists => Check::Exists,
             Ask::Among { negated, items } => {
@@ -98,7 +105,7 @@ impl Typer<'_> {
                 range: Box::new(self.range(attr, first, last, by.as_ref())?),
             },
             Ask::Compare { op, op_at, bound } => self.compare(attr, *op, *op_at, bound)?,
-            Ask::Like(item) => Check::Like(compile(item)?),
+            Ask::Like(item) => Check::Like(self.patterns.compile(item)?),
         })
     }
 
@@ -189,28 +196,6 @@ pub(crate) fn attr_of(schema: &Schema, id: AttrId) -> Attr {
         scalar: attribute.kind.scalar,
         list: attribute.kind.list,
     }
-}
-
-fn compile(item: &Item<'_>) -> Result<Pattern> {
-    let built = RegexBuilder::new(&item.text)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .build();
-    built.map(Pattern).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
-            Error::new(Code::LimitExceeded, "selector", "the regular expression is too large").at(item.at)
-        }
-        other => {
-            let last = other
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ")
-                .to_owned();
-            invalid(item.at, format!("{:?} is no regular expression: {last}", item.text))
-        }
-    })
 }
 
 /// `0`, `-1`, `-2`, …: how many days before today.

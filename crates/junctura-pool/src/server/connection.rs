@@ -25,7 +25,19 @@ pub(super) struct Connection {
     pub(super) is_paused: bool,
     /// It ends when what is queued was sent.
     pub(super) is_closing: bool,
+    pub(super) turn: ReadTurn,
+    /// Its client has died; what it said before is still read.
+    pub(super) last_words: Option<LastWords>,
     waits_for: Ready,
+}
+
+/// What is left to read without waiting for something to come.
+#[derive(Default)]
+pub(super) struct ReadTurn {
+    /// The inbox holds frames that the last turn had no time for.
+    pub(super) has_leftover: bool,
+    /// The next turn is noted.
+    pub(super) is_noted: bool,
 }
 
 impl Connection {
@@ -38,6 +50,8 @@ impl Connection {
             is_touched: false,
             is_paused: false,
             is_closing: false,
+            turn: ReadTurn::default(),
+            last_words: None,
             waits_for: Ready {
                 readable: true,
                 ..Ready::default()
@@ -63,8 +77,11 @@ impl Connection {
         self.carrier.incoming().bell()
     }
 
-    /// Takes what has come, as far as there is room.
+    /// Takes what has come, as far as there is room; nothing while frames of before are left over.
     pub(super) fn receive(&mut self, inbox: &mut Inbox) -> Result<Received> {
+        if self.turn.has_leftover {
+            return Ok(Received::Full);
+        }
         self.carrier.receive(inbox)
     }
 
@@ -75,7 +92,8 @@ impl Connection {
 
     /// Whether something has come already that no descriptor will tell of.
     pub(super) fn has_more(&mut self) -> bool {
-        self.is_heard() && (self.inbox.wants_descriptor() || !self.carrier.incoming().may_sleep())
+        self.is_heard()
+            && (self.turn.has_leftover || self.inbox.wants_descriptor() || !self.carrier.incoming().may_sleep())
     }
 
     /// Sends what is queued, as far as the client takes it. Whether it is read again, after a pause.
@@ -87,7 +105,7 @@ impl Connection {
         }
         let was_paused = self.is_paused;
         if self.outbox.len() > BACKLOG_BYTES_PAUSE {
-            self.is_paused = true;
+            self.is_paused = self.last_words.is_none();
         } else if self.outbox.len() < BACKLOG_BYTES_RESUME {
             self.is_paused = false;
         }
@@ -109,5 +127,33 @@ impl Connection {
             self.waits_for = interest;
             interest
         })
+    }
+}
+
+/// Of a client that has died: what is still read, and why it is lost then.
+pub(super) struct LastWords {
+    reason: String,
+    reads_left: u32,
+}
+
+impl LastWords {
+    /// A child that has inherited the connection may go on talking.
+    const READS_MAX: u32 = 256;
+
+    pub(super) fn new(reason: &str) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            reads_left: Self::READS_MAX,
+        }
+    }
+
+    pub(super) fn reason(self) -> String {
+        self.reason
+    }
+
+    /// After a read of all that had come: the reason, when nothing had or so much was read.
+    pub(super) fn is_over(&mut self, has_come: bool) -> Option<String> {
+        self.reads_left -= 1;
+        (!has_come || self.reads_left == 0).then(|| std::mem::take(&mut self.reason))
     }
 }

@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Address, Carrier, Listener, Parts, Received, Rings, UnixCarrier, for_clients};
+use junctura_transport::{Address, Carrier, Inbox, Listener, Parts, Received, Rings, UnixCarrier, for_clients};
 use junctura_wire::Request;
-use junctura_wire::body::Hello;
+use junctura_wire::body::{Hello, Target};
 
 use crate::Config;
 use crate::core::{Core, Nanoseconds};
-use connection::Connection;
+use connection::{Connection, LastWords};
 pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
@@ -51,9 +51,13 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// Requirements with names that stand before the first client comes.
     pub requirements: Vec<Written>,
+    /// Time after which other clients get their turn, whatever else one client has sent. A request that has begun ends.
+    pub turn: Duration,
 }
 
 impl ServerOptions {
+    /// Some hundred requests of the usual kind.
+    pub const TURN: Duration = Duration::from_millis(1);
     /// About what it takes to sleep and be woken.
     pub const SPIN: Duration = Duration::from_micros(20);
     /// Shorter than what service managers and batch systems wait between asking and killing.
@@ -68,6 +72,7 @@ impl Default for ServerOptions {
             spin: Self::SPIN,
             drain_timeout: Self::DRAIN_TIMEOUT,
             requirements: Vec::new(),
+            turn: Self::TURN,
         }
     }
 }
@@ -85,7 +90,7 @@ pub struct Server {
     newcomers: Newcomers,
     /// Why it ends was said.
     is_left: bool,
-    /// Clients whose rings hold more than was taken out in their turn.
+    /// Clients whose inboxes or rings hold more than was taken out in their turn.
     unfinished: Vec<u32>,
     /// When something last came from a client.
     heard_at: Nanoseconds,
@@ -215,6 +220,9 @@ impl Server {
                 }
             }
             for client in std::mem::take(&mut self.unfinished) {
+                if let Some(connection) = self.world.connections.get_mut(&client) {
+                    connection.turn.is_noted = false;
+                }
                 self.read(client);
             }
             let now = self.now();
@@ -406,28 +414,32 @@ impl Server {
         }
     }
 
-    /// A client is gone, and what it said before counts: what it has released is not given to others.
+    /// A client is gone, and what it said before counts: what it has released is not given to others. It is lost when that
+    /// was read.
     fn died(&mut self, client: u32, reason: &str) {
-        /// A child that has inherited the connection may go on talking.
-        const LAST_WORDS_MAX: usize = 256;
-        if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.is_paused = false;
+        let Some(connection) = self.world.connections.get_mut(&client) else {
+            return;
+        };
+        connection.is_paused = false;
+        if !connection.is_heard() {
+            return self.lost(client, reason);
         }
-        for _ in 0..LAST_WORDS_MAX {
-            if !self.read(client) {
-                break;
-            }
+        if connection.last_words.is_none() {
+            connection.last_words = Some(LastWords::new(reason));
+            self.read_again(client);
         }
-        self.lost(client, reason);
     }
 
-    /// Takes what has come from a client, once: others get their turn before it is read again. Whether anything had come.
-    fn read(&mut self, client: u32) -> bool {
+    /// Takes what has come from a client, for one turn: others get theirs before it is read again.
+    fn read(&mut self, client: u32) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
-            return false;
+            return;
         };
         if !connection.is_heard() {
-            return false;
+            if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
+                self.lost(client, &reason);
+            }
+            return;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
         let received = connection.receive(&mut inbox);
@@ -435,40 +447,72 @@ impl Server {
             self.world.traffic.read(bytes);
         }
         let now = self.now();
-        let mut frames = 0;
-        let broken = loop {
-            let next = inbox.next_frame();
-            frames += u64::from(matches!(next, Ok(Some(_))));
-            match next {
-                Ok(None) => break None,
-                Ok(Some((frame, _descriptor))) => match Request::decode(&frame) {
-                    Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
-                    Ok(request) => self.core.request(now, client, frame.request, request, &mut self.world),
-                    Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
-                },
-                Err(error) => break Some(error),
-            }
-        };
-        self.world.traffic.frames_read += frames;
-        if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.inbox = inbox;
-            if connection.has_more() {
-                self.unfinished.push(client);
-            }
-        }
+        let done = self.answer_all(now, client, &mut inbox);
         let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
         if has_come {
             self.heard_at = now;
         }
-        match (broken, received) {
-            (Some(error), _) => {
-                self.core.garbage(now, client, 0, &error, &mut self.world);
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            connection.inbox = inbox;
+            connection.turn.has_leftover = matches!(done, Ok(Done::Leftover));
+            if connection.has_more() || connection.last_words.is_some() {
+                self.read_again(client);
             }
-            (None, Ok(Received::End)) => self.lost(client, "its connection ended"),
-            (None, Err(error)) => self.lost(client, &error.to_string()),
-            (None, Ok(_)) => {}
         }
-        has_come
+        match (done, received) {
+            // An end is met again when nothing is left over.
+            (Ok(Done::Leftover), _) => {}
+            (Err(error), _) => self.core.garbage(now, client, 0, &error, &mut self.world),
+            (Ok(Done::All), Ok(Received::End)) => self.lost(client, "its connection ended"),
+            (Ok(Done::All), Err(error)) => self.lost(client, &error.to_string()),
+            (Ok(Done::All), Ok(_)) => self.note_last_words(client, has_come),
+        }
+    }
+
+    /// Gives a client another turn, without waiting for something to come from it.
+    fn read_again(&mut self, client: u32) {
+        if let Some(connection) = self.world.connections.get_mut(&client)
+            && !std::mem::replace(&mut connection.turn.is_noted, true)
+        {
+            self.unfinished.push(client);
+        }
+    }
+
+    /// Answers the frames of an inbox, or as many as one turn has time for.
+    fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox) -> Result<Done> {
+        /// How many requests that take little time are answered between two looks at the clock.
+        const QUICK_MAX: u32 = 16;
+        let mut quick = 0;
+        while let Some((frame, _descriptor)) = inbox.next_frame()? {
+            self.world.traffic.frames_read += 1;
+            match Request::decode(&frame) {
+                Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
+                Ok(request) => {
+                    quick = if is_quick(&request) { quick + 1 } else { QUICK_MAX };
+                    self.core.request(now, client, frame.request, request, &mut self.world);
+                }
+                Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
+            }
+            if quick >= QUICK_MAX {
+                quick = 0;
+                if !inbox.is_empty() && self.now().saturating_sub(now) >= self.options.turn.as_nanos() as u64 {
+                    return Ok(Done::Leftover);
+                }
+            }
+        }
+        Ok(Done::All)
+    }
+
+
+    /// Loses a client that has died, once all that it said was read.
+    fn note_last_words(&mut self, client: u32, has_come: bool) {
+        let connection = self.world.connections.get_mut(&client);
+        let Some(words) = connection.and_then(|connection| connection.last_words.as_mut()) else {
+            return;
+        };
+        if let Some(reason) = words.is_over(has_come) {
+            self.lost(client, &reason);
+        }
     }
 
     fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
@@ -535,10 +579,12 @@ impl Server {
                 }
             }
             Ok(is_read_again) => {
+                let interest = connection.changed_interest();
                 if is_read_again {
-                    self.unfinished.push(client);
+                    self.read_again(client);
                 }
-                if let Some(interest) = connection.changed_interest() {
+                let connection = self.world.connections.get(&client);
+                if let Some((interest, connection)) = interest.zip(connection) {
                     let wakeup = Wakeup::Client {
                         client,
                         ready: poller::Ready::default(),
@@ -561,6 +607,22 @@ impl Server {
         if let Some(death) = &connection.death {
             self.poller.remove(death.as_fd());
         }
+    }
+}
+
+/// What became of the frames of an inbox.
+enum Done {
+    All,
+    /// The turn was over before.
+    Leftover,
+}
+
+/// Whether a request takes little time, whatever stands in the pool.
+fn is_quick(request: &Request<'_>) -> bool {
+    match request {
+        Request::Offer { .. } | Request::Stage { .. } | Request::Release(_) | Request::Return(_) => true,
+        Request::Demand(demand) => matches!(demand.target, Target::Key { .. }),
+        _ => false,
     }
 }
 
