@@ -97,8 +97,8 @@ impl Core {
     /// # Errors
     /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
     fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, sequence: u64) -> Result<()> {
-        let mut requirements = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
-        let object = requirements.find_map(|one| one.object_of(sequence));
+        let object_of = |id| self.requirement_ref(id)?.object_of(sequence);
+        let object = self.requirements.iter().find_map(object_of);
         let object = object.ok_or_else(|| not_archived(NOTHING_REQUIRES))?;
         self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
         self.durable.waiting.insert(object, Waits::Offer(client, number));

@@ -21,7 +21,8 @@ use junctura_wire::body::{Require, events};
 use super::client::milliseconds;
 use super::interest::Interest;
 use super::named::seconds;
-use super::require::{Requirement, Whose};
+use super::ordered::OrderedIds;
+use super::require::{FEW, Requirement, Whose};
 use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::{BrokenRequirement, Effects};
@@ -63,11 +64,11 @@ pub(super) struct Broken {
 #[derive(Default)]
 pub(super) struct Breakers {
     /// Requirements that are made to break.
-    on_full: Vec<u32>,
+    on_full: OrderedIds,
     /// Of them, those that have gone over their quota in this event.
-    over_quota: Vec<u32>,
-    /// A look for stuck ones is due some time.
-    looks: bool,
+    over_quota: OrderedIds,
+    /// When the next look for stuck ones is due.
+    looks: Option<Nanoseconds>,
 }
 
 impl Core {
@@ -89,18 +90,22 @@ impl Core {
 
     /// A requirement is new, and may be broken some time.
     pub(super) fn watch_over(&mut self, id: u32) {
-        if self.requirement_ref(id).is_some_and(|one| one.bounds.breaks_on_full) {
-            self.breakers.on_full.push(id);
+        let Some(bounds) = self.requirement_ref(id).map(|one| one.bounds) else {
+            return;
+        };
+        if bounds.breaks_on_full {
+            self.breakers.on_full.insert(id);
         }
-        self.breakers.looks = false;
+        let may_be_stuck = self.now.saturating_add(bounds.stuck_after);
+        self.breakers.looks = self.breakers.looks.filter(|&at| at <= may_be_stuck);
     }
 
     pub(super) fn watch_no_more(&mut self, id: u32) {
-        self.breakers.on_full.retain(|&other| other != id);
-        self.breakers.over_quota.retain(|&other| other != id);
+        self.breakers.on_full.remove(id);
+        self.breakers.over_quota.remove(id);
         if self.requirements.is_empty() {
             self.timers.cancel(NOBODY, LOOK);
-            self.breakers.looks = false;
+            self.breakers.looks = None;
         }
     }
 
@@ -108,13 +113,17 @@ impl Core {
     pub(super) fn charge(&mut self, object: u32) {
         let entry = &self.objects[object as usize];
         let (sequence, length) = (entry.sequence, entry.length);
-        for at in 0..self.breakers.on_full.len() {
-            let id = self.breakers.on_full[at];
+        let claimants = match self.breakers.on_full.len() {
+            0..=FEW => self.breakers.on_full.iter().collect(),
+            _ => self.claimants(object),
+        };
+        for id in claimants {
             let is_over = self
                 .requirement_mut(id)
+                .filter(|one| one.bounds.breaks_on_full)
                 .is_some_and(|one| one.charge(sequence, length) && one.quota_exceeded().is_some());
-            if is_over && !self.breakers.over_quota.contains(&id) {
-                self.breakers.over_quota.push(id);
+            if is_over {
+                self.breakers.over_quota.insert(id);
             }
         }
     }
@@ -135,7 +144,7 @@ impl Core {
 
     /// Breaks one requirement that is made to break, if it is time to.
     pub(super) fn break_on_full(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
-        while let Some(id) = self.breakers.over_quota.pop() {
+        while let Some(id) = self.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
             let over = self.requirement_ref(id).and_then(Requirement::quota_exceeded);
             if let Some(quota) = over {
@@ -146,7 +155,7 @@ impl Core {
         if self.breakers.on_full.is_empty() || !self.somebody_waits_in_vain() {
             return false;
         }
-        let keeps = |&id: &u32| {
+        let keeps = |id: u32| {
             let one = self.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
@@ -159,31 +168,32 @@ impl Core {
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
-        if self.breakers.looks || !self.somebody_waits_in_vain() {
+        if self.breakers.looks.is_some() || !self.somebody_waits_in_vain() {
             return;
         }
-        let whole = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let whole = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
         let next = whole
             .filter(|one| one.broken.is_none())
             .map(|one| {
                 let is_owed = one.owed_len() > 0;
                 let since = if is_owed { one.progress } else { now };
                 let at = since.saturating_add(one.bounds.stuck_after);
-                match self.kept_by(one) {
-                    0 if at <= now => now + LOOK_AGAIN,
-                    _ => at,
+                if at <= now && self.kept_by(one) == 0 {
+                    now + LOOK_AGAIN
+                } else {
+                    at
                 }
             })
             .min();
         if let Some(at) = next {
-            self.breakers.looks = true;
+            self.breakers.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
     }
 
     /// Breaks those that are stuck, until nobody waits any more.
     pub(super) fn break_stuck(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.breakers.looks = false;
+        self.breakers.looks = None;
         while self.somebody_waits_in_vain()
             && let Some(id) = self.most_stuck(now)
         {
@@ -202,7 +212,7 @@ impl Core {
         let is_stuck = |one: &Requirement| {
             one.broken.is_none() && one.owed_len() > 0 && one.progress.saturating_add(one.bounds.stuck_after) <= now
         };
-        let keeps = |&id: &u32| {
+        let keeps = |id: u32| {
             let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
             let kept = self.kept_by(one);
             (kept > 0).then_some((kept, id))

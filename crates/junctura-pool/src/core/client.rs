@@ -9,6 +9,7 @@ use junctura_wire::{Reply, VERSION};
 use slab::Slab;
 
 use super::archive::Awaits;
+use super::interest::InterestId;
 use super::list::Listing;
 use super::offer::WaitingOffer;
 use super::{Core, Nanoseconds};
@@ -37,8 +38,8 @@ pub(super) struct Held {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Via {
-    pub(super) follow: Option<u32>,
-    pub(super) requirement: Option<u32>,
+    pub(super) follow: Option<InterestId>,
+    pub(super) requirement: Option<InterestId>,
 }
 
 /// A request that is not over.
@@ -52,7 +53,8 @@ pub(super) enum Pending {
     /// It has this bundle open, or had when it became visible.
     Bundle(u64),
     List(Box<Listing>),
-    Lease,
+    /// By its place among those that wait.
+    Lease(u64),
     Withdrawal(u32),
     Drain,
     /// It waits behind offers.
@@ -199,7 +201,6 @@ impl Core {
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.waiting_leases.retain(|lease| lease.client != client);
         self.stalled.retain(|&stalled| stalled != client);
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
@@ -210,6 +211,9 @@ impl Core {
             self.let_go(now, &held, false, fx);
         }
         self.awaited.release(&state.consumers);
+        for segment in &state.segments {
+            self.maps_no_more(client, *segment);
+        }
         for segment in self.ledger.client_left(client) {
             self.drop_segment(segment, fx);
         }
@@ -220,13 +224,14 @@ impl Core {
         match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.end_use(id),
+            Some(&Pending::Use(id)) => self.end_use(id, client, request),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
             Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
-            Some(Pending::Lease | Pending::Sync) | None => {}
+            Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(turn),
+            Some(Pending::Sync) | None => {}
         }
         self.settle_pending(client, request);
     }

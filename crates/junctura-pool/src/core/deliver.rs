@@ -23,7 +23,7 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let mut flags = flags;
-        if let Some(requirement) = via.and_then(|via| via.requirement) {
+        if let Some(requirement) = self.still(via.and_then(|via| via.requirement)) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
             if self.mark_in_flight(requirement, id, from_queue) {
                 flags |= fixed::REDELIVERED;
@@ -47,6 +47,7 @@ impl Core {
                 if state.segments.insert(segment)
                     && let Some(grant) = self.ledger.grant(segment)
                 {
+                    self.mapping.entry(segment).or_default().insert(client);
                     fx.reply_segment(client, 0, segment_head(grant, false));
                 }
                 (segment, slot, 0)
@@ -102,10 +103,10 @@ impl Core {
         self.freed.gathers = true;
         for holding in holdings {
             match self.no_longer_held(client, holding) {
-                Some(held) if comes_back(holding, &held) => {
+                Some(held) if self.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(now, &held, was_unread, fx);
-                    if let Some(follow) = held.via.and_then(|via| via.follow) {
+                    if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
                         self.comes_back_from(now, follow, fx);
                     }
                 }
@@ -150,41 +151,30 @@ impl Core {
                 object.until = Until::Over;
             }
         }
-        if let Some(requirement) = held.via.and_then(|via| via.requirement) {
+        if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
             self.fulfil(requirement, held.object, fx);
         }
         self.settle_in_turn(now, held.object, fx);
-        if let Some(follow) = held.via.and_then(|via| via.follow) {
+        if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
             self.window_opens(now, follow, fx);
         }
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
     pub(super) fn let_go(&mut self, now: Nanoseconds, held: &Held, was_unread: bool, fx: &mut impl Effects) {
-        if let Some(requirement) = held.via.and_then(|via| via.requirement) {
+        if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(now, requirement, held.object, was_unread, fx);
         }
         self.objects[held.object as usize].holders -= 1;
         self.settle_in_turn(now, held.object, fx);
     }
 
-    /// What was delivered through a follow or a requirement that has ended is released without it.
-    pub(super) fn detach(&mut self, client: u32, end: impl Fn(&mut Via)) {
-        if let Some(state) = self.clients.get_mut(&client) {
-            state
-                .held
-                .iter_mut()
-                .filter_map(|(_, held)| held.via.as_mut())
-                .for_each(end);
-        }
+    /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
+    fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
+        let flags = holding.flags.get();
+        let has_claim = || self.still(held.via.and_then(|via| via.requirement)).is_some();
+        flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
     }
-}
-
-/// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
-fn comes_back(holding: &Holding, held: &Held) -> bool {
-    let flags = holding.flags.get();
-    let has_claim = || held.via.is_some_and(|via| via.requirement.is_some());
-    flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
 }
 
 /// A segment as its client is told of it.

@@ -6,7 +6,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Demand, Failure};
 
 use super::client::{Pending, Via, milliseconds};
-use super::interest::{Aim, Interest};
+use super::interest::{Aim, Interest, InterestId};
 use super::keys::Filed;
 use super::object::Why;
 use super::timer::Timer;
@@ -17,7 +17,7 @@ use crate::Effects;
 pub(super) struct Waiting {
     pub(super) client: u32,
     pub(super) request: u64,
-    pub(super) requirement: Option<u32>,
+    pub(super) requirement: Option<InterestId>,
     pub(super) selectors: SelectorSet,
     /// What is staged will do, too.
     pub(super) incomplete: bool,
@@ -89,7 +89,7 @@ impl Core {
         if let Some(id) = found {
             let via = requirement.map(|id| Via {
                 follow: None,
-                requirement: Some(id),
+                requirement: Some(self.refer(id)),
             });
             self.deliver(client, request, id, 0, via, fx);
             return Ok(());
@@ -105,7 +105,7 @@ impl Core {
         let waiting = Waiting {
             client,
             request,
-            requirement,
+            requirement: requirement.map(|id| self.refer(id)),
             selectors,
             incomplete: demand.incomplete,
         };
@@ -159,9 +159,9 @@ impl Core {
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         self.drop_interest(id);
         self.settle_pending(client, request);
-        let via = requirement.map(|id| Via {
+        let via = self.still(requirement).map(|_| Via {
             follow: None,
-            requirement: Some(id),
+            requirement,
         });
         self.deliver(client, request, object, 0, via, fx);
     }
@@ -175,20 +175,6 @@ impl Core {
                 through.demands - 1
             };
             self.wind(requirement);
-        }
-    }
-
-    /// A requirement has ended, and its number will be another's: demands that wait through it go on without it.
-    pub(super) fn demand_without(&mut self, client: u32, requirement: u32) {
-        let Some(state) = self.clients.get(&client) else {
-            return;
-        };
-        for pending in state.pending.values() {
-            if let Pending::Demand(id) = pending
-                && let Some(Interest::Demand(waiting)) = self.interests.get_mut(*id as usize)
-            {
-                waiting.requirement = waiting.requirement.filter(|&other| other != requirement);
-            }
         }
     }
 

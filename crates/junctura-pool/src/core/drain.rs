@@ -9,6 +9,7 @@
 //! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
 //! not come. What is there can be looked at until the end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
@@ -28,7 +29,7 @@ const NAMED_MAX: usize = 3;
 pub(super) struct Drain {
     until: Option<Nanoseconds>,
     /// Client and request of those who wait for the end.
-    askers: Vec<(u32, u64)>,
+    askers: BTreeSet<(u32, u64)>,
     ending: Option<Result<()>>,
 }
 
@@ -58,7 +59,7 @@ impl Core {
         self.add_pending(client, request, Pending::Drain)?;
         self.begin_to_drain(now, drain.timeout_ms.map(milliseconds), fx);
         if let Some(drain) = &mut self.drain {
-            drain.askers.push((client, request));
+            drain.askers.insert((client, request));
         }
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Core {
     /// Who asked for the end does not wait for it any more. It comes nevertheless.
     pub(super) fn forget_asker(&mut self, client: u32, request: u64) {
         if let Some(drain) = &mut self.drain {
-            drain.askers.retain(|&asker| asker != (client, request));
+            drain.askers.remove(&(client, request));
         }
     }
 
@@ -124,7 +125,7 @@ impl Core {
             self.settle_pending(client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in std::mem::take(&mut self.waiting_leases) {
+        for lease in std::mem::take(&mut self.waiting_leases).into_values() {
             self.settle_pending(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
@@ -171,7 +172,7 @@ impl Core {
         let owing: Vec<(u32, usize)> = self
             .requirements
             .iter()
-            .map(|&id| (id, self.owed_len(id)))
+            .map(|id| (id, self.owed_len(id)))
             .filter(|&(_, count)| count > 0)
             .collect();
         let total: usize = owing.iter().map(|&(_, count)| count).sum();

@@ -309,8 +309,8 @@ impl Core {
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
             let via = Via {
-                follow: Some(id),
-                requirement: via_requirement,
+                follow: Some(self.refer(id)),
+                requirement: via_requirement.map(|requirement| self.refer(requirement)),
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
             self.deliver(client, request, object, flags, Some(via), fx);
@@ -460,9 +460,6 @@ impl Core {
         if let Some(state) = self.clients.get_mut(&following.client) {
             state.paused.remove(&id);
         }
-        self.detach(following.client, |via| {
-            via.follow = via.follow.filter(|&follow| follow != id);
-        });
     }
 }
 

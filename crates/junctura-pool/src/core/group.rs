@@ -24,6 +24,7 @@ use super::Core;
 use super::client::{Pending, Via};
 use super::follow::Following;
 use super::interest::Interest;
+use super::ordered::OrderedIds;
 use super::require::Requirement;
 use crate::Effects;
 
@@ -33,7 +34,7 @@ pub(super) struct Group {
     /// Sequence numbers of what no member has.
     pub(super) waiting: BTreeSet<u64>,
     /// The follows of its members, in the order in which they joined.
-    pub(super) members: Vec<u32>,
+    pub(super) members: OrderedIds,
     /// Members with room, the next first.
     ready: BTreeSet<Place>,
     /// Members that are not live, by the newest number when they joined.
@@ -133,7 +134,7 @@ impl Core {
         let following = Following::of_member(client, request, selectors, requirement, follow, member);
         let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
         if let Some(group) = self.group_mut(requirement) {
-            group.members.push(id);
+            group.members.insert(id);
             group.joining.insert((joined, id));
         }
         self.seat(id);
@@ -151,7 +152,7 @@ impl Core {
     /// A member's follow is over. What its client has in hand stays with it.
     pub(super) fn leave_group(&mut self, id: u32, requirement: u32, member: &Member, following: &Following) {
         if let Some(group) = self.group_mut(requirement) {
-            group.members.retain(|&other| other != id);
+            group.members.remove(id);
             group.ready.remove(&place(id, member, following));
             group.joining.remove(&(member.joined, id));
         }
@@ -217,8 +218,8 @@ impl Core {
         let flags = if member.is_live { 0 } else { fixed::FIRST_PHASE };
         self.seat(follow);
         let via = Via {
-            follow: Some(follow),
-            requirement: Some(id),
+            follow: Some(self.refer(follow)),
+            requirement: Some(self.refer(id)),
         };
         self.deliver(client, request, object, flags, Some(via), fx);
     }
@@ -293,7 +294,7 @@ impl Core {
 
     /// Who is told for a group: the member that has been there longest.
     pub(super) fn spokesman(&self, requirement: &Requirement) -> Option<&Following> {
-        self.following_ref(*requirement.group.as_ref()?.members.first()?)
+        self.following_ref(requirement.group.as_ref()?.members.first()?)
     }
 
     /// Who shares a group, for people.

@@ -1,5 +1,7 @@
 //! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
 
+use std::num::NonZeroU32;
+
 use junctura_model::index::Interests;
 use junctura_model::selector::{Selector, SelectorSet};
 use junctura_model::{Code, Error, Result};
@@ -13,6 +15,13 @@ use super::require::Requirement;
 use super::subscribe::Subscription;
 use super::{Core, Nanoseconds};
 use crate::Effects;
+
+/// A standing interest, which another one that gets its number later is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InterestId {
+    number: u32,
+    birth: NonZeroU32,
+}
 
 /// One standing interest.
 pub(super) enum Interest {
@@ -49,6 +58,18 @@ impl Core {
         Ok(id)
     }
 
+    /// What refers to the interest of a number beyond its end.
+    pub(super) fn refer(&self, number: u32) -> InterestId {
+        let birth = self.births[number as usize];
+        InterestId { number, birth }
+    }
+
+    /// The number of an interest, while it stands.
+    pub(super) fn still(&self, id: Option<InterestId>) -> Option<u32> {
+        id.filter(|id| self.births[id.number as usize] == id.birth)
+            .map(|id| id.number)
+    }
+
     /// Files an interest that is no client's.
     pub(super) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
         let id = self.interests.vacant_key() as u32;
@@ -57,17 +78,18 @@ impl Core {
                 self.matching[schema].insert(id, selector);
             }
         }
-        if let Interest::Demand(Waiting {
-            requirement: Some(requirement),
-            ..
-        }) = &interest
+        if let Interest::Demand(Waiting { requirement, .. }) = &interest
+            && let Some(requirement) = self.still(*requirement)
         {
-            self.demand_waits(*requirement, true);
+            self.demand_waits(requirement, true);
         }
         if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
             self.look_at_staged(id, true);
         }
         self.interests.insert(interest);
+        if self.births.len() == id as usize {
+            self.births.push(NonZeroU32::MIN);
+        }
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
             self.drop_interest(id);
@@ -82,6 +104,8 @@ impl Core {
         let Some(interest) = self.interests.try_remove(id as usize) else {
             return;
         };
+        let birth = &mut self.births[id as usize];
+        *birth = birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
         if let Some(selectors) = interest.selectors() {
             for (schema, selector) in typed(selectors, self.matching.len()) {
                 self.matching[schema].remove(id, selector);
@@ -91,7 +115,7 @@ impl Core {
             Interest::Follow(following) => self.end_follow(id, *following),
             Interest::Subscription(subscription) => self.end_subscription(id, &subscription),
             Interest::Demand(waiting) => {
-                if let Some(requirement) = waiting.requirement {
+                if let Some(requirement) = self.still(waiting.requirement) {
                     self.demand_waits(requirement, false);
                 }
                 if waiting.incomplete {

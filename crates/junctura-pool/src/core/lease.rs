@@ -49,15 +49,18 @@ impl Core {
         if lease.timeout_ms == Some(0) && !self.has_spare() {
             return Err(self.pool_full(lease.payload_bytes));
         }
-        self.add_pending(client, request, Pending::Lease)?;
+        let turn = self.leases_waited + 1;
+        self.add_pending(client, request, Pending::Lease(turn))?;
+        self.leases_waited = turn;
         let slots_before = self.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
-        self.waiting_leases.push_back(WaitingLease {
+        let waiting = WaitingLease {
             client,
             request,
             payload_bytes: lease.payload_bytes,
             staged: lease.staged,
             slots_before,
-        });
+        };
+        self.waiting_leases.insert(turn, waiting);
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
                 now.saturating_add(milliseconds(timeout)),
@@ -113,32 +116,43 @@ impl Core {
         let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
         let has_slots =
             |lease: &WaitingLease| lease.client == client && Some(slot_bytes(lease.payload_bytes)) == its_slots;
-        if !self.stalled.is_empty() || !self.waiting_leases.iter().all(has_slots) {
+        if !self.stalled.is_empty() || !self.waiting_leases.values().all(has_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
         }
     }
 
     /// A segment that the ledger has forgotten goes, and whoever has it mapped is told.
     pub(super) fn drop_segment(&mut self, segment: u32, fx: &mut impl Effects) {
-        for (&client, state) in &mut self.clients {
-            if state.segments.remove(&segment) {
+        for client in self.mapping.remove(&segment).into_iter().flatten() {
+            if let Some(state) = self.clients.get_mut(&client) {
+                state.segments.remove(&segment);
                 fx.reply(client, 0, &Reply::Dropped(segment));
             }
         }
         fx.drop_segment(segment);
     }
 
+    /// A client is gone that could map a segment.
+    pub(super) fn maps_no_more(&mut self, client: u32, segment: u32) {
+        if let Some(clients) = self.mapping.get_mut(&segment) {
+            clients.remove(&client);
+            if clients.is_empty() {
+                self.mapping.remove(&segment);
+            }
+        }
+    }
+
     /// Memory may have come free: leases and offers that wait are served in their order.
     pub(super) fn serve_waiting(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.refuse_leases_in_vain(fx);
-        while let Some(lease) = self.waiting_leases.front() {
+        while let Some((&turn, lease)) = self.waiting_leases.first_key_value() {
             let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
             match self.grant(client, request, payload_bytes, fx) {
                 Ok(false) => break,
                 Ok(true) => {}
                 Err(error) => fx.reply(client, request, &Reply::Failed(Failure::from(&error))),
             }
-            self.waiting_leases.pop_front();
+            self.waiting_leases.remove(&turn);
             self.settle_pending(client, request);
         }
         for client in self.stalled.clone() {
@@ -148,27 +162,23 @@ impl Core {
 
     /// Leases for members of bundles wait no more when only bundles fill the memory.
     fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
-        let leases = self.waiting_leases.iter().filter(|lease| lease.staged);
-        let in_vain = leases.filter_map(|lease| {
+        let leases = self.waiting_leases.iter().filter(|(_, lease)| lease.staged);
+        let in_vain = leases.filter_map(|(&turn, lease)| {
             let full = self.segments_filled_by_bundles(lease.payload_bytes)?;
-            Some((lease.client, lease.request, full))
+            Some((turn, lease.client, lease.request, full))
         });
-        for (client, request, full) in in_vain.collect::<Vec<_>>() {
-            self.waiting_leases
-                .retain(|lease| (lease.client, lease.request) != (client, request));
+        for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
+            self.waiting_leases.remove(&turn);
             self.settle_pending(client, request);
             fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
     }
 
     pub(super) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let is_it = |lease: &WaitingLease| (lease.client, lease.request) == (client, request);
-        let Some(lease) = self
-            .waiting_leases
-            .iter()
-            .position(is_it)
-            .and_then(|at| self.waiting_leases.remove(at))
-        else {
+        let Some(Pending::Lease(turn)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
+            return;
+        };
+        let Some(lease) = self.waiting_leases.remove(turn) else {
             return;
         };
         let error = self.pool_full(lease.payload_bytes);

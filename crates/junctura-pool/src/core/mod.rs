@@ -35,6 +35,7 @@ mod named;
 mod object;
 mod offer;
 mod order;
+mod ordered;
 mod pages;
 mod queue;
 mod require;
@@ -49,7 +50,8 @@ mod tombstone;
 mod wanted;
 mod withdraw;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 
 use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
@@ -73,6 +75,7 @@ use interest::Interest;
 use keys::Keys;
 use lease::WaitingLease;
 use object::Object;
+use ordered::OrderedIds;
 pub use stat::Stat;
 use timer::Timers;
 use tombstone::Tombstones;
@@ -94,19 +97,21 @@ pub struct Core {
     keys: Keys,
     tombstones: Tombstones,
     interests: Slab<Interest>,
+    /// By the number of an interest: how many had the number before.
+    births: Vec<NonZeroU32>,
     /// Per schema: which standing selectors an offer could match.
     matching: Vec<Interests<u32>>,
     /// Per schema: which visible objects a selector could match.
     listing: Vec<Objects>,
     unindexed: VecDeque<(u32, u64)>,
     /// Requirements among the interests.
-    requirements: Vec<u32>,
+    requirements: OrderedIds,
     /// Of them, those with a name.
     named: BTreeMap<String, u32>,
     /// Bytes that are kept for naming what requirements will not get.
     gap_bytes: usize,
     /// Subscriptions that want to hear of clients or of requirements.
-    watchers: Vec<u32>,
+    watchers: OrderedIds,
     breakers: broken::Breakers,
     /// When the newest event came.
     now: Nanoseconds,
@@ -123,8 +128,14 @@ pub struct Core {
     ledger: Ledger,
     /// Where payloads go that memory has no room for, if there is such a place.
     tier: Option<spill::Tier>,
-    waiting_leases: VecDeque<WaitingLease>,
+    /// In the order in which they began to wait.
+    waiting_leases: BTreeMap<u64, WaitingLease>,
+    leases_waited: u64,
     withdrawals: Slab<Withdrawal>,
+    /// By object: withdraws that wait for what requirements are owed of it.
+    withdrawing: HashMap<u32, BTreeSet<u32>>,
+    /// By segment: clients that may map it.
+    mapping: HashMap<u32, BTreeSet<u32>>,
     timers: Timers,
     expiries: Expiries,
     backlog: Backlog,
@@ -138,6 +149,9 @@ pub struct Core {
     spare: object::Spare,
     freed: object::Freed,
     matched: Vec<u32>,
+    /// How often a requirement was asked what it is owed.
+    #[cfg(test)]
+    looks: std::cell::Cell<u64>,
 }
 
 impl Core {
@@ -171,13 +185,14 @@ impl Core {
             keys: Keys::default(),
             tombstones: Tombstones::default(),
             interests: Slab::new(),
+            births: Vec::new(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
             listing: (0..schemas).map(|_| Objects::default()).collect(),
             unindexed: VecDeque::new(),
-            requirements: Vec::new(),
+            requirements: OrderedIds::default(),
             named: BTreeMap::new(),
             gap_bytes: 0,
-            watchers: Vec::new(),
+            watchers: OrderedIds::default(),
             breakers: broken::Breakers::default(),
             now: 0,
             stalled: VecDeque::new(),
@@ -190,8 +205,11 @@ impl Core {
                 ..ledger::Limits::new(config.budget_bytes)
             }),
             tier: config.spill.as_ref().map(|spill| spill::Tier::new(spill.limit_bytes)),
-            waiting_leases: VecDeque::new(),
+            waiting_leases: BTreeMap::new(),
+            leases_waited: 0,
             withdrawals: Slab::new(),
+            withdrawing: HashMap::new(),
+            mapping: HashMap::new(),
             timers: Timers::default(),
             expiries: Expiries::default(),
             backlog: Backlog::default(),
@@ -205,6 +223,8 @@ impl Core {
             spare: object::Spare::default(),
             freed: object::Freed::default(),
             matched: Vec::new(),
+            #[cfg(test)]
+            looks: std::cell::Cell::default(),
             config,
         })
     }
@@ -466,9 +486,8 @@ impl Core {
                 self.drop_interest(id);
                 true
             }
-            Some(Pending::Lease) => {
-                self.waiting_leases
-                    .retain(|lease| (lease.client, lease.request) != (client, which));
+            Some(Pending::Lease(turn)) => {
+                self.waiting_leases.remove(turn);
                 self.memory_freed = true;
                 true
             }
@@ -498,7 +517,7 @@ impl Core {
         match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.end_use(id),
+            Some(&Pending::Use(id)) => self.end_use(id, client, which),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, which, bundle, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {

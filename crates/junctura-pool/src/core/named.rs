@@ -11,6 +11,8 @@
 //! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
 //! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`super::lost`]).
 
+use std::collections::BTreeSet;
+
 use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
 use junctura_model::requirements::{Written, check_name};
 use junctura_model::{Code, Error, Result};
@@ -29,7 +31,7 @@ pub(super) struct Named {
     /// How long it stands while no client uses it.
     pub(super) time_to_live: Option<Nanoseconds>,
     /// `Require` requests of clients that go on.
-    pub(super) users: u32,
+    pub(super) users: BTreeSet<(u32, u64)>,
     pub(super) made: Nanoseconds,
     pub(super) last_release: Option<Nanoseconds>,
     /// When it lapses, unless somebody uses it before.
@@ -41,7 +43,7 @@ impl Named {
         Self {
             name: name.to_owned(),
             time_to_live,
-            users: 0,
+            users: BTreeSet::new(),
             made: now,
             last_release: None,
             lapses: None,
@@ -63,7 +65,7 @@ impl Core {
         let (id, is_new) = self.find_or_file(client, request, name, asked)?;
         self.add_pending(client, request, Pending::Use(id))?;
         if let Some(named) = self.named_mut(id) {
-            named.users += 1;
+            named.users.insert((client, request));
         }
         self.wind(id);
         fx.reply(client, request, &Reply::Began(self.sequence));
@@ -196,9 +198,9 @@ impl Core {
     }
 
     /// A client's `Require` of a requirement with a name is over; the requirement stands.
-    pub(super) fn end_use(&mut self, id: u32) {
+    pub(super) fn end_use(&mut self, id: u32, client: u32, request: u64) {
         if let Some(named) = self.named_mut(id) {
-            named.users -= 1;
+            named.users.remove(&(client, request));
             self.wind(id);
         }
     }
@@ -213,7 +215,7 @@ impl Core {
         let Whose::Named(named) = &mut requirement.whose else {
             return;
         };
-        if is_read || named.users > 0 {
+        if is_read || !named.users.is_empty() {
             if named.lapses.take().is_some() {
                 self.timers.cancel(NOBODY, u64::from(id));
             }
@@ -270,15 +272,9 @@ impl Core {
     }
 
     fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
-        let mut users = Vec::new();
-        for (&client, state) in &self.clients {
-            let pending = state.pending.iter();
-            let of_it = pending.filter(|(_, pending)| matches!(pending, Pending::Use(of) if *of == id));
-            users.extend(of_it.map(|(&request, _)| (client, request)));
-        }
-        users.sort_unstable();
+        let users = self.named_mut(id).map(|named| std::mem::take(&mut named.users));
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
-        for (client, request) in users {
+        for (client, request) in users.into_iter().flatten() {
             self.settle_pending(client, request);
             fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
         }

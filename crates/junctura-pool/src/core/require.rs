@@ -29,6 +29,9 @@ use super::object::State;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
+/// So many requirements are asked one by one whether they are owed an object.
+pub(super) const FEW: usize = 16;
+
 /// One requirement.
 pub(super) struct Requirement {
     pub(super) whose: Whose,
@@ -208,7 +211,7 @@ impl Core {
         let there = self.visible_matches(&requirement.selectors);
         let is_group = requirement.group.is_some();
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
-        self.requirements.push(id);
+        self.requirements.insert(id);
         self.watch_over(id);
         for object in there {
             let sequence = self.owe(id, object);
@@ -336,6 +339,8 @@ impl Core {
     }
 
     pub(super) fn is_owed(&self, id: u32, object: u32) -> bool {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         let sequence = self.objects[object as usize].sequence;
         self.requirement_ref(id)
             .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
@@ -501,15 +506,9 @@ impl Core {
             return 0;
         };
         let owed: Vec<u32> = requirement.owed.values().map(|owed| owed.object).collect();
-        let members = requirement
-            .group
-            .as_ref()
-            .map_or(Vec::new(), |group| group.members.clone());
+        let group = requirement.group.as_ref();
+        let members: Vec<u32> = group.map_or(Vec::new(), |group| group.members.iter().collect());
         let readers = requirement.reader.take().into_iter().chain(members);
-        let clients = match requirement.whose {
-            Whose::Client { client, .. } => vec![client],
-            Whose::Named(_) => self.clients.keys().copied().collect(),
-        };
         for reader in readers {
             if let Some(Interest::Follow(following)) = self.interests.get(reader as usize) {
                 let (client, request) = (following.client, following.request);
@@ -517,17 +516,11 @@ impl Core {
                 self.end_from_here(reader, client, request, &error, fx);
             }
         }
-        for client in clients {
-            self.detach(client, |via| {
-                via.requirement = via.requirement.filter(|&requirement| requirement != id);
-            });
-            self.demand_without(client, id);
-        }
         for &object in &owed {
             self.no_longer_owed(id, object);
             self.settle_in_turn(now, object, fx);
         }
-        self.requirements.retain(|&other| other != id);
+        self.requirements.remove(id);
         self.watch_no_more(id);
         self.drop_interest(id);
         owed.len() as u64
@@ -535,7 +528,7 @@ impl Core {
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
     pub(super) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
-        for id in self.requirements.clone() {
+        for id in self.claimants(object) {
             if self.waits_for(id, object) {
                 self.lose(id, object, reason, fx);
             }
@@ -552,7 +545,7 @@ impl Core {
         if self.objects[object as usize].owed == 0 {
             return;
         }
-        for id in self.requirements.clone() {
+        for id in self.claimants(object) {
             if self.requirement_ref(id).is_some_and(|r| r.newest_only) && self.waits_for(id, object) {
                 self.no_longer_owed(id, object);
             }
@@ -560,19 +553,30 @@ impl Core {
     }
 
     fn waits_for(&self, id: u32, object: u32) -> bool {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         let sequence = self.objects[object as usize].sequence;
         self.requirement_ref(id)
             .and_then(|r| r.owed.get(&sequence))
             .is_some_and(|owed| owed.in_flight == 0)
     }
 
-    /// The requirements that are owed an object.
-    pub(super) fn owed_to(&self, object: u32) -> Vec<u32> {
-        self.requirements
-            .iter()
-            .copied()
-            .filter(|&id| self.is_owed(id, object))
-            .collect()
+    /// The requirements that are owed an object, in the order in which they were made. Where there are many, the index of
+    /// selectors finds them.
+    pub(super) fn claimants(&mut self, object: u32) -> Vec<u32> {
+        let entry = &self.objects[object as usize];
+        let mut found = Vec::new();
+        if entry.owed == 0 {
+            return found;
+        }
+        if self.requirements.len() <= FEW {
+            found.extend(self.requirements.iter());
+        } else {
+            self.matching[usize::from(entry.schema)].matches(entry.record(), &mut found);
+        }
+        found.retain(|&id| self.is_owed(id, object));
+        found.sort_unstable_by_key(|&id| self.requirements.turn_of(id));
+        found
     }
 
     /// The follow that reads a requirement, or hears what is to be said to its members.
@@ -631,7 +635,7 @@ impl Core {
         let mut kept: Vec<u32> = self
             .requirements
             .iter()
-            .filter_map(|&id| self.requirement_ref(id))
+            .filter_map(|id| self.requirement_ref(id))
             .flat_map(|requirement| requirement.owed.values().map(|owed| owed.object))
             .filter(|&id| {
                 let object = &self.objects[id as usize];

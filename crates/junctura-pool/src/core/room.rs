@@ -207,7 +207,7 @@ impl Core {
     /// Whether somebody who waits for memory has nothing to go on with, and more may leave in this round. When everybody has
     /// been helped, the next is helped at once.
     fn is_to_help(&mut self) -> bool {
-        let is_somebody_stranded = || self.waiting_leases.iter().any(|lease| self.is_stranded(lease));
+        let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
         if self.stalled.is_empty() && !is_somebody_stranded() {
             self.room.left_bytes = 0;
             return self.room.is_urged;

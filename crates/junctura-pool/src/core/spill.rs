@@ -247,7 +247,7 @@ impl Core {
             }
         };
         let mut largest = (0, Vec::new());
-        for requirement in self.requirements.iter().filter_map(|&id| self.requirement_ref(id)) {
+        for requirement in self.requirements.iter().filter_map(|id| self.requirement_ref(id)) {
             let bytes: u64 = requirement.objects().filter_map(queued).map(|(length, _)| length).sum();
             if bytes > largest.0 {
                 let its = requirement.objects().filter_map(queued).map(|(_, entry)| entry);

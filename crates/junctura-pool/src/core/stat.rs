@@ -432,7 +432,7 @@ impl Core {
                 withdrawals: self.withdrawals.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
-                owed: self.requirements.iter().map(|&id| self.owed_len(id) as u64).sum(),
+                owed: self.requirements.iter().map(|id| self.owed_len(id) as u64).sum(),
             }),
             named_requirements: self.requirement_stats(),
             awaited: self.awaited.stat(),
@@ -524,7 +524,7 @@ impl Core {
             oldest_owed: oldest.map(|(sequence, _)| sequence),
             oldest_owed_age_s: oldest.map(|(_, since)| seconds(self.now.saturating_sub(since))),
             lost: requirement.lost.len(),
-            users: named.users,
+            users: named.users.len() as u32,
             reader: reader.and_then(|client| self.reader_stat(client)),
             group: requirement.group.as_deref().map(|group| self.group_stat(group)),
             age_s: seconds(self.now.saturating_sub(named.made)),
@@ -553,7 +553,7 @@ impl Core {
     }
 
     fn broken_stats(&self) -> Vec<BrokenStat> {
-        let all = self.requirements.iter().filter_map(|&id| self.requirement_ref(id));
+        let all = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
         let stats = all.filter_map(|requirement| {
             let broken = requirement.broken.as_ref()?;
             Some(BrokenStat {
@@ -569,8 +569,8 @@ impl Core {
     }
 
     fn group_stat(&self, group: &Group) -> GroupStat {
-        let member = |follow: &u32| {
-            let following = self.following_ref(*follow)?;
+        let member = |follow: u32| {
+            let following = self.following_ref(follow)?;
             let peer = self.clients.get(&following.client)?.peer.clone()?;
             Some(MemberStat {
                 client: following.client,

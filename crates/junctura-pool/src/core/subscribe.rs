@@ -72,7 +72,7 @@ impl Core {
             self.later_subscriptions += 1;
         }
         if subscribe.events & OF_OTHERS != 0 {
-            self.watchers.push(id);
+            self.watchers.insert(id);
         }
         fx.reply(client, request, &Reply::Began(self.sequence));
         Ok(())
@@ -82,7 +82,7 @@ impl Core {
         if subscription.events & LATER != 0 {
             self.later_subscriptions -= 1;
         }
-        self.watchers.retain(|&watcher| watcher != id);
+        self.watchers.remove(id);
     }
 
     /// Something happened to an object that matches a subscription.
@@ -200,7 +200,7 @@ impl Core {
         fx: &mut impl Effects,
         about: impl Fn(&Self) -> Option<Happened<'_>>,
     ) {
-        for id in self.watchers.clone() {
+        for id in self.watchers.iter().collect::<Vec<_>>() {
             if !self.hears(id, event, fx) {
                 continue;
             }

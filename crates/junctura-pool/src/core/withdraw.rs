@@ -1,5 +1,7 @@
 //! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -89,7 +91,7 @@ impl Core {
         let mut free = Vec::new();
         for object in objects {
             let is_free = how.force || self.objects[object as usize].owed == 0;
-            let owed_to = if is_free { Vec::new() } else { self.owed_to(object) };
+            let owed_to = if is_free { Vec::new() } else { self.claimants(object) };
             if owed_to.is_empty() {
                 free.push(object);
             } else {
@@ -116,6 +118,7 @@ impl Core {
         self.add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object as usize].watchers += 1;
+            self.withdrawing.entry(object).or_default().insert(id);
         }
         self.withdrawals.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
@@ -141,14 +144,9 @@ impl Core {
     /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
     pub(super) fn finish_withdrawals(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         for object in std::mem::take(&mut self.unblocked) {
-            let waiting: Vec<usize> = self
-                .withdrawals
-                .iter()
-                .filter(|(_, withdrawal)| withdrawal.waits.contains_key(&object))
-                .map(|(id, _)| id)
-                .collect();
-            for id in waiting {
-                self.take_up_withdrawal(now, id, object, fx);
+            let waiting = self.withdrawing.get(&object);
+            for id in waiting.map_or(Vec::new(), |ids| ids.iter().copied().collect()) {
+                self.take_up_withdrawal(now, id as usize, object, fx);
             }
         }
     }
@@ -167,6 +165,7 @@ impl Core {
             return;
         }
         self.take_out_in_turn(now, object, fx);
+        forget_wait(&mut self.withdrawing, object, id as u32);
         let Some(withdrawal) = self.withdrawals.get_mut(id) else {
             return;
         };
@@ -198,6 +197,7 @@ impl Core {
             return;
         };
         for object in withdrawal.waits.into_keys() {
+            forget_wait(&mut self.withdrawing, object, id);
             self.unwatch(object);
         }
     }
@@ -222,5 +222,15 @@ impl Core {
             withdrawal.done
         );
         Error::new(Code::Timeout, self.key_text(entry.schema, &entry.record), cause)
+    }
+}
+
+/// A withdraw does not wait for an object any more.
+fn forget_wait(withdrawing: &mut HashMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
+    if let Some(ids) = withdrawing.get_mut(&object) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            withdrawing.remove(&object);
+        }
     }
 }

@@ -151,7 +151,7 @@ impl Core {
             Some(bundle) if bundle.path.is_some() => {
                 bundle.visible += 1;
                 if member.keep == Keep::Together {
-                    bundle.together.push((member.object, sequence));
+                    bundle.together.insert(sequence, member.object);
                 }
             }
             _ => object.bundle = 0,
@@ -285,10 +285,11 @@ impl Core {
 
     /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
     pub(in super::super) fn one_fewer_of(&mut self, number: u64, id: u32, was_together: bool) {
+        let sequence = self.objects[id as usize].sequence;
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.visible -= 1;
             if was_together {
-                bundle.together.retain(|(object, _)| *object != id);
+                bundle.together.remove(&sequence);
             }
             // While its tree is being made visible, a newer version may take the place of one that has just appeared.
             if bundle.visible == 0 && bundle.phase == Phase::Visible {
@@ -309,7 +310,7 @@ impl Core {
     pub(in super::super) fn let_the_rest_go(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
         let bundle = self.bundles.table.get_mut(&number);
         let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
-        for (id, sequence) in rest.into_iter().flatten() {
+        for (sequence, id) in rest.into_iter().flatten() {
             let Some(object) = self.objects.get_mut(id as usize) else {
                 continue;
             };

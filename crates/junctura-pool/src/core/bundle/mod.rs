@@ -60,7 +60,7 @@ pub(super) struct Bundle {
     phase: Phase,
     terms: Terms,
     /// Clients that have it open, with their requests.
-    openers: Vec<(u32, u64)>,
+    openers: BTreeSet<(u32, u64)>,
     /// The same, counted with those of nested ones.
     openers_below: u32,
     /// When it is aborted, unless somebody opens it before.
@@ -77,7 +77,7 @@ pub(super) struct Bundle {
     /// Objects of its own that are still visible.
     visible: u64,
     /// Those of them that stay as long as the others, and their numbers.
-    together: Vec<(u32, u64)>,
+    together: BTreeMap<u64, u32>,
 }
 
 /// What those who open a bundle say of it. What one leaves out another may say.
@@ -227,7 +227,7 @@ impl Core {
             None => self.make_bundle(client, request, asked.path.as_deref(), terms)?,
         };
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
-            bundle.openers.push((client, request));
+            bundle.openers.insert((client, request));
         }
         self.count_openers(now, number, 1);
         fx.reply(client, request, &Reply::Began(self.sequence));
@@ -331,7 +331,7 @@ impl Core {
             root,
             phase: Phase::Open,
             terms,
-            openers: Vec::new(),
+            openers: BTreeSet::new(),
             openers_below: 0,
             orphaned: None,
             objects: 0,
@@ -341,7 +341,7 @@ impl Core {
             members: HashMap::new(),
             first: 0,
             visible: 0,
-            together: Vec::new(),
+            together: BTreeMap::new(),
         };
         self.bundles.table.insert(number, bundle);
         Ok(number)
@@ -412,10 +412,9 @@ impl Core {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
-        let Some(at) = bundle.openers.iter().position(|&opener| opener == (client, request)) else {
+        if !bundle.openers.remove(&(client, request)) {
             return;
-        };
-        bundle.openers.remove(at);
+        }
         if bundle.path.is_none() {
             return self.abort_bundle(now, number, None, "its producer has left it", fx);
         }

@@ -10,6 +10,7 @@ mod components;
 mod drain;
 mod gone;
 mod group;
+mod many;
 mod memory;
 mod named;
 mod readers;
