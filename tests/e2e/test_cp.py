@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import pty
+import random
 import signal
 import struct
 import subprocess
@@ -294,3 +296,36 @@ def test_an_array_without_its_pieces_is_named_and_the_rest_is_copied(two: Shell)
     assert "not copied" in said
     assert "name=bad" in said
     assert in_other(two, "ls", "--count") == "2\n"
+
+
+def damage(payload: bytes, server: object) -> None:
+    """Changes one byte of a payload in a server's memory, as a stray writer would."""
+    for descriptor in Path(f"/proc/{server}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if not str(descriptor.readlink()).startswith("/memfd:junctura "):
+                continue
+            with descriptor.open("r+b") as segment:
+                at = segment.read().find(payload)
+                if at >= 0:
+                    segment.seek(at)
+                    segment.write(bytes([payload[0] ^ 255]))
+                    return
+    raise AssertionError("the payload lies nowhere")
+
+
+def test_a_damaged_payload_is_named_and_the_rest_is_copied_and_got(bare: Shell, tmp_path: Path) -> None:
+    bare.serve("--schema", "free", "--checked")
+    assert "serving" in bare.start("serve", "unix:other", "--schema", "free").said()
+    payload = random.Random(1).randbytes(200_000)
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        for name in ("a", "damaged", "z"):
+            pool.offer(payload if name == "damaged" else b"sound", name=name)
+        damage(payload, bare.stat()["server"]["pid"])
+        said = bare.error(1, "cp", "unix:test", "unix:other", "*")
+        assert "not copied: Corrupt" in said
+        assert "name=damaged" in said
+        assert in_other(bare, "ls", "--count") == "2\n"
+        assert "not written: Corrupt" in bare.error(
+            1, "get", "--all", "*", "-o", f"{tmp_path}/", "--template", "{name}"
+        )
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a", "z"]

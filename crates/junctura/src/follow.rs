@@ -21,7 +21,7 @@ use crate::awaiting::{Awaited, Awaiting};
 use crate::behind::{Depot, Replay, Sorting, Wants};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
-use crate::object::{Object, Origin, Snapshot};
+use crate::object::{Arrived, Object, Origin, Snapshot};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::require::Versions;
@@ -607,14 +607,37 @@ impl Follow {
         });
     }
 
+    /// As [`Follow::try_next`], of the pool alone. An object whose payload cannot be read is returned with the reason, for a reader that keeps it.
+    #[cfg(feature = "store")]
+    pub(crate) fn try_next_unread(&mut self) -> Result<Option<(Item, Option<Error>)>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(Letter::Delivered(arrived)) => {
+                let (object, unread) = self.received(arrived);
+                Ok(Some((Item::Object(object), unread)))
+            }
+            Some(letter) => Ok(self.item(letter)?.map(|item| (item, None))),
+            None => Ok(None),
+        }
+    }
+
+    fn received(&mut self, arrived: Arrived) -> (Object, Option<Error>) {
+        self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
+        let (object, unread) = Object::received(&self.origin, arrived);
+        if unread.is_none() {
+            self.note(&object);
+        }
+        (object, unread)
+    }
+
     fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
         Ok(Some(match letter {
-            Letter::Delivered(arrived) => {
-                self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
-                let object = Object::new(&self.origin, arrived)?;
-                self.note(&object);
-                Item::Object(object)
-            }
+            Letter::Delivered(arrived) => match self.received(arrived) {
+                (object, None) => Item::Object(object),
+                (_, Some(error)) => return Err(error),
+            },
             Letter::Live => {
                 self.live = true;
                 Item::Live

@@ -264,6 +264,12 @@ impl Object {
     /// `Corrupt` when the payload is not what was offered, `Io` or `TooLarge` when it cannot be read from where it was spilled;
     /// the object is given back then.
     pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
+        let (object, unread) = Self::received(origin, arrived);
+        unread.map_or(Ok(object), Err)
+    }
+
+    /// As [`Self::new`]; the object is returned in any case, and with it why its payload is not to be read.
+    pub(crate) fn received(origin: &Arc<Origin>, arrived: Arrived) -> (Self, Option<Error>) {
         if !matches!(arrived.place, Place::Archived(_)) {
             origin.held.fetch_add(1, Ordering::SeqCst);
         }
@@ -274,12 +280,11 @@ impl Object {
         };
         if let Err(error) = object.read_spilled() {
             object.leave_undone();
-            return Err(error);
+            return (object, Some(error));
         }
-        if object.arrived.flags & CHECKSUM != 0 {
-            object.verify()?;
-        }
-        Ok(object)
+        let is_checked = object.arrived.flags & CHECKSUM != 0;
+        let unread = if is_checked { object.verify().err() } else { None };
+        (object, unread)
     }
 
     /// Reads the payload, if it was spilled. Waits for the disk.

@@ -244,6 +244,18 @@ impl<'a> Copier<'a> {
         self.refuse(held, error)
     }
 
+    /// Whether an error is that of one payload, which was changed after its offer, or which there is no memory for: then it is named, and the
+    /// next object may come.
+    pub(super) fn passes_over(&mut self, error: &Error) -> bool {
+        let is_of_payload = matches!(error.code(), Code::Corrupt | Code::TooLarge);
+        if is_of_payload {
+            self.tally.refused += 1;
+            self.progress.suspend(|| say!("junctura: not copied: {error}"));
+            self.failure.get_or_insert_with(|| error.clone());
+        }
+        is_of_payload
+    }
+
     /// An array that cannot be gathered is named, and the others are copied.
     fn pass_over(&mut self, held: Held, error: Error) -> Result<()> {
         if !OF_ONE_ARRAY.contains(&error.code()) {

@@ -145,14 +145,18 @@ impl Arguments {
         let mut pace = self.rate.map(Pace::new);
         while self.count.is_none_or(|count| copier.taken() < count) {
             interrupt.check()?;
-            let item = match follow.try_next()? {
-                Some(item) => Some(item),
-                None if follow.is_over() => None,
-                None => {
+            let next = match follow.try_next() {
+                Ok(None) if !follow.is_over() => {
                     // What was taken is acknowledged and released before there is a wait: FROM may have no room without.
                     copier.flush()?;
-                    follow.next_item()?
+                    follow.next_item()
                 }
+                next => next,
+            };
+            let item = match next {
+                // A group would give it here again.
+                Err(error) if self.group.is_none() && copier.passes_over(&error) => continue,
+                next => next?,
             };
             match item {
                 Some(Item::Object(object)) => {

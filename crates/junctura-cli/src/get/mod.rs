@@ -157,10 +157,12 @@ impl Arguments {
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         while self.count.is_none_or(|count| taker.objects() < count) {
             interrupt.check()?;
-            let next = match (follow.try_next()?, deadline) {
-                (Some(item), _) => Some(item),
-                (None, _) if follow.is_over() => None,
-                (None, _) => {
+            let next = match (follow.try_next(), deadline) {
+                (Err(error), _) if taker.passes_over(&error) => continue,
+                (Err(error), _) => return Err(error),
+                (Ok(Some(item)), _) => Some(item),
+                (Ok(None), _) if follow.is_over() => None,
+                (Ok(None), _) => {
                     // What is there is not kept back from its reader while nothing comes.
                     taker.flush()?;
                     let next = match deadline {
@@ -169,6 +171,7 @@ impl Arguments {
                     };
                     match next {
                         Err(error) if error.code() == Code::Timeout && self.follow && self.count.is_none() => None,
+                        Err(error) if taker.passes_over(&error) => continue,
                         next => next.map_err(|error| self.too_late(error, taker.objects()))?,
                     }
                 }
@@ -188,7 +191,7 @@ impl Arguments {
         }
         // A group whose other members have everything is in good order.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
-        if taker.objects() == 0 && !taker.has_missed() && !taker.has_nameless() && !is_enough {
+        if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));
         }
         Ok(())

@@ -13,8 +13,8 @@ use super::template::{self, Template};
 use crate::output::Out;
 use crate::{json, size};
 
-/// So many objects without a file are named one by one.
-const NAMELESS_TOLD_MAX: u64 = 100;
+/// So many objects that are not written are named one by one.
+const UNWRITTEN_TOLD_MAX: u64 = 100;
 
 /// Where payloads go.
 #[derive(Args, Clone, Debug)]
@@ -68,8 +68,8 @@ pub(crate) struct Taker {
     objects: u64,
     bytes: u64,
     missed: Vec<String>,
-    /// How many have no file, and why the first has none.
-    nameless: u64,
+    /// How many are not written, and why the first is not.
+    unwritten: u64,
     first: Option<Error>,
     goes_on: bool,
     quiet: bool,
@@ -87,7 +87,7 @@ impl Taker {
             objects: 0,
             bytes: 0,
             missed: Vec::new(),
-            nameless: 0,
+            unwritten: 0,
             first: None,
             goes_on: true,
             quiet: arguments.quiet,
@@ -99,8 +99,8 @@ impl Taker {
         self.goes_on = false;
     }
 
-    pub(super) fn has_nameless(&self) -> bool {
-        self.nameless > 0
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.unwritten > 0
     }
 
     pub(crate) fn objects(&self) -> u64 {
@@ -139,9 +139,24 @@ impl Taker {
     }
 
     fn pass_over(&mut self, object: &impl Got, error: Error) {
-        self.nameless += 1;
-        if self.nameless <= NAMELESS_TOLD_MAX {
-            say!("junctura: not written: {} {}: {error}", object.version(), object.key());
+        let about = format!("{} {}: {error}", object.version(), object.key());
+        self.note_unwritten(&about, error);
+    }
+
+    /// Whether an error is that of one payload, which was changed after its offer, or which there is no memory for: then it is named, and the
+    /// next object may come.
+    pub(super) fn passes_over(&mut self, error: &Error) -> bool {
+        let is_of_payload = self.goes_on && matches!(error.code(), Code::Corrupt | Code::TooLarge);
+        if is_of_payload {
+            self.note_unwritten(&error.to_string(), error.clone());
+        }
+        is_of_payload
+    }
+
+    fn note_unwritten(&mut self, about: &str, error: Error) {
+        self.unwritten += 1;
+        if self.unwritten <= UNWRITTEN_TOLD_MAX {
+            say!("junctura: not written: {about}");
         }
         self.first.get_or_insert(error);
     }
@@ -172,7 +187,7 @@ impl Taker {
             let seconds = (seconds * 1e6).round() / 1e6;
             let summary = json!({
                 "objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed,
-                "not_written": self.nameless,
+                "not_written": self.unwritten,
             });
             report.json(&summary)?;
             report.flush()?;
@@ -185,7 +200,7 @@ impl Taker {
             );
         }
         if let Some(first) = self.first {
-            let cause = format!("{} ({} objects are not written)", first.cause(), self.nameless);
+            let cause = format!("{} ({} objects are not written)", first.cause(), self.unwritten);
             return Err(Error::new(first.code(), first.subject(), cause));
         }
         match self.missed.as_slice() {

@@ -209,7 +209,7 @@ impl Archiver {
                 return Ok(None);
             }
             self.renew_if_due(follow, told)?;
-            if let Some(item) = follow.try_next()? {
+            if let Some(item) = self.read(follow, told)? {
                 return Ok(Some(item));
             }
             if !self.gathering.is_empty() {
@@ -236,7 +236,7 @@ impl Archiver {
     fn rest_of_bundle(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         // What the server had for this reader has come when it answers.
         self.pool.sync(None)?;
-        let item = follow.try_next()?;
+        let item = self.read(follow, told)?;
         if item.is_none() {
             if self.keeps_the_rest_away() {
                 self.flush(told)?;
@@ -313,7 +313,7 @@ impl Archiver {
         loop {
             let mut came = false;
             self.renew_if_due(follow, told)?;
-            while let Some(item) = self.drained(follow)? {
+            while let Some(item) = self.drained(follow, told)? {
                 match item {
                     // Of another follow, what was there when that began comes in another order, and the rest again.
                     Item::Object(object) if object.version().sequence > last && object.in_first_phase() => {
@@ -340,13 +340,24 @@ impl Archiver {
     }
 
     /// The next item of what the server has for this reader by now.
-    fn drained(&self, follow: &mut Follow) -> Result<Option<Item>> {
-        if let Some(item) = follow.try_next()? {
+    fn drained(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
+        if let Some(item) = self.read(follow, told)? {
             return Ok(Some(item));
         }
         // Once this is answered, the rest has come.
         self.pool.sync(None)?;
-        follow.try_next()
+        self.read(follow, told)
+    }
+
+    /// The next item that has come. An object whose payload cannot be read, since it was changed or its disk fails, is set aside.
+    fn read(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
+        while let Some((item, unread)) = follow.try_next_unread()? {
+            match (item, unread) {
+                (Item::Object(object), Some(error)) => self.set_aside(object, &error, told)?,
+                (item, _) => return Ok(Some(item)),
+            }
+        }
+        Ok(None)
     }
 
     fn archive_gathered(&mut self, told: &mut Told<'_>) -> Result<()> {

@@ -1,7 +1,8 @@
 //! Payloads that are damaged in memory: the test looks for the bytes in every segment that this process has open.
 
 use crate::alone;
-use junctura::{Code, Pool};
+use junctura::{Archiver, ArchiverEvent, ArchiverOptions, Code, Pool};
+use junctura_store::{Layout, Store};
 
 /// Whether pools are reached by any detour here (see CONTRIBUTING.md).
 fn is_over_network() -> bool {
@@ -47,4 +48,39 @@ fn a_payload_that_was_damaged_is_told() {
     let error = pool.demand("name=damaged", None).unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
     assert!(error.subject().contains("damaged"), "{error}");
+}
+
+#[test]
+fn a_payload_that_was_damaged_keeps_no_other_from_the_store() {
+    let _alone = alone();
+    if is_over_network() {
+        return;
+    }
+    let pool = Pool::builder().schema("free").checked(true).open().unwrap();
+    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &Layout::default()).unwrap();
+    let payload: Vec<u8> = (0..20_000_u32)
+        .flat_map(|i| i.wrapping_mul(2_246_822_519).to_ne_bytes())
+        .collect();
+    pool.offer([("name", "damaged")], &payload).unwrap();
+    damage(&payload[4000..4064]);
+    for name in ["a", "z"] {
+        pool.offer([("name", name)], b"sound").unwrap();
+    }
+    let options = ArchiverOptions {
+        until_live: true,
+        ..ArchiverOptions::default()
+    };
+    let mut archiver = Archiver::new(&pool, &store, "", &options).unwrap();
+    let mut told = Vec::new();
+    let outcome = archiver.run(&mut |event| {
+        if let ArchiverEvent::Unarchived { object, error } = event {
+            told.push((object.get("name").unwrap().to_owned(), error.code()));
+        }
+        Ok(())
+    });
+    assert_eq!(outcome.unwrap_err().code(), Code::Corrupt);
+    assert_eq!(told, [("damaged".to_owned(), Code::Corrupt)]);
+    assert_eq!((archiver.counts().archived, archiver.counts().failed), (2, 1));
+    // It is still owed.
+    assert_eq!(pool.retract("archive").unwrap(), 1);
 }
