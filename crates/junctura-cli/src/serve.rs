@@ -11,6 +11,7 @@ use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{Config, Spill};
 use junctura_transport::Address;
 
+use crate::doctor;
 use crate::interrupt::survive_file_limit;
 use crate::require::read;
 use crate::{schema_files, security, size};
@@ -264,8 +265,13 @@ pub(crate) fn default_budget_bytes() -> u64 {
     (memory_bytes() / 4).max(64 << 20)
 }
 
+/// Half of what this process may have: of the machine's memory, or of that of its control group.
+pub(crate) fn half_of_memory() -> u64 {
+    memory_bytes().min(doctor::group_limit_bytes().unwrap_or(u64::MAX)) / 2
+}
+
 /// The machine's memory.
-pub(crate) fn memory_bytes() -> u64 {
+fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }

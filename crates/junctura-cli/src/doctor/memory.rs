@@ -55,8 +55,7 @@ fn kib(text: &str, name: &str) -> Option<u64> {
 /// What the control group of this process may have: its own limit, or the least of those above it.
 pub(super) fn control_group(machine: &Machine) -> Vec<Finding> {
     const CHECK: &str = "memory, by group";
-    let groups = std::fs::read_to_string(machine.proc.join("self/cgroup")).unwrap_or_default();
-    let Some(limit) = limit(&groups, &machine.cgroups) else {
+    let Some(limit) = limit_of(machine) else {
         return vec![Finding::ok(CHECK, "no control group limits it")];
     };
     let found = format!("at most {}", size::bytes(limit));
@@ -74,6 +73,11 @@ pub(super) fn control_group(machine: &Machine) -> Vec<Finding> {
     } else {
         Finding::ok(CHECK, found)
     }]
+}
+
+pub(super) fn limit_of(machine: &Machine) -> Option<u64> {
+    let groups = std::fs::read_to_string(machine.proc.join("self/cgroup")).unwrap_or_default();
+    limit(&groups, &machine.cgroups)
 }
 
 fn limit(groups: &str, root: &Path) -> Option<u64> {

@@ -66,6 +66,11 @@ impl Machine {
     }
 }
 
+/// The memory that the control group of this process may have, where it is limited.
+pub(crate) fn group_limit_bytes() -> Option<u64> {
+    memory::limit_of(&Machine::this(""))
+}
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {

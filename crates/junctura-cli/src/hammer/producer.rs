@@ -1,6 +1,7 @@
 //! A producer of a load.
 
 use std::collections::VecDeque;
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -335,10 +336,16 @@ fn write(mode: Mode, grib: Option<&[u8]>, payload: &mut [u8], n: u64) {
     }
 }
 
+/// What is read of a GRIB file to find its first message.
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
 /// The first message of a GRIB file; its ends will be stamped over.
 pub(super) fn first_message(path: &std::path::Path) -> Result<Vec<u8>> {
     let failed = |cause: String| Error::new(Code::Io, path.display().to_string(), cause);
-    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let read = file.take(MESSAGE_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
     let message = junctura_grib::Messages::new(&bytes)
         .next()
         .ok_or_else(|| failed("there is no GRIB message in it".to_owned()))?

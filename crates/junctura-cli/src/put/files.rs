@@ -255,7 +255,7 @@ impl FilesArguments {
             }
             goal.take(&place, schema, &attributes, Payload::Placed(room))
         } else {
-            let bytes = read_all(&mut input, goal).map_err(|error| place.error(&error))?;
+            let bytes = read_all(&mut input, goal)?;
             goal.take(&place, schema, &attributes, Payload::Bytes(bytes))
         };
         put.map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
@@ -274,7 +274,7 @@ fn read_all<'i, G: Goal>(input: &'i mut Input, goal: &mut G) -> Result<&'i [u8]>
     while input.fill(want, &mut || goal.idle())?.len() >= want {
         if want == enough {
             let cause = format!("it has more than {bytes_max} bytes, the largest payload");
-            return Err(Error::new(Code::TooLarge, "", cause));
+            return Err(Error::new(Code::TooLarge, input.name(), cause));
         }
         want = want.saturating_mul(2).min(enough);
     }

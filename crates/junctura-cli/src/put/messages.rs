@@ -8,7 +8,7 @@ use junctura::{Error, Given, Result, Schema};
 use super::files::{FilesArguments, Goal, Payload, Place, zeros};
 use crate::attributes::Pair;
 use crate::interrupt::Interrupt;
-use crate::serve::memory_bytes;
+use crate::serve::half_of_memory;
 
 /// Is told the schema, what a message is, and its bytes.
 type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
@@ -57,7 +57,7 @@ impl Goal for Taker<'_> {
     }
 
     fn payload_bytes_max(&self) -> Result<u64> {
-        Ok(memory_bytes() / 2)
+        Ok(half_of_memory())
     }
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {

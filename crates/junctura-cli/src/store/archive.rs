@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::put::files::{FilesArguments, Goal, Payload, Place, zeros};
 use crate::put::tally::{Origin, Tally, TellArguments};
 use crate::schema_files;
-use crate::serve::memory_bytes;
+use crate::serve::half_of_memory;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each message by its header
@@ -102,9 +102,9 @@ impl Goal for Archive {
         zeros(bytes, "payload")
     }
 
-    /// Half of the machine's memory: a store takes whatever there is memory for.
+    /// A store takes whatever there is memory for.
     fn payload_bytes_max(&self) -> Result<u64> {
-        Ok(memory_bytes() / 2)
+        Ok(half_of_memory())
     }
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {

@@ -24,7 +24,8 @@ Producers that offer with durability `durable` are answered when their objects a
 /// Keep what a pool has in a store
 ///
 /// A requirement with a name (--requirement) keeps what matches in the pool until it is in the store, whoever releases it: also when no
-/// archiver runs. Several may share the work as long as their requirements differ. `junctura retract NAME` ends the requirement.
+/// archiver runs. Several may share the work as long as their requirements differ. `junctura retract NAME` ends the requirement. An object
+/// that cannot be archived for a reason of its own is named and stays in the pool; all others are archived, and the exit status reports it.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
