@@ -81,7 +81,8 @@ pub(crate) struct Arguments {
     /// How long keys that are gone are remembered
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     tombstone_age: Option<Duration>,
-    /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken
+    /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken; and a client
+    /// keep leased memory empty, before it is disconnected
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
     stuck_after: Duration,
     /// How long a bundle that is not complete stays when no producer has it open, before it is aborted

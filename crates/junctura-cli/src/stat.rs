@@ -100,12 +100,14 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
     )?;
     writeln!(
         out,
-        "memory        {} of {}: {} in {} segments, {} inside messages",
+        "memory        {} of {}: {} in {} segments, {} inside messages; attributes {} of {}",
         bytes(&memory["used_bytes"]),
         bytes(&memory["budget_bytes"]),
         bytes(&memory["segment_bytes"]),
         number(&memory["segments"]),
-        bytes(&memory["inline_bytes"])
+        bytes(&memory["inline_bytes"]),
+        bytes(&memory["record_bytes"]),
+        bytes(&memory["record_budget_bytes"])
     )?;
     writeln!(
         out,

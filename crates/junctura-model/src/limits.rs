@@ -39,7 +39,7 @@ pub const PATTERNS_MAX: usize = 32;
 /// Bytes of the texts of these expressions together.
 pub const PATTERN_TEXT_BYTES_MAX: usize = 8 * 1024;
 /// What the character classes of these expressions weigh together: most weigh 1 (`selector/patterns.rs`).
-pub const PATTERN_CLASSES_MAX: usize = 1024;
+pub const PATTERN_CLASSES_MAX: usize = 512;
 /// Bytes of one compiled regular expression.
 pub const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of all compiled regular expressions of one selector together.

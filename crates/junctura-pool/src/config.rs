@@ -36,6 +36,11 @@ pub struct Config {
     /// How long a requirement may release nothing, while others wait for memory that it keeps, before it is broken; those
     /// that say so themselves may differ.
     pub stuck_after: Duration,
+    /// How long a client may keep leased memory in which nothing lies, while others wait for memory, after it was asked to
+    /// give it back; then it is disconnected. `None`: as long as a requirement may be stuck.
+    pub hoarding_after: Option<Duration>,
+    /// Bytes that attributes, keys and index entries of objects may take; `None`: as many as payloads, and 64 MiB at least.
+    pub record_budget_bytes: Option<u64>,
     /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
     pub orphan_timeout: Duration,
     /// How many objects an event lets go before others get their turn. What goes later is out of sight already.
@@ -64,6 +69,8 @@ impl Default for Config {
             tombstones: 16_384,
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
+            hoarding_after: None,
+            record_budget_bytes: None,
             orphan_timeout: Duration::from_mins(1),
             leaving_at_once: 256,
             until_gone: Vec::new(),
@@ -111,10 +118,21 @@ pub struct Limits {
     pub requests_per_client: usize,
     /// Offers of one client that wait for memory.
     pub waiting_offers_per_client: usize,
+    /// Bytes of these offers besides payloads in shared memory.
+    pub waiting_offer_bytes_per_client: usize,
     /// Objects that one follow has yet to be given.
     pub queued_per_follow: usize,
     /// Bytes of events that one client has not read.
     pub event_backlog_bytes: usize,
+    /// Bytes that all clients together have not read, from which on a client with more than 1 MiB of it hears no more events.
+    pub unread_bytes: usize,
+    /// Bytes of the standing selectors of one client, and of all requirements with a name: those of demands that wait, follows,
+    /// requirements and subscriptions.
+    pub selector_bytes_per_client: usize,
+    /// The same, of all together, from which on a client may have 1 MiB of them.
+    pub selector_bytes: usize,
+    /// Objects that requirements are owed, each counted for each requirement; offers beyond wait.
+    pub owed: usize,
     /// Standing selectors that no index helps with.
     pub unindexed_interests: usize,
     /// Requirements with a name.
@@ -154,8 +172,13 @@ impl Default for Limits {
             held_per_client: 1 << 20,
             requests_per_client: 1 << 20,
             waiting_offers_per_client: 4096,
+            waiting_offer_bytes_per_client: 16 << 20,
             queued_per_follow: 4_000_000,
             event_backlog_bytes: 64 << 20,
+            unread_bytes: 256 << 20,
+            selector_bytes_per_client: 224 << 20,
+            selector_bytes: 1 << 30,
+            owed: 6_000_000,
             unindexed_interests: 1000,
             named_requirements: 1024,
             gap_bytes_per_requirement: 4 << 20,

@@ -58,6 +58,11 @@ pub trait Effects {
     /// Bytes queued for a client that it has not read.
     fn backlog_bytes(&self, client: u32) -> usize;
 
+    /// The same, of all clients together.
+    fn backlog_bytes_of_all(&self) -> usize {
+        0
+    }
+
     /// Makes a segment.
     ///
     /// # Errors

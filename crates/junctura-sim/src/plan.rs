@@ -364,6 +364,8 @@ impl Plan {
             tombstones: rules.tombstones,
             tombstone_age: Duration::from_nanos(rules.tombstone_age_ns),
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
+            hoarding_after: Some(Duration::MAX),
+            record_budget_bytes: None,
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),

@@ -172,9 +172,15 @@ impl Attr {
 impl Test {
     fn standing_bytes(&self) -> usize {
         /// What a value takes besides its text: its places in the list, and in the index.
-        const VALUE_BYTES: usize = 96;
+        const VALUE_BYTES: usize = 120;
+        /// The same for a value that stands alone.
+        const LONE_VALUE_BYTES: usize = 48;
         let check = match &self.check {
             Check::Exists => 0,
+            Check::Among {
+                items: Items::One(only),
+                ..
+            } => only.len() + LONE_VALUE_BYTES,
             Check::Among { items, .. } => items.iter().map(|item| item.len() + VALUE_BYTES).sum(),
             Check::Range { .. } => size_of::<Range>() + VALUE_BYTES,
             Check::Compare(bound) => size_of::<Bound>() + bound.text.len(),

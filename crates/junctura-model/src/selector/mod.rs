@@ -151,7 +151,7 @@ impl Selector {
     /// About how many bytes of memory it takes where it stands in an index.
     fn standing_bytes(&self) -> usize {
         /// What it takes whatever it asks.
-        const SELECTOR_BYTES: usize = 256;
+        const SELECTOR_BYTES: usize = 128;
         SELECTOR_BYTES + self.expr.standing_bytes()
     }
 

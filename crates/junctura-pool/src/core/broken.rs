@@ -69,6 +69,8 @@ pub(super) struct Breakers {
     over_quota: OrderedIds,
     /// When the next look for stuck ones is due.
     looks: Option<Nanoseconds>,
+    /// Since when somebody waits for memory.
+    waits_since: Option<Nanoseconds>,
 }
 
 impl Core {
@@ -168,6 +170,11 @@ impl Core {
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
+        if !self.somebody_waits_for_memory() {
+            self.breakers.waits_since = None;
+            return;
+        }
+        self.breakers.waits_since.get_or_insert(now);
         if self.breakers.looks.is_some() || !self.somebody_waits_in_vain() {
             return;
         }
@@ -185,7 +192,11 @@ impl Core {
                 }
             })
             .min();
-        if let Some(at) = next {
+        let hoarders = self.recalled.iter().map(|(_, &since)| self.hoards_until(since));
+        let hoarders = hoarders
+            .filter(|&at| at < Nanoseconds::MAX)
+            .map(|at| if at > now { at } else { now + LOOK_AGAIN });
+        if let Some(at) = next.into_iter().chain(hoarders).min() {
             self.breakers.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
@@ -205,6 +216,52 @@ impl Core {
             self.break_requirement(now, id, &why, fx);
             self.follow_up(now, fx);
         }
+        while self.somebody_waits_in_vain()
+            && let Some(client) = self.hoarder(now)
+        {
+            let cause = format!(
+                "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
+                self.ledger.leased_bytes(client),
+                seconds(self.hoarding_after())
+            );
+            let error = Error::new(Code::LimitExceeded, "lease", cause);
+            self.give_up(now, client, &error, fx);
+            self.follow_up(now, fx);
+        }
+    }
+
+    /// A client is asked for leased memory in which nothing lies.
+    pub(super) fn note_recall(&mut self, client: u32) {
+        if !self.recalled.contains_key(&client) {
+            self.recalled.insert(client, self.now);
+            self.breakers.looks = None;
+        }
+    }
+
+    fn hoarding_after(&self) -> Nanoseconds {
+        let after = self.config.hoarding_after.unwrap_or(self.config.stuck_after);
+        u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Until when a client may keep what it was asked for since then.
+    fn hoards_until(&self, recalled: Nanoseconds) -> Nanoseconds {
+        let since = recalled.max(self.breakers.waits_since.unwrap_or(recalled));
+        since.saturating_add(self.hoarding_after())
+    }
+
+    /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
+    fn hoarder(&self, now: Nanoseconds) -> Option<u32> {
+        let is_waited_for = |client: u32| {
+            let leases = self.waiting_leases.values().map(|lease| lease.client);
+            leases.chain(self.stalled.iter().copied()).any(|other| other != client)
+        };
+        let is_late = |client: &u32| {
+            self.recalled
+                .get(client)
+                .is_some_and(|&since| self.hoards_until(since) <= now)
+        };
+        let empty = self.ledger.recallable(0).map(|(client, _)| client);
+        empty.filter(is_late).find(|&client| is_waited_for(client))
     }
 
     /// Of the requirements that are stuck, the one that keeps most.

@@ -80,6 +80,10 @@ pub(super) struct Client {
     pub(super) consumers: Vec<u32>,
     /// What it said has left so much for later ([`super::backlog`]).
     pub(super) left: u64,
+    /// Bytes of its standing selectors.
+    pub(super) selector_bytes: usize,
+    /// Bytes of its offers that wait, besides payloads in shared memory.
+    pub(super) waiting_offer_bytes: usize,
     pub(super) errors: u32,
     pub(super) offered: u64,
     pub(super) delivered: u64,
@@ -182,6 +186,35 @@ impl Core {
         self.follow_up(now, fx);
     }
 
+    /// Ends some of the requests of a client that is about to leave, where it has very many: others are served meanwhile, and this
+    /// is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    #[must_use]
+    pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const REQUESTS_MAX: usize = 256;
+        const SELECTOR_BYTES_MAX: usize = 4 << 20;
+        let Some(state) = self.clients.get(&client) else {
+            return false;
+        };
+        let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
+        if state.pending.len() <= REQUESTS_MAX && bytes_left == 0 {
+            return false;
+        }
+        let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
+        self.begin(now);
+        for request in some {
+            self.abandon(now, client, request, fx);
+            if self
+                .clients
+                .get(&client)
+                .is_none_or(|state| state.selector_bytes <= bytes_left)
+            {
+                break;
+            }
+        }
+        self.follow_up(now, fx);
+        true
+    }
+
     pub(super) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
         if !self.clients.contains_key(&client) {
             return;
@@ -202,6 +235,7 @@ impl Core {
             self.components.leave(component);
         }
         self.stalled.retain(|&stalled| stalled != client);
+        self.recalled.remove(&client);
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
         }

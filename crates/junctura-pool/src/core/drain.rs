@@ -131,7 +131,10 @@ impl Core {
         }
         for client in std::mem::take(&mut self.stalled) {
             let state = self.clients.get_mut(&client);
-            let offers = state.map(|state| std::mem::take(&mut state.waiting_offers));
+            let offers = state.map(|state| {
+                state.waiting_offer_bytes = 0;
+                std::mem::take(&mut state.waiting_offers)
+            });
             for offer in offers.into_iter().flatten() {
                 self.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);

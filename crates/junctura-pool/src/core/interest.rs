@@ -32,6 +32,17 @@ pub(super) enum Interest {
 }
 
 impl Interest {
+    /// Bytes of its selector where it stands.
+    pub(super) fn selector_bytes(&self) -> usize {
+        let selectors = match self {
+            Self::Demand(waiting) => &waiting.selectors,
+            Self::Follow(following) => &following.selectors,
+            Self::Requirement(requirement) => &requirement.selectors,
+            Self::Subscription(subscription) => &subscription.selectors,
+        };
+        selectors.standing_bytes()
+    }
+
     fn selectors(&self) -> Option<&SelectorSet> {
         match self {
             Self::Demand(waiting) => Some(&waiting.selectors),
@@ -60,19 +71,20 @@ impl Core {
 
     /// What refers to the interest of a number beyond its end.
     pub(super) fn refer(&self, number: u32) -> InterestId {
-        let birth = self.births[number as usize];
+        let birth = self.standing[number as usize].birth;
         InterestId { number, birth }
     }
 
     /// The number of an interest, while it stands.
     pub(super) fn still(&self, id: Option<InterestId>) -> Option<u32> {
-        id.filter(|id| self.births[id.number as usize] == id.birth)
+        id.filter(|id| self.standing[id.number as usize].birth == id.birth)
             .map(|id| id.number)
     }
 
     /// Files an interest that is no client's.
     pub(super) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
         let id = self.interests.vacant_key() as u32;
+        self.weigh_interest(id, &interest)?;
         if let Some(selectors) = interest.selectors() {
             for (schema, selector) in typed(selectors, self.matching.len()) {
                 self.matching[schema].insert(id, selector);
@@ -87,9 +99,6 @@ impl Core {
             self.look_at_staged(id, true);
         }
         self.interests.insert(interest);
-        if self.births.len() == id as usize {
-            self.births.push(NonZeroU32::MIN);
-        }
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
             self.drop_interest(id);
@@ -104,8 +113,7 @@ impl Core {
         let Some(interest) = self.interests.try_remove(id as usize) else {
             return;
         };
-        let birth = &mut self.births[id as usize];
-        *birth = birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
+        self.weigh_interest_no_more(id);
         if let Some(selectors) = interest.selectors() {
             for (schema, selector) in typed(selectors, self.matching.len()) {
                 self.matching[schema].remove(id, selector);

@@ -98,13 +98,14 @@ impl Core {
 
     pub(super) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
         self.ledger.give_back(client, segment)?;
+        self.recalled.remove(&client);
         self.drop_segment(segment, fx);
         self.memory_freed = true;
         Ok(())
     }
 
     /// Clients with leased segments in which nothing lies are asked to give them back.
-    fn recall_empty_segments(&mut self, fx: &mut impl Effects) {
+    pub(super) fn recall_empty_segments(&mut self, fx: &mut impl Effects) {
         for (client, segment) in self.ledger.recallable(0) {
             self.recall_if_wanted(client, segment, fx);
         }
@@ -118,6 +119,7 @@ impl Core {
             |lease: &WaitingLease| lease.client == client && Some(slot_bytes(lease.payload_bytes)) == its_slots;
         if !self.stalled.is_empty() || !self.waiting_leases.values().all(has_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
+            self.note_recall(client);
         }
     }
 
@@ -209,7 +211,12 @@ impl Core {
             return described;
         }
         let tier = self.tier_text().map_or_else(String::new, |tier| format!("; {tier}"));
-        let cause = format!("{}{tier}{}", described.cause(), self.kept_for_those_absent());
+        let cause = format!(
+            "{}{tier}{}{}",
+            described.cause(),
+            self.full_besides(),
+            self.kept_for_those_absent()
+        );
         Error::new(Code::PoolFull, described.subject(), cause)
     }
 }

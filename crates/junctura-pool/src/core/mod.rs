@@ -48,10 +48,10 @@ mod sync;
 mod timer;
 mod tombstone;
 mod wanted;
+mod weight;
 mod withdraw;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::num::NonZeroU32;
 
 use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
@@ -79,6 +79,7 @@ use ordered::OrderedIds;
 pub use stat::Stat;
 use timer::Timers;
 use tombstone::Tombstones;
+use weight::{Standing, Weights};
 use withdraw::Withdrawal;
 
 /// Nanoseconds of a clock that only rises.
@@ -97,8 +98,9 @@ pub struct Core {
     keys: Keys,
     tombstones: Tombstones,
     interests: Slab<Interest>,
-    /// By the number of an interest: how many had the number before.
-    births: Vec<NonZeroU32>,
+    /// By the number of an interest.
+    standing: Vec<Standing>,
+    weights: Weights,
     /// Per schema: which standing selectors an offer could match.
     matching: Vec<Interests<u32>>,
     /// Per schema: which visible objects a selector could match.
@@ -113,6 +115,8 @@ pub struct Core {
     /// Subscriptions that want to hear of clients or of requirements.
     watchers: OrderedIds,
     breakers: broken::Breakers,
+    /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
+    recalled: BTreeMap<u32, Nanoseconds>,
     /// When the newest event came.
     now: Nanoseconds,
     /// Clients whose offers wait for memory, in the order in which they began to wait.
@@ -185,7 +189,8 @@ impl Core {
             keys: Keys::default(),
             tombstones: Tombstones::default(),
             interests: Slab::new(),
-            births: Vec::new(),
+            standing: Vec::new(),
+            weights: Weights::default(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
             listing: (0..schemas).map(|_| Objects::default()).collect(),
             unindexed: VecDeque::new(),
@@ -194,6 +199,7 @@ impl Core {
             gap_bytes: 0,
             watchers: OrderedIds::default(),
             breakers: broken::Breakers::default(),
+            recalled: BTreeMap::new(),
             now: 0,
             stalled: VecDeque::new(),
             memory_freed: false,

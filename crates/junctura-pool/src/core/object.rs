@@ -188,19 +188,23 @@ pub(super) struct Spare(Vec<Vec<u8>>);
 
 impl Spare {
     const BUFFERS_MAX: usize = 4096;
+    const BUFFER_BYTES_MAX: usize = 8 << 10;
 
     pub(super) fn filled(&mut self, bytes: &[u8]) -> Vec<u8> {
         if bytes.is_empty() {
             return Vec::new();
         }
         let mut buffer = self.0.pop().unwrap_or_default();
+        if buffer.capacity() > 4 * bytes.len().max(128) {
+            buffer = Vec::new();
+        }
         buffer.clear();
         buffer.extend_from_slice(bytes);
         buffer
     }
 
     pub(super) fn keep(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && buffer.capacity() <= 64 << 10 && self.0.len() < Self::BUFFERS_MAX {
+        if buffer.capacity() > 0 && buffer.capacity() <= Self::BUFFER_BYTES_MAX && self.0.len() < Self::BUFFERS_MAX {
             self.0.push(buffer);
         }
     }
@@ -353,6 +357,7 @@ impl Core {
         let needed = stays || is_used || object.departs.is_some();
         if !needed {
             let object = self.objects.remove(id as usize);
+            self.weigh_object_no_more(&object.record);
             self.spare.keep(object.record);
         }
     }

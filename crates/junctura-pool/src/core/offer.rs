@@ -35,6 +35,10 @@ pub(super) struct WaitingOffer {
 }
 
 impl WaitingOffer {
+    fn bytes(&self) -> usize {
+        self.record.len() + self.inline.len()
+    }
+
     fn content(&self) -> Content<'_> {
         Content {
             head: self.head,
@@ -69,7 +73,7 @@ impl Core {
         match outcome {
             Ok(sequence) => self.acknowledge(now, (client, number, bundle), sequence, content.head, fx),
             Err(Refusal::NoMemory) => {
-                if let Err(error) = self.wait_for_memory(now, client, number, bundle, content) {
+                if let Err(error) = self.wait_for_memory(now, client, number, bundle, content, fx) {
                     self.fail(now, client, number, &error, fx);
                 }
             }
@@ -199,6 +203,9 @@ impl Core {
             return Err(not_wanted(&self.key_text(schema, record)).into());
         }
         self.may_hold_another_object()?;
+        if !self.may_be_owed(schema, record) {
+            return Err(Refusal::NoMemory);
+        }
         let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
         if let Some(earlier) = earlier {
@@ -270,6 +277,7 @@ impl Core {
         }) as u32;
         // Only now: what was written on the way to other places would have to arrive there before the object could move to
         // its own.
+        self.weigh_object(record);
         let object = &mut self.objects[id as usize];
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
@@ -308,6 +316,9 @@ impl Core {
         flags: u16,
         inline: &[u8],
     ) -> std::result::Result<Place, Refusal> {
+        if !self.has_room_for_record(head.record_length.get()) {
+            return Err(Refusal::NoMemory);
+        }
         if flags & fixed::INLINE != 0 {
             return if self.ledger.inline_reserve(inline.len() as u64) {
                 Ok(Place::Inline)
@@ -319,6 +330,9 @@ impl Core {
         self.ledger
             .occupy(client, segment, slot, head.length.get())
             .map_err(Error::from)?;
+        if !self.recalled.is_empty() {
+            self.recalled.remove(&client);
+        }
         Ok(Place::Slot { segment, slot })
     }
 
@@ -374,6 +388,7 @@ impl Core {
         number: u64,
         bundle: Option<u64>,
         Content { head, record, inline }: Content<'_>,
+        fx: &mut impl Effects,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
         let Some(state) = self.clients.get_mut(&client) else {
@@ -383,6 +398,15 @@ impl Core {
             let cause = format!("{limit} offers of this client wait for memory already");
             return Err(Error::new(Code::PoolFull, "offer", cause));
         }
+        let (bytes, limit) = (
+            record.len() + inline.len(),
+            self.config.limits.waiting_offer_bytes_per_client,
+        );
+        if !state.waiting_offers.is_empty() && state.waiting_offer_bytes + bytes > limit {
+            let cause = format!("offers of this client that wait for memory take {limit} bytes already");
+            return Err(Error::new(Code::PoolFull, "offer", cause));
+        }
+        state.waiting_offer_bytes += bytes;
         let waiting = WaitingOffer {
             number,
             bundle,
@@ -396,10 +420,11 @@ impl Core {
             self.timers
                 .set(now + timeout, client, number, Timer::Offer { client, number });
         }
+        self.count.offers_waiting += 1;
         if !self.stalled.contains(&client) {
             self.stalled.push_back(client);
+            self.recall_empty_segments(fx);
         }
-        self.count.offers_waiting += 1;
         Ok(())
     }
 
@@ -412,6 +437,7 @@ impl Core {
             return;
         };
         let Some(offer) = waiting.remove(at) else { return };
+        state.waiting_offer_bytes -= offer.bytes();
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         self.pass_syncs_on(client, at, offer.syncs, fx);
@@ -436,6 +462,9 @@ impl Core {
                 }
             };
             self.timers.cancel(client, offer.number);
+            if let Some(state) = self.clients.get_mut(&client) {
+                state.waiting_offer_bytes -= offer.bytes();
+            }
             match outcome {
                 Ok(sequence) => {
                     self.acknowledge(now, (client, offer.number, offer.bundle), sequence, offer.head, fx);

@@ -209,6 +209,7 @@ impl Core {
     /// Files a requirement that is no client's.
     pub(super) fn file_requirement(&mut self, requirement: Requirement) -> Result<u32> {
         let there = self.visible_matches(&requirement.selectors);
+        self.may_be_owed_at_once(there.len())?;
         let is_group = requirement.group.is_some();
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.requirements.insert(id);
@@ -268,6 +269,7 @@ impl Core {
         };
         if requirement.owed.insert(sequence, owed).is_none() {
             requirement.owed_bytes += length;
+            self.weights.owed += 1;
             self.objects[object as usize].owed += 1;
         }
         sequence
@@ -487,6 +489,7 @@ impl Core {
         if owed.in_flight > 0 {
             self.wind(id);
         }
+        self.weigh_owed_no_more();
         let entry = &mut self.objects[object as usize];
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;

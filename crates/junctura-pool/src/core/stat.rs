@@ -186,6 +186,10 @@ pub struct MemoryStat {
     pub segments: u64,
     /// Leases that wait for memory now.
     pub leases_waiting: u64,
+    /// Attributes, keys and index entries of objects, and of keys that are gone.
+    pub record_bytes: u64,
+    /// What these may take.
+    pub record_budget_bytes: u64,
 }
 
 /// See [`Stat::spill`].
@@ -224,6 +228,10 @@ pub struct InterestsStat {
     pub named: u64,
     /// Bytes kept for naming what requirements will not get and nobody was told of yet.
     pub gap_bytes: u64,
+    /// Bytes of standing selectors.
+    pub selector_bytes: u64,
+    /// Objects that requirements are owed, each counted for each requirement.
+    pub owed: u64,
     /// Withdraws that wait.
     pub withdrawals: u64,
 }
@@ -429,6 +437,8 @@ impl Core {
                 requirements: self.requirements.len() as u64,
                 named: self.named.len() as u64,
                 gap_bytes: self.gap_bytes as u64,
+                selector_bytes: self.weights.selector_bytes as u64,
+                owed: self.weights.owed as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
@@ -457,6 +467,8 @@ impl Core {
             slots_occupied: sums.occupied_slots,
             segments: u64::from(sums.segments),
             leases_waiting: self.waiting_leases.len() as u64,
+            record_bytes: self.weights.record_bytes,
+            record_budget_bytes: self.record_budget_bytes(),
         }
     }
 

@@ -11,6 +11,7 @@ use super::Core;
 use super::client::Pending;
 use super::interest::Interest;
 use super::object::{State, Why};
+use super::weight::FAIR_BYTES;
 use crate::Effects;
 
 /// One subscription.
@@ -238,14 +239,15 @@ impl Core {
         };
         let (client, request) = (subscription.client, subscription.request);
         let limit = self.config.limits.event_backlog_bytes;
-        if fx.backlog_bytes(client) <= limit {
+        let (unread, limit_of_all) = (fx.backlog_bytes(client), self.config.limits.unread_bytes);
+        let cause = if unread > limit {
+            format!("{limit} bytes of events were not read")
+        } else if unread > FAIR_BYTES && fx.backlog_bytes_of_all() > limit_of_all {
+            format!("clients have not read {limit_of_all} bytes together, and {unread} of them are this client's")
+        } else {
             return false;
-        }
-        let error = Error::new(
-            Code::LimitExceeded,
-            "subscription",
-            format!("{limit} bytes of events were not read"),
-        );
+        };
+        let error = Error::new(Code::LimitExceeded, "subscription", cause);
         self.end_from_here(id, client, request, &error, fx);
         true
     }

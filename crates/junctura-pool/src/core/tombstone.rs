@@ -148,6 +148,7 @@ impl Core {
         let object = &self.objects[id as usize];
         let place = object.archived.as_ref().map(|archived| Arc::clone(&archived.place));
         let record = self.tombstones.records.write(&object.record);
+        let record_bytes = object.record.len();
         let tombstone = self.tombstones.add(Tombstone {
             key,
             sequence: object.sequence,
@@ -161,11 +162,12 @@ impl Core {
             in_dataset: Links::default(),
         });
         self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
+        self.weigh_tombstone(record_bytes);
     }
 
     /// Remembers that nothing wanted the object of a key, which stands for nothing.
     pub(super) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: Declined<'_>) {
-        if !self.make_room_for_tombstone(dataset) {
+        if !self.make_room_for_tombstone(dataset) || !self.has_room_for_record(declined.record.len() as u32) {
             return;
         }
         let record = self.tombstones.records.write(declined.record);
@@ -182,6 +184,7 @@ impl Core {
             in_dataset: Links::default(),
         });
         self.file(key, Filed::Tombstone(marker));
+        self.weigh_tombstone(declined.record.len());
     }
 
     /// False where none is to be kept.
@@ -196,6 +199,13 @@ impl Core {
             self.dig_up_all(&self.tombstones.oldest(surplus(all_max)));
         }
         true
+    }
+
+    /// Forgets the oldest of them, so many at most; false where there are none.
+    pub(super) fn forget_some_tombstones(&mut self, count: usize) -> bool {
+        let oldest = self.tombstones.oldest(count);
+        self.dig_up_all(&oldest);
+        !oldest.is_empty()
     }
 
     /// Makes room for more than one, since what is known of old keys lies far apart in memory, and a processor fetches for
@@ -215,6 +225,7 @@ impl Core {
     pub(super) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
         self.keys.remove(tombstone.key, Filed::Tombstone(id));
+        self.weigh_tombstone_no_more(self.tombstones.records.read(tombstone.record).len());
         self.tombstones.records.erase(tombstone.record);
     }
 

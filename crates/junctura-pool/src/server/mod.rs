@@ -16,6 +16,7 @@ mod spiller;
 mod traffic;
 mod world;
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,8 +93,23 @@ pub struct Server {
     is_left: bool,
     /// Clients whose inboxes or rings hold more than was taken out in their turn.
     unfinished: Vec<u32>,
+    /// Clients that have left, of which the core has yet to let go.
+    leaving: VecDeque<Leaving>,
     /// When something last came from a client.
     heard_at: Nanoseconds,
+}
+
+/// A client that has left.
+struct Leaving {
+    client: u32,
+    farewell: Farewell,
+}
+
+enum Farewell {
+    /// Its request of that number.
+    Goodbye(u64),
+    /// It said none; why it left.
+    None(String),
 }
 
 /// Ends a server from another thread, or from a signal handler's thread. Cheap to clone.
@@ -167,6 +183,7 @@ impl Server {
             newcomers: Newcomers::default(),
             is_left: false,
             unfinished: Vec::new(),
+            leaving: VecDeque::new(),
             heard_at: 0,
         })
     }
@@ -225,6 +242,7 @@ impl Server {
                 }
                 self.read(client);
             }
+            self.see_off();
             let now = self.now();
             while let Some(client) = self.newcomers.take_overdue(now) {
                 let cause = "the client connected and did not introduce itself in time";
@@ -240,7 +258,7 @@ impl Server {
     }
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
-        if self.unfinished.is_empty() && !self.core.is_behind() {
+        if self.unfinished.is_empty() && self.leaving.is_empty() && !self.core.is_behind() {
             let deadline = self.deadline();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);
@@ -395,7 +413,9 @@ impl Server {
     fn turn_away(&mut self, client: u32, request: u64, error: &Error) {
         if let Some(connection) = self.world.connections.get_mut(&client) {
             tracing::warn!(%error, "a client was turned away");
+            let before = connection.outbox.len();
             connection.refuse(request, error);
+            self.world.unread_bytes = self.world.unread_bytes + connection.outbox.len() - before;
         }
         self.lost(client, &error.to_string());
     }
@@ -487,6 +507,10 @@ impl Server {
             self.world.traffic.frames_read += 1;
             match Request::decode(&frame) {
                 Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
+                Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
+                    self.take_leave(client, frame.request);
+                    return Ok(Done::All);
+                }
                 Ok(request) => {
                     quick = if is_quick(&request) { quick + 1 } else { QUICK_MAX };
                     self.core.request(now, client, frame.request, request, &mut self.world);
@@ -536,7 +560,9 @@ impl Server {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
+        let before = connection.outbox.len();
         let switched = connection.switch_to_rings(rings);
+        self.world.unread_bytes = self.world.unread_bytes + connection.outbox.len() - before;
         let switched = switched.and_then(|()| match connection.bell() {
             Some(bell) => self.poller.add(bell, Wakeup::Bell { client }),
             None => Ok(()),
@@ -547,11 +573,42 @@ impl Server {
     }
 
     fn lost(&mut self, client: u32, reason: &str) {
-        let now = self.now();
         self.newcomers.remove(client);
-        self.core.leave(now, client, reason, &mut self.world);
         if let Some(connection) = self.world.connections.remove(&client) {
             self.forget(connection);
+            self.leaving.push_back(Leaving {
+                client,
+                farewell: Farewell::None(reason.to_owned()),
+            });
+            self.see_off();
+        }
+    }
+
+    /// A client with very many requests says goodbye: nothing that it says later is heard.
+    fn take_leave(&mut self, client: u32, number: u64) {
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            connection.is_closing = true;
+            self.world.touch(client);
+        }
+        let farewell = Farewell::Goodbye(number);
+        self.leaving.push_back(Leaving { client, farewell });
+    }
+
+    /// Goes on with the end of the client that has waited longest for its turn to leave.
+    fn see_off(&mut self) {
+        let Some(leaving) = self.leaving.pop_front() else {
+            return;
+        };
+        let (now, client) = (self.now(), leaving.client);
+        if self.core.wind_down(now, client, &mut self.world) {
+            return self.leaving.push_back(leaving);
+        }
+        match leaving.farewell {
+            Farewell::Goodbye(number) => {
+                self.core
+                    .request(now, client, number, Request::Goodbye, &mut self.world);
+            }
+            Farewell::None(reason) => self.core.leave(now, client, &reason, &mut self.world),
         }
     }
 
@@ -572,7 +629,10 @@ impl Server {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
-        match connection.flush(&mut self.world.traffic) {
+        let before = connection.outbox.len();
+        let flushed = connection.flush(&mut self.world.traffic);
+        self.world.unread_bytes -= before - connection.outbox.len();
+        match flushed {
             Ok(_) if connection.is_finished() => {
                 if let Some(connection) = self.world.connections.remove(&client) {
                     self.forget(connection);
@@ -599,7 +659,8 @@ impl Server {
         }
     }
 
-    fn forget(&self, mut connection: Connection) {
+    fn forget(&mut self, mut connection: Connection) {
+        self.world.unread_bytes -= connection.outbox.len();
         self.poller.remove(connection.carrier.as_fd());
         if let Some(bell) = connection.bell() {
             self.poller.remove(bell);

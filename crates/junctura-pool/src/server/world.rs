@@ -20,6 +20,8 @@ pub(super) struct World {
     segments: HashMap<u32, Arc<Segment>>,
     pub(super) spiller: Option<Spiller>,
     pub(super) traffic: Traffic,
+    /// Bytes in all outboxes.
+    pub(super) unread_bytes: usize,
     /// Connections with something to send: first those that were given objects.
     receivers: Vec<u32>,
     others: Vec<u32>,
@@ -72,10 +74,12 @@ impl World {
         if connection.is_closing {
             return;
         }
+        let before = connection.outbox.len();
         if let Err(error) = write(connection) {
             tracing::error!(%error, client, "a reply could not be queued");
             connection.is_closing = true;
         }
+        self.unread_bytes += connection.outbox.len() - before;
         self.traffic.frames_written += 1;
         if !connection.is_touched {
             connection.is_touched = true;
@@ -114,6 +118,10 @@ impl Effects for World {
         self.connections
             .get(&client)
             .map_or(0, |connection| connection.outbox.len())
+    }
+
+    fn backlog_bytes_of_all(&self) -> usize {
+        self.unread_bytes
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {

@@ -47,6 +47,9 @@ impl Core {
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.may_be_staged(number, &examined, content)?;
         let Content { head, inline, .. } = content;
+        if !self.may_be_owed(head.schema.get(), content.record) {
+            return Err(Refusal::NoMemory);
+        }
         let place = match self.occupy(client, &head, head.flags.get(), inline) {
             Err(Refusal::NoMemory) => return Err(self.no_memory_to_stage(inline.len() as u64)),
             other => other?,
@@ -205,6 +208,13 @@ impl Core {
     /// Why it is no use to wait for so many bytes: only the end of a bundle could free them.
     fn filled_by_bundles(&self, bytes: u64) -> Option<Error> {
         let pinned = &self.bundles.pinned;
+        if self.records_are_filled_by(pinned.objects) {
+            let cause = format!(
+                "{} members of bundles that are not complete take all memory for attributes, and only those could free it",
+                pinned.objects
+            );
+            return Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause));
+        }
         let taken = pinned.bytes + pinned.spilled_bytes;
         let all = self.config.budget_bytes + self.tier.as_ref().map_or(0, Tier::limit_bytes);
         if taken.saturating_add(bytes) <= all {

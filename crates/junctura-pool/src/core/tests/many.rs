@@ -126,3 +126,29 @@ fn a_client_with_much_of_everything_leaves_nothing() {
     world.assert_empty();
     assert!(world.core.withdrawing.is_empty() && world.core.mapping.is_empty());
 }
+
+#[test]
+fn a_client_with_very_many_requests_leaves_in_parts() {
+    let mut world = World::new();
+    let (p, c, other) = (world.join("p"), world.join("c"), world.join("other"));
+    assert!(!world.core.wind_down(world.now, other, &mut world.fx));
+    world.offer(p, 1, "a", "", 0);
+    for number in 1..=1000 {
+        world.require(c, number, "", false);
+    }
+    let mut parts = 0;
+    while world.core.wind_down(world.now, c, &mut world.fx) {
+        parts += 1;
+        let left = world.core.stat().interests.requirements;
+        assert_eq!(left, 1000 - 256 * parts);
+        world.demand(other, parts, "name=a", None);
+        assert!(world.heard(other)[0].contains("got a v1"));
+        world.release(other, 1);
+    }
+    assert_eq!(parts, 3);
+    world.leave(c);
+    world.withdraw(p, 2, "a", None, false);
+    world.leave(p);
+    world.leave(other);
+    world.assert_empty();
+}

@@ -19,6 +19,7 @@ mod room;
 mod spill;
 mod together;
 mod wanted;
+mod weight;
 mod world;
 
 use world::World;

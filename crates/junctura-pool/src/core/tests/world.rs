@@ -42,6 +42,7 @@ pub(super) struct Effected {
     /// What is being written to the file tier: where, and how long it is.
     pub(super) jobs: BTreeMap<u32, (u64, u64)>,
     pub(super) backlog_bytes: usize,
+    pub(super) backlog_bytes_of_all: usize,
 }
 
 impl Effects for Effected {
@@ -159,6 +160,10 @@ impl Effects for Effected {
 
     fn backlog_bytes(&self, _: u32) -> usize {
         self.backlog_bytes
+    }
+
+    fn backlog_bytes_of_all(&self) -> usize {
+        self.backlog_bytes_of_all
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {

@@ -1,0 +1,279 @@
+//! What the server keeps besides payloads has a weight, and limits.
+
+use junctura_wire::Request;
+use junctura_wire::body::events;
+
+use super::World;
+
+fn records(world: &World) -> u64 {
+    world.core.stat().memory.record_bytes
+}
+
+#[test]
+fn offers_wait_for_room_for_their_attributes() {
+    let mut world = World::with(|config| config.record_budget_bytes = Some(2000));
+    let p = world.join_with_offer_timeout("p", 10);
+    let mut number = 0;
+    let offered = loop {
+        number += 1;
+        world.offer(p, number, &format!("o{number}"), "", 0);
+        if world.heard(p).is_empty() {
+            break number - 1;
+        }
+    };
+    assert!((2..10).contains(&offered), "{offered}");
+    assert!(records(&world) <= 2000);
+    world.withdraw(p, 100, "o1", None, false);
+    assert_eq!(
+        world.heard(p),
+        ["100: done 1".to_owned(), format!("{number}: offered v{number}")]
+    );
+    world.offer(p, 101, "late", "", 0);
+    world.pass(10);
+    let heard = world.heard(p);
+    assert!(
+        heard[0].starts_with("101: PoolFull") && heard[0].contains("attributes"),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn keys_that_are_gone_make_room_for_objects() {
+    let mut world = World::with(|config| config.record_budget_bytes = Some(2000));
+    let p = world.join("p");
+    for number in 1..=50 {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+        world.withdraw(p, number + 100, &format!("o{number}"), None, false);
+        assert_eq!(world.heard(p).len(), 2);
+    }
+    let stat = world.core.stat();
+    assert!(
+        stat.objects.tombstones > 0 && stat.memory.record_bytes <= 2000 + 300,
+        "{stat:?}"
+    );
+    world.pass(600_000);
+    assert_eq!(records(&world), 0);
+}
+
+#[test]
+fn members_of_bundles_weigh_and_the_last_is_refused_in_place_of_waiting() {
+    let mut world = World::with(|config| config.record_budget_bytes = Some(2000));
+    let p = world.join("p");
+    world.open(p, 1, "b", 0);
+    world.heard(p);
+    for number in 2..20 {
+        world.stage(p, number, 1, &format!("o{number}"), "");
+    }
+    let heard = world.heard(p);
+    assert!(
+        heard.last().is_some_and(|line| line.starts_with("19: PoolFull")),
+        "{heard:?}"
+    );
+    world.ask(p, 30, Request::Abort(1));
+    assert_eq!(records(&world), 0);
+}
+
+#[test]
+fn nothing_weighs_when_everything_is_gone() {
+    let mut world = World::with(|config| config.tombstone_age = std::time::Duration::from_millis(5));
+    let (p, c) = (world.join("p"), world.join("c"));
+    for round in 0..20_u64 {
+        let name = format!("o{}", round % 7);
+        world.require(c, 10 * round + 1, "", round % 2 == 0);
+        world.require_named(c, 10 * round + 2, &format!("r{round}"), "name=o1", 5);
+        world.offer(p, 10 * round + 3, &name, "x", (round % 3) as u32);
+        world.demand(
+            c,
+            10 * round + 4,
+            &format!("name=\"{name}\" or name~\"^n{round}$\""),
+            None,
+        );
+        world.demand(c, 10 * round + 5, "name~\"^never$\"", Some(3));
+        world.follow(c, 10 * round + 6, |_| {});
+        world.subscribe(c, 10 * round + 7, "", events::ALL);
+        world.open(p, 10 * round + 8, &format!("b{round}"), 0);
+        world.stage(p, 10 * round + 9, 10 * round + 8, &format!("m{round}"), "y");
+        if round % 4 == 0 {
+            world.ask(p, 10 * round + 10, Request::Seal(10 * round + 8));
+        }
+        world.pass(1);
+    }
+    let interests = world.core.stat().interests;
+    assert!(records(&world) > 0 && interests.selector_bytes > 0 && interests.owed > 0);
+    world.leave(c);
+    world.join("q");
+    world.ask(
+        p,
+        900,
+        Request::Retire(junctura_wire::body::Withdraw {
+            target: junctura_wire::body::Target::selector(""),
+            timeout_ms: None,
+            force: true,
+        }),
+    );
+    world.leave(p);
+    world.pass(600_000);
+    let stat = world.core.stat();
+    let left = (
+        stat.memory.record_bytes,
+        stat.interests.selector_bytes,
+        stat.interests.owed,
+    );
+    assert_eq!((left, stat.memory.used_bytes), ((0, 0, 0), 0), "{stat:?}");
+}
+
+#[test]
+fn a_client_may_ask_so_much_and_others_as_before() {
+    let mut world = World::with(|config| config.limits.selector_bytes_per_client = 20_000);
+    let (greedy, other) = (world.join("greedy"), world.join("other"));
+    for number in 1..=100 {
+        world.demand(greedy, number, &format!("name={number}{}", "x".repeat(900)), None);
+    }
+    let refused = world.heard(greedy);
+    assert!((50..99).contains(&refused.len()), "{}", refused.len());
+    assert!(
+        refused[0].contains("LimitExceeded standing selectors"),
+        "{}",
+        refused[0]
+    );
+    world.ask(greedy, 200, Request::Cancel(1));
+    world.require(greedy, 201, "name=a", false);
+    world.follow(other, 1, |_| {});
+    let heard = (world.heard(greedy), world.heard(other));
+    assert_eq!(
+        (heard.0[1].as_str(), heard.1[0].as_str()),
+        ("201: began v0", "1: began v0")
+    );
+    for number in 1..=60 {
+        world.require_named(other, number + 1, &format!("r{number}"), "name=a", 0);
+    }
+    let refused = world.heard(other);
+    assert!(
+        refused
+            .last()
+            .is_some_and(|line| line.contains("requirements with a name")),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn all_together_may_ask_so_much_and_who_asks_little_goes_on() {
+    let mut world = World::with(|config| config.limits.selector_bytes = 2 << 20);
+    let (greedy, other) = (world.join("greedy"), world.join("other"));
+    let long = (0..60)
+        .map(|n| format!("{n}{}", "x".repeat(900)))
+        .collect::<Vec<_>>()
+        .join("/");
+    for number in 1..=100 {
+        world.demand(greedy, number, &format!("name={long}"), None);
+    }
+    assert!(world.heard(greedy)[0].contains("of all clients"));
+    world.require(other, 1, "name=a", false);
+    assert_eq!(world.heard(other), ["1: began v0"]);
+}
+
+#[test]
+fn who_has_much_unread_hears_no_more_when_all_have() {
+    let mut world = World::with(|config| config.limits.unread_bytes = 3 << 20);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.subscribe(c, 1, "", events::ALL);
+    world.heard(c);
+    (world.fx.backlog_bytes, world.fx.backlog_bytes_of_all) = (1000, 4 << 20);
+    world.offer(p, 1, "a", "", 0);
+    assert_eq!(world.heard(c), ["1: offered a v1 by p"]);
+    world.fx.backlog_bytes = 2 << 20;
+    world.offer(p, 2, "b", "", 0);
+    assert!(world.heard(c)[0].starts_with("1: LimitExceeded clients have not read"));
+}
+
+#[test]
+fn requirements_may_be_owed_so_much_together() {
+    let mut world = World::with(|config| config.limits.owed = 5);
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=3 {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+    }
+    world.require(c, 1, "", false);
+    world.require(c, 2, "", false);
+    let heard = world.heard(c);
+    assert_eq!(heard[0], "1: began v3");
+    assert!(heard[1].starts_with("2: LimitExceeded it would be owed 3"), "{heard:?}");
+    world.ask(c, 3, Request::Stop(1));
+    world.require(c, 4, "name=o1/o2/o3/o4/o5/o6", false);
+    for number in 4..=6 {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+    }
+    assert_eq!(world.heard(p).last().unwrap(), "5: offered v5");
+    // What nobody requires is taken all the same, and what waits is not lost.
+    let q = world.join("q");
+    world.offer(q, 1, "other", "", 0);
+    assert_eq!(world.heard(q), ["1: offered v6"]);
+    world.withdraw(q, 2, "o1", None, true);
+    assert_eq!(world.heard(p), ["6: offered v7"]);
+    assert_eq!(world.core.stat().interests.owed, 5);
+}
+
+#[test]
+fn offers_that_wait_may_take_so_much() {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4096;
+        config.limits.waiting_offer_bytes_per_client = 7000;
+    });
+    let p = world.join("p");
+    let payload = "x".repeat(3000);
+    for number in 1..=4 {
+        world.offer(p, number, &format!("o{number}"), &payload, 0);
+    }
+    let heard = world.heard(p);
+    assert!(
+        heard.len() == 2 && heard[1].starts_with("4: PoolFull offers of this client"),
+        "{heard:?}"
+    );
+    world.withdraw(p, 5, "o1", None, false);
+    world.offer(p, 6, "o6", &payload, 0);
+    assert_eq!(world.heard(p).len(), 2);
+}
+
+#[test]
+fn who_keeps_empty_memory_that_others_wait_for_is_disconnected() {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4 << 20;
+        config.stuck_after = std::time::Duration::from_secs(2);
+    });
+    let (hoarder, p) = (world.join("hoarder"), world.join("p"));
+    for number in 1..=8 {
+        world.lease(hoarder, number, 1 << 20, None);
+    }
+    world.pass(60_000);
+    world.heard(hoarder);
+    world.lease(p, 1, 1 << 20, None);
+    assert!(world.heard(hoarder).iter().any(|line| line.starts_with("0: recall")));
+    world.pass(1999);
+    assert!(world.heard(p).is_empty() && world.heard(hoarder).is_empty());
+    world.pass(1);
+    assert!(world.heard(hoarder).contains(&"disconnected".to_owned()));
+    assert!(world.heard(p)[0].starts_with("1: leased"));
+}
+
+#[test]
+fn who_fills_its_memory_or_gives_some_back_is_not() {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4 << 20;
+        config.stuck_after = std::time::Duration::from_secs(2);
+    });
+    let (busy, p) = (world.join("busy"), world.join("p"));
+    for number in 1..=4 {
+        world.lease(busy, number, 1 << 20, None);
+    }
+    world.lease(p, 1, 1 << 20, Some(6500));
+    for number in 0..3 {
+        world.pass(1500);
+        world.offer_slot(busy, 10 + number, &format!("o{number}"), 1 + number as u32, 0, 1 << 20);
+    }
+    assert!(!world.heard(busy).contains(&"disconnected".to_owned()));
+    world.pass(1500);
+    world.offer_slot(busy, 20, "last", 4, 0, 1 << 20);
+    world.pass(60_000);
+    assert!(!world.heard(busy).contains(&"disconnected".to_owned()));
+    assert!(world.heard(p)[0].starts_with("1: PoolFull"));
+}
